@@ -408,6 +408,13 @@ impl GateReport {
         }
     }
 
+    /// Whether it passed, and ran at least one test to do so.
+    pub fn has_passed_tests(&self) -> bool {
+        let is_named = self.cases.as_ref().is_some_and(|cases| !cases.passed.is_empty());
+        let is_counted = self.tests.is_some_and(|tests| tests.run > 0);
+        self.outcome == GateOutcome::Passed && (is_named || is_counted)
+    }
+
     /// All findings that are known, with those that are not shown.
     pub fn all_findings(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().chain(&self.more_findings)

@@ -184,6 +184,12 @@ pub struct ChangedFileFacts {
     pub new_judges: Vec<String>,
     /// The tests of the base, if a judge is new.
     pub unjudged_tests: Vec<String>,
+    /// Gates of which a file or a script that they run, or read their commands from, is in the base and changed.
+    pub changed_judges: Vec<String>,
+    /// No file of the base is a test or contains one.
+    pub is_base_untested: bool,
+    /// The change adds a file without which a runner cannot start, such as `Cargo.toml`.
+    pub has_new_manifest: bool,
 }
 
 /// Evaluates the four runs of all gates.
@@ -195,6 +201,8 @@ pub fn evaluate(gates: &[GateProof<'_>], files: &ChangedFileFacts) -> Proof {
         gate.check_now(&mut proof);
         if gate.has_new_judge(files) {
             gate.check_new_judge(files, &mut proof);
+        } else if gate.has_untested_base(files) {
+            gate.check_new_canary(&mut proof);
         } else {
             gate.check_old_tests(&mut proof);
         }
@@ -388,7 +396,9 @@ impl<'a> GateProof<'a> {
             GateOutcome::Passed => false,
             GateOutcome::Failed => true,
             // The old code may hang where the new one answers.
-            GateOutcome::Unknown(unknown) => unknown.is_timeout(),
+            GateOutcome::Unknown(unknown) => {
+                unknown.is_timeout() || self.cannot_start_in_base(files)
+            }
         };
         let is_accepted =
             now.outcome == GateOutcome::Passed || !self.accepted_failures().is_empty();

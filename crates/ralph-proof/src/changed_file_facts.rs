@@ -7,18 +7,20 @@ use std::path::{Path, PathBuf};
 use ralph_check::inline_tests::find_inline_tests;
 use ralph_core::gate::Gate;
 use ralph_core::proof::ChangedFileFacts;
+use ralph_gates::gates::gate_tools::is_placeholder;
 use ralph_git::checkpoint::{BlobContent, CheckpointError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
 use crate::documentation_examples::CHANGED_EXAMPLES;
-use crate::file_class::{FileClass, classify_file};
+use crate::file_class::{FileClass, GateFile, GateFileRole, classify_file};
 use crate::file_composition::needs_separation;
 use crate::naming_conventions::{file_extension, is_mixed_manifest};
 use crate::prove::ProofRequest;
 use crate::settings_references::referenced_by_settings;
-use crate::tree_changes::{FileChangeKind, TreeChanges};
+use crate::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
 use crate::tree_composition::TreeComposition;
+use crate::untested_base::{has_new_manifest, is_base_untested};
 
 /// How many entries of a directory are looked at.
 const MAX_LISTED: usize = 10_000;
@@ -56,6 +58,9 @@ pub(crate) fn find_file_facts(
         deleted_with_tests: deleted_with_tests(changes),
         unjudged_tests: Vec::new(),
         new_judges: new_judges(request, changes),
+        changed_judges: changed_judges(request, changes),
+        is_base_untested: is_base_untested(request, changes, deadline)?,
+        has_new_manifest: has_new_manifest(changes),
     };
     if facts.new_judges.is_empty() {
         return Ok((facts, examples));
@@ -71,18 +76,60 @@ fn new_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> 
         let class = classify_file(path, request.rules).class;
         matches!(class, FileClass::Tests | FileClass::Harness)
     };
-    let is_new = |path: &str| {
-        changes.all.iter().any(|one| one.path == path && one.kind == FileChangeKind::Added)
-    };
     let mut tests = changes.all.iter().filter(|one| goes_with_tests(&one.path));
     if tests.any(|one| one.kind != FileChangeKind::Added) {
         return Vec::new();
     }
     let has_new_judge = |gate: &&&Gate| {
-        let mut files = request.rules.files_of_gate(&gate.name).peekable();
-        files.peek().is_some() && files.all(is_new)
+        let mut judges = request.rules.judges_of_gate(&gate.name).peekable();
+        judges.peek().is_some() && judges.all(|judge| is_new_judge(changes, judge))
     };
     request.gates.iter().filter(has_new_judge).map(|gate| gate.name.clone()).collect()
+}
+
+/// Gates of which a file or a script that they run, or read their commands from, is in the base and changed. If settings
+/// were deleted, any gate may have read them.
+fn changed_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
+    let has_deleted_settings = changes.all.iter().any(|one| {
+        one.kind == FileChangeKind::Deleted
+            && classify_file(&one.path, request.rules).class == FileClass::Harness
+    });
+    let has_changed_judge = |gate: &&&Gate| {
+        let mut judges = request.rules.judges_of_gate(&gate.name);
+        has_deleted_settings || judges.any(|judge| is_changed_judge(changes, judge))
+    };
+    request.gates.iter().filter(has_changed_judge).map(|gate| gate.name.clone()).collect()
+}
+
+/// Whether the base has neither the file nor, in a manifest, the script.
+fn is_new_judge(changes: &TreeChanges, judge: &GateFile) -> bool {
+    let Some(changed) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
+    let lacks_script = || {
+        script_versions(changed, judge).is_some_and(|[before, _]| match before.as_deref() {
+            Some(script) => is_placeholder(script),
+            None => true,
+        })
+    };
+    changed.kind == FileChangeKind::Added || lacks_script()
+}
+
+fn is_changed_judge(changes: &TreeChanges, judge: &GateFile) -> bool {
+    let Some(changed) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
+    let keeps_script =
+        || script_versions(changed, judge).is_some_and(|[before, after]| before == after);
+    !is_new_judge(changes, judge) && !keeps_script()
+}
+
+/// The script of a manifest before and after the change. `None` if the file has none, or was not readable.
+fn script_versions(changed: &ChangedFile, judge: &GateFile) -> Option<[Option<String>; 2]> {
+    let GateFileRole::Script(name) = &judge.role else { return None };
+    let text = changed.as_text()?;
+    let script = |side: Option<&str>| -> Option<Option<String>> {
+        let manifest: serde_json::Value = serde_json::from_str(side?).ok()?;
+        let script = manifest.get("scripts").and_then(|scripts| scripts.get(name));
+        Some(script.map(|script| script.as_str().unwrap_or_default().to_string()))
+    };
+    Some([script(text.before)?, script(text.after)?])
 }
 
 /// The test files of the base.

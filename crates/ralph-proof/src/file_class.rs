@@ -54,6 +54,18 @@ pub struct GateFile {
     pub gate: String,
     /// Relative to the project.
     pub path: String,
+    pub role: GateFileRole,
+}
+
+/// What a file is to the gate that names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateFileRole {
+    /// The gate runs it, or reads its commands from it.
+    Judge,
+    /// A manifest with this script, which the gate runs.
+    Script(String),
+    /// It controls which programs a runner starts. It judges nothing by itself.
+    Settings,
 }
 
 /// The rules of a policy. They come before naming conventions.
@@ -104,10 +116,10 @@ impl ClassRules {
         Self { globs, gate_files }
     }
 
-    /// The files that a gate's command names, or reads its commands from.
-    pub(crate) fn files_of_gate(&self, gate: &str) -> impl Iterator<Item = &str> {
+    /// The files and scripts that a gate's command runs, or reads its commands from.
+    pub(crate) fn judges_of_gate(&self, gate: &str) -> impl Iterator<Item = &GateFile> {
         let files = self.gate_files.iter().filter(move |file| file.gate == gate);
-        files.map(|file| file.path.as_str())
+        files.filter(|file| file.role != GateFileRole::Settings)
     }
 }
 

@@ -37,12 +37,15 @@ mod test_selection;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
+mod untested_base;
 mod worktree_packages;
 
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::project_mounts;
 pub use code_hunks::CodeHunk;
-pub use file_class::{ClassReason, ClassRules, Classification, FileClass, GateFile, classify_file};
+pub use file_class::{
+    ClassReason, ClassRules, Classification, FileClass, GateFile, GateFileRole, classify_file,
+};
 pub use file_composition::{ComposedFile, compose_file};
 pub use hunk_trials::{HunkLimits, HunkProgress, HunkResult, HunkTrials, TriedHunk, try_hunks};
 pub use installed_packages::DEPENDENCY_DIRECTORIES;

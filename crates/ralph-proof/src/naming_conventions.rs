@@ -277,6 +277,12 @@ fn is_ambiguous_directory(directories: &[&str], index: usize) -> bool {
         && directories[..index].iter().any(|part| CODE_DIRECTORIES.contains(part))
 }
 
+/// Whether a runner cannot start without a file of this name.
+pub(crate) fn is_project_manifest(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    is_mixed_manifest(path) || MIXED_BUILD_FILES.contains(&name) || name == "go.mod"
+}
+
 pub(crate) fn is_mixed_manifest(path: &str) -> bool {
     MIXED_MANIFESTS.contains(&path.rsplit('/').next().unwrap_or(path))
 }

@@ -45,6 +45,8 @@ pub(crate) struct ProofPlan<'a> {
     pub old_settings: Option<StepTree<'a>>,
     /// The settings that changed.
     pub changed_settings: Vec<String>,
+    /// Whether the base has none of the settings that changed.
+    pub has_only_new_settings: bool,
     pub changed_code: Vec<String>,
     pub changed_tests: Vec<String>,
     pub file_facts: ChangedFileFacts,
@@ -76,10 +78,16 @@ impl<'a> ProofPlan<'a> {
         let allowed = take_allowed(&mut old_tests, &new_tests, &compile_globs(request.may_change));
         let (file_facts, examples) =
             find_file_facts(request, &changes, [&old_tests, &new_tests], &allowed, deadline)?;
+        // Without old tests, only a canary among the new ones shows that a failure is reported.
+        let has_new_harness = has_new_harness || file_facts.is_base_untested;
         let is_test_file =
             |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
         let settings = old_settings(request, &old_tests);
         let changed_settings = settings.paths();
+        let is_added = |path: &String| {
+            changes.all.iter().any(|one| one.path == *path && one.kind == FileChangeKind::Added)
+        };
+        let has_only_new_settings = changed_settings.iter().all(is_added);
         let goes_with_tests = |path: &String| new_tests.from_tests.contains(path);
         let files_without = |kind: FileChangeKind| -> Vec<String> {
             let files =
@@ -102,6 +110,7 @@ impl<'a> ProofPlan<'a> {
         Ok(Self {
             old_settings,
             changed_settings,
+            has_only_new_settings,
             examples,
             has_changed_helpers: has_changed_helpers(&changes, &is_test_file),
             before: tree(ProofStep::Before, base, candidate, &allowed)?,

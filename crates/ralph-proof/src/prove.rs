@@ -157,8 +157,8 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     }
     if let Some(settings) = &settings {
         let (changed, now) = (&plan.changed_settings, &now.reports);
-        let new_judges = &plan.file_facts.new_judges;
-        proof::judge_old_settings(&mut proof, changed, &settings.reports, now, new_judges);
+        let exempt = plan.gates_without_old_settings(now);
+        proof::judge_old_settings(&mut proof, changed, &settings.reports, now, &exempt);
     }
     let mut steps = vec![
         (ProofStep::Now, now.into()),
@@ -431,6 +431,14 @@ fn run_both<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() 
 }
 
 impl ProofPlan<'_> {
+    /// Gates that the settings of the base cannot judge, because it has no judge, or neither settings nor tests.
+    fn gates_without_old_settings(&self, now: &[GateReport]) -> Vec<String> {
+        let is_first = self.file_facts.is_base_untested && self.has_only_new_settings;
+        let tested = now.iter().filter(|report| is_first && report.has_passed_tests());
+        let new_judges = self.file_facts.new_judges.iter().cloned();
+        new_judges.chain(tested.map(|report| report.name.clone())).collect()
+    }
+
     fn report_early(self, proof: Proof, now: StepResult) -> ProofReport {
         let skipped = |step| (step, StepOutcome::NotNeeded);
         let steps = vec![

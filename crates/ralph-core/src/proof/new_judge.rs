@@ -1,7 +1,8 @@
 //! Gates whose judge is new: the base could not be judged by them, so it has no old tests of theirs.
 
 use super::{CanaryResult, ChangedFileFacts, GateProof, Proof, ProofVerdict};
-use crate::gate::{GateOutcome, GateReport};
+use crate::gate::{GateOutcome, GateReport, UnknownReason};
+use crate::test_cases::TestCases;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -34,6 +35,36 @@ impl GateProof<'_> {
         }
     }
 
+    /// Whether the base has no test at all, and the gate, which is the same, found none there. It then has no old tests
+    /// to hold. It must run tests now: a gate without them is a test by itself, of old code too.
+    pub(super) fn has_untested_base(&self, files: &ChangedFileFacts) -> bool {
+        let names_none = |report: &GateReport| {
+            let is_empty = |cases: &TestCases| cases.passed.is_empty() && cases.failed.is_empty();
+            report.cases.as_ref().is_none_or(is_empty)
+        };
+        let found_none = |one: &GateReport| one.outcome != GateOutcome::Passed && names_none(one);
+        files.is_base_untested
+            && !files.changed_judges.iter().any(|gate| gate == self.gate)
+            && self.now.is_some_and(GateReport::has_passed_tests)
+            && self.before.is_some_and(found_none)
+            && self.old_tests.is_some_and(names_none)
+    }
+
+    /// Whether the runner ends with an error in the base, with the old tests as with the new ones, because the change
+    /// brings the manifest that it needs.
+    pub(super) fn cannot_start_in_base(&self, files: &ChangedFileFacts) -> bool {
+        let has_ended_in_error = |report: Option<&GateReport>| {
+            report.is_some_and(|one| {
+                matches!(&one.outcome, GateOutcome::Unknown(UnknownReason::Error(_)))
+                    && one.exit.is_some_and(|exit| exit != 0)
+            })
+        };
+        files.has_new_manifest
+            && self.has_untested_base(files)
+            && has_ended_in_error(self.before)
+            && has_ended_in_error(self.new_tests)
+    }
+
     pub(super) fn check_new_canary(&self, proof: &mut Proof) {
         if self.new_canary == CanaryResult::Silent {
             let what = "with its new settings did not report a failing test that was added to it";
@@ -46,8 +77,7 @@ impl GateProof<'_> {
 mod tests {
     use super::super::evaluate;
     use super::*;
-    use crate::gate::UnknownReason;
-    use crate::test_cases::TestCases;
+    use crate::gate::TestCounts;
     use std::string::{String, ToString};
     use std::vec;
 
@@ -105,5 +135,92 @@ mod tests {
         );
         let named = report(GateOutcome::Failed, Some("b"));
         assert_eq!(verdict(&named, &failed, &["tests"], &[]), "verified");
+    }
+
+    /// R-V1h: a base without any test has no old tests, whatever the runner says about that. One with tests that
+    /// report nothing has.
+    #[test]
+    fn a_base_without_tests_has_nothing_to_hold() {
+        let unknown = |why: &str| {
+            let outcome = GateOutcome::Unknown(UnknownReason::Error(why.to_string()));
+            GateReport { exit: Some(101), ..report(outcome, None) }
+        };
+        let no_tests = report(
+            GateOutcome::Unknown(UnknownReason::Inconclusive("no tests ran".to_string())),
+            None,
+        );
+        let no_manifest = unknown("exit 101: no `Cargo.toml`");
+        let (passed, failed) =
+            (report(GateOutcome::Passed, Some("a")), report(GateOutcome::Failed, None));
+        let quiet = report(GateOutcome::Passed, None);
+        let unnamed = GateReport {
+            tests: Some(TestCounts { run: 2, failed: 0, skipped: 0 }),
+            ..report(GateOutcome::Passed, None)
+        };
+        let named = report(GateOutcome::Failed, Some("b"));
+        let untested = ChangedFileFacts { is_base_untested: true, ..ChangedFileFacts::default() };
+        let begun = ChangedFileFacts { has_new_manifest: true, ..untested.clone() };
+        let edited =
+            ChangedFileFacts { changed_judges: vec!["tests".to_string()], ..untested.clone() };
+        let tested = ChangedFileFacts { has_new_manifest: true, ..ChangedFileFacts::default() };
+        let no_result = "the old tests of tests gave no result on the new code: no tests ran";
+        let not_started =
+            "the new tests of tests gave no result on the old code: exit 101: no `Cargo.toml`";
+        // Facts, then `before`, `now`, `old_tests` and `new_tests`.
+        let rows = [
+            (&untested, [&no_tests, &passed, &no_tests, &failed], "verified".to_string()),
+            (&untested, [&failed, &unnamed, &failed, &failed], "verified".to_string()),
+            (&untested, [&no_tests, &passed, &no_tests, &passed], "green".to_string()),
+            (
+                &tested,
+                [&no_tests, &passed, &no_tests, &failed],
+                format!("needs_review: {no_result}"),
+            ),
+            (
+                &edited,
+                [&no_tests, &passed, &no_tests, &failed],
+                format!("needs_review: {no_result}"),
+            ),
+            // A gate without tests is one itself.
+            (&untested, [&failed, &quiet, &failed, &failed], "needs_review".to_string()),
+            // Tests that the classes of files do not know.
+            (
+                &untested,
+                [&named, &passed, &no_tests, &failed],
+                format!("needs_review: {no_result}"),
+            ),
+            (&begun, [&no_manifest, &passed, &quiet, &no_manifest], "verified".to_string()),
+            (
+                &untested,
+                [&no_manifest, &passed, &quiet, &no_manifest],
+                format!("green: {not_started}"),
+            ),
+            (
+                &tested,
+                [&no_manifest, &passed, &quiet, &no_manifest],
+                format!("green: {not_started}"),
+            ),
+            (
+                &begun,
+                [&no_tests, &passed, &no_tests, &no_manifest],
+                format!("green: {not_started}"),
+            ),
+        ];
+        for (row, (files, [before, now, old_tests, new_tests], expected)) in
+            rows.into_iter().enumerate()
+        {
+            let gate = GateProof {
+                gate: "tests",
+                before: Some(before),
+                now: Some(now),
+                old_tests: Some(old_tests),
+                new_tests: Some(new_tests),
+                ..GateProof::default()
+            };
+            let proof = evaluate(&[gate], files);
+            let doubts = proof.doubts.iter().map(|doubt| format!(": {doubt}"));
+            let shown = format!("{}{}", proof.verdict.name(), doubts.collect::<String>());
+            assert_eq!(shown, expected, "row {row}");
+        }
     }
 }

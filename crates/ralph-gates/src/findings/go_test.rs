@@ -157,7 +157,10 @@ impl GoTestParser<'_> {
             if outcome == TestOutcome::Failed && self.failed_packages.len() < MAX_TESTS {
                 self.failed_packages.insert(event.package.to_string());
             }
-        } else if outcome == TestOutcome::Failed && !self.failed_packages.contains(&*event.package)
+        } else if outcome == TestOutcome::Failed
+            && !self.failed_packages.contains(&*event.package)
+            // A pattern that matches no package, for example without a `go.mod`.
+            && !event.package.ends_with("...")
         {
             // The package failed without a failed test: it does not compile, or exited early.
             self.names.add_name(outcome, &[&event.package]);

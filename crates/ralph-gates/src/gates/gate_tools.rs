@@ -21,6 +21,7 @@ const MAX_SCRIPT_DEPTH: usize = 3;
 const MAX_PROGRAMS: usize = 64;
 const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 const PACKAGE_PROGRAMS: &str = "node_modules/.bin";
+const PLACEHOLDER: &str = r#"echo "Error: no test specified" && exit 1"#;
 
 /// Launchers, which only find and start another program, and the directories they find it in. A directory may begin with
 /// a variable of the gate; if that is set, the directories after it do not count.
@@ -96,8 +97,19 @@ pub fn has_sealed_content(path: &Path, content: &str) -> bool {
 
 /// The programs that a gate runs in its complete environment.
 pub fn gate_programs(gate: &Gate, project: &Path, variables: &Variables) -> Vec<ResolvedProgram> {
+    programs_of_scripts(gate, project, variables, &|_| true)
+}
+
+/// The programs that a gate runs itself or by the scripts of a `package.json` that `is_followed` accepts. It gets their
+/// names as sealed files have them: `package.json: scripts.test`
+pub fn programs_of_scripts(
+    gate: &Gate,
+    project: &Path,
+    variables: &Variables,
+    is_followed: &dyn Fn(&str) -> bool,
+) -> Vec<ResolvedProgram> {
     let directory = project.join(&gate.cwd);
-    let mut search = ProgramLookup { project, variables, found: Vec::new() };
+    let mut search = ProgramLookup { project, variables, is_followed, found: Vec::new() };
     let path = result_key::path_variable(variables);
     for command in simple_commands::gate_commands(&gate.command) {
         search.add_command(&command, &directory, path, 0);
@@ -108,6 +120,7 @@ pub fn gate_programs(gate: &Gate, project: &Path, variables: &Variables) -> Vec<
 struct ProgramLookup<'a> {
     project: &'a Path,
     variables: &'a Variables,
+    is_followed: &'a dyn Fn(&str) -> bool,
     found: Vec<ResolvedProgram>,
 }
 
@@ -154,14 +167,15 @@ impl ProgramLookup<'_> {
         let base = file.parent().unwrap_or(directory);
         let own = self.ancestors(base).map(|ancestor| ancestor.join(PACKAGE_PROGRAMS));
         let Ok(path) = std::env::join_paths(own.chain(std::env::split_paths(path))) else { return };
+        let manifest = file.strip_prefix(self.project).unwrap_or(&file).to_string_lossy();
         for word in words {
             let script = package.get("scripts").and_then(|scripts| scripts.get(*word));
-            for command in script
-                .and_then(|script| script.as_str())
-                .iter()
-                .copied()
-                .flat_map(simple_commands::line_commands)
-            {
+            let script = script.and_then(|script| script.as_str());
+            let is_followed = |line: &&str| {
+                !is_placeholder(line) && (self.is_followed)(&format!("{manifest}: scripts.{word}"))
+            };
+            let Some(line) = script.filter(is_followed) else { continue };
+            for command in simple_commands::line_commands(line) {
                 self.add_command(&command, base, &path, depth + 1);
             }
         }
@@ -197,6 +211,40 @@ impl ProgramLookup<'_> {
             self.found.push(ResolvedProgram { word: word.to_owned(), path });
         }
     }
+}
+
+/// The first script of a `package.json` that a gate runs and that does not exist yet.
+pub fn missing_script(gate: &Gate, project: &Path) -> Option<String> {
+    let cwd = project.join(&gate.cwd);
+    simple_commands::gate_commands(&gate.command).iter().find_map(|command| {
+        let name = called_script(&command.words)?;
+        let directory = command.entered.iter().fold(cwd.clone(), |inner, name| inner.join(name));
+        let above = directory.ancestors().take_while(|above| above.starts_with(project));
+        let mut manifests = above.map(|above| above.join("package.json"));
+        let manifest = manifests.find(|file| fs::exists(file));
+        let package = manifest
+            .and_then(|file| fs::read_json::<serde_json::Value>(&file, MAX_PACKAGE_BYTES).ok()?);
+        let script =
+            package.as_ref().and_then(|package| package.get("scripts")?.get(name)?.as_str());
+        script.is_none_or(is_placeholder).then(|| name.to_string())
+    })
+}
+
+/// `test` in `npm test`, and `unit` in `pnpm run unit`. Other words may be commands of the package manager.
+fn called_script<'a>(words: &[&'a str]) -> Option<&'a str> {
+    let (first, rest) = words.split_first()?;
+    let mut rest = rest.iter().copied().filter(|word| !word.starts_with('-'));
+    let name = match rest.next()? {
+        "run" | "run-script" => rest.next(),
+        "test" | "t" | "tst" => Some("test"),
+        _ => None,
+    };
+    name.filter(|_| PACKAGE_RUNNERS.contains(&simple_commands::base_name(first)))
+}
+
+/// Whether a script is the one that `npm init` writes in place of one. It judges nothing, so it may be replaced.
+pub fn is_placeholder(script: &str) -> bool {
+    script.trim() == PLACEHOLDER
 }
 
 /// Package managers link the programs of packages into one directory. The file that runs is the one behind the link.
@@ -325,6 +373,47 @@ mod tests {
             found.iter().map(shown).collect::<Vec<_>>(),
             ["npm bin/npm", "jest web/node_modules/.bin/jest", "make bin/make"]
         );
+    }
+
+    /// R-V1h: a script that does not exist yet may choose its programs later.
+    #[test]
+    fn scripts_that_do_not_exist_yet_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write_program(&root.join("bin/npm"), "npm");
+        write_program(&root.join("bin/node"), "node");
+        write_program(&root.join("bin/echo"), "echo");
+        let path = path_only(format!("{}/bin", root.display()));
+        let written = |scripts: Option<&str>, words: &[&str]| {
+            let manifest = root.join("package.json");
+            match scripts {
+                Some(scripts) => {
+                    let text = format!(r#"{{"scripts":{{{scripts}}}}}"#);
+                    fs::overwrite(&manifest, text.as_bytes()).unwrap();
+                }
+                None => drop(fs::remove_file(&manifest)),
+            }
+            let gate = sample_gate("tests", words);
+            let missing = missing_script(&gate, root);
+            let programs = programs_of_scripts(&gate, root, &path, &|name| {
+                name != "package.json: scripts.new"
+            });
+            let words: Vec<_> = programs.into_iter().map(|program| program.word).collect();
+            format!("{} {}", missing.as_deref().unwrap_or("-"), words.join(" "))
+        };
+        let placeholder = r#""test":"echo \"Error: no test specified\" && exit 1""#;
+        for (scripts, words, expected) in [
+            (None, &["npm", "test"][..], "test npm"),
+            (Some(""), &["npm", "--silent", "t"], "test npm"),
+            (Some(placeholder), &["npm", "test"], "test npm"),
+            (Some(r#""test":"node --test""#), &["npm", "test"], "- npm node"),
+            (Some(""), &["npm", "run", "unit"], "unit npm"),
+            (Some(r#""new":"node --test""#), &["npm", "run", "new"], "- npm"),
+            (Some(""), &["npm", "ci"], "- npm"),
+            (Some(""), &["node", "test"], "- node"),
+        ] {
+            assert_eq!(written(scripts, words), expected, "{scripts:?} {words:?}");
+        }
     }
 
     #[test]

@@ -32,13 +32,13 @@ use ralph_home::world::World;
 use ralph_policy::trust::{self, TrustError};
 use ralph_proof::environment_record::RecordLimits;
 use ralph_proof::tree_changes::TreeChanges;
-use ralph_proof::{ClassRules, GateFile};
+use ralph_proof::{ClassRules, GateFile, GateFileRole};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, file_slot};
 use ralph_sys::proc::cancel::CancelToken;
 
 /// Increased when proofs that an older version cached must no longer be used.
-const PROOF_FORMAT: u8 = 3;
+const PROOF_FORMAT: u8 = 4;
 
 /// The proof of a stop.
 #[derive(Debug)]
@@ -257,11 +257,18 @@ pub fn class_rules(
 ) -> Result<ClassRules, TrustError> {
     let mut gate_files = Vec::new();
     for gate in policy.gates.iter().chain(checks.iter().copied()) {
-        let mut files = trust::referenced_files(project, gate)?;
+        let file = |path, role| GateFile { gate: gate.name.clone(), path, role };
+        for found in trust::referenced_files(project, gate)? {
+            let role = match found.script {
+                Some(script) => GateFileRole::Script(script),
+                None if found.is_settings => GateFileRole::Settings,
+                None => GateFileRole::Judge,
+            };
+            gate_files.push(file(found.path, role));
+        }
         let targets = make_targets(gate).into_iter();
-        files.extend(targets.filter(|target| fs::exists(&project.join(target))));
-        let files = files.into_iter().map(|path| GateFile { gate: gate.name.clone(), path });
-        gate_files.extend(files);
+        let targets = targets.filter(|target| fs::exists(&project.join(target)));
+        gate_files.extend(targets.map(|target| file(target, GateFileRole::Judge)));
     }
     Ok(ClassRules::new(policy, gate_files))
 }

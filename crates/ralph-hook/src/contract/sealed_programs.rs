@@ -16,6 +16,7 @@ use ralph_gates::gates::gate_tools;
 use ralph_git::git_program;
 use ralph_policy::trust::GateSearch;
 use ralph_proof::installed_packages::DEPENDENCY_DIRECTORIES;
+use ralph_sys::fs;
 
 /// The git that this process runs for the project. One that the project contains is never used.
 pub(super) fn seal_git(project: &Path) -> Option<SealedProgram> {
@@ -55,10 +56,18 @@ pub(super) fn tools_requirement(
     };
     let mut replaced = Vec::new();
     for gate in seal.policy.gates.iter().chain(&contract.checks.programs) {
-        let programs = gate_tools::gate_programs(gate, contract.project(), &search.variables(gate));
-        let now: Vec<String> =
-            programs.iter().map(|one| one.path.to_string_lossy().into_owned()).collect();
-        replaced.extend(find_replaced(contract.project(), gate, seal, &now));
+        let variables = search.variables(gate);
+        let programs = |is_followed: &dyn Fn(&str) -> bool| -> Vec<String> {
+            let found =
+                gate_tools::programs_of_scripts(gate, contract.project(), &variables, is_followed);
+            found.iter().map(|one| one.path.to_string_lossy().into_owned()).collect()
+        };
+        let now = programs(&|script| is_sealed_script(seal, script));
+        let found = find_replaced(contract.project(), gate, seal, &now);
+        replaced.extend(found.or_else(|| {
+            let gained = programs(&|_| true).into_iter().filter(|path| !now.contains(path));
+            find_planted(contract, gate, gained)
+        }));
     }
     let git = seal.git.as_ref();
     let other_git =
@@ -97,6 +106,34 @@ pub(super) fn tools_requirement(
         changed.next = String::new();
     }
     changed
+}
+
+/// Whether a script of a `package.json` existed at the start. One that did not is part of the work, and so is its choice
+/// of programs: what it measures is for the proof to find.
+fn is_sealed_script(seal: &PolicySeal, script: &str) -> bool {
+    // Older versions recorded no files.
+    seal.files.as_ref().is_none_or(|files| files.iter().any(|file| file.name == script))
+}
+
+/// The first program outside of the project that a new script runs and that is younger than the run. The others were
+/// there before the agent.
+fn find_planted<'a>(
+    contract: &ContractContext<'_>,
+    gate: &'a Gate,
+    mut gained: impl Iterator<Item = String>,
+) -> Option<ReplacedProgram<'a>> {
+    let started_ns = contract.run.started_ms.saturating_mul(1_000_000);
+    let is_younger = |path: &Path| {
+        [fs::stat(path), fs::stat_no_follow(path)]
+            .into_iter()
+            .flatten()
+            .any(|stat| stat.changed_ns > started_ns)
+    };
+    let planted = gained.find(|path| {
+        let path = Path::new(path);
+        !path.starts_with(contract.project()) && is_younger(path)
+    });
+    planted.map(|path| ReplacedProgram { gate: &gate.name, now: Some(path), is_installed: false })
 }
 
 /// At most one for each gate: the first program that appeared, or else the first one that is gone or has other content.

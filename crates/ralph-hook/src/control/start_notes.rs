@@ -8,6 +8,7 @@ use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
+use ralph_gates::gates::gate_tools;
 use ralph_home::world::World;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
@@ -42,6 +43,11 @@ pub enum StartNote {
         gate: String,
         program: String,
     },
+    /// A gate runs a script of `package.json` that the agent has to write first.
+    MissingScript {
+        gate: String,
+        script: String,
+    },
     /// Dependencies are declared, and none are installed.
     MissingNodeModules,
     /// A limit on the cost that nothing can enforce.
@@ -68,6 +74,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<St
         notes.push(StartNote::NoGit);
     }
     notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
+    notes.extend(run.seal.iter().flat_map(|seal| missing_scripts(seal)));
     notes.extend(run.seal.as_deref().and_then(|seal| missing_node_modules(run, seal)));
     if let Some(seal) = &run.seal {
         let files = seal.files.as_deref().unwrap_or_default();
@@ -173,6 +180,14 @@ fn missing_node_modules(run: &RunRecord, seal: &PolicySeal) -> Option<StartNote>
         && ["dependencies", "devDependencies"].into_iter().any(declares)
         && !is_installed();
     is_missing.then_some(StartNote::MissingNodeModules)
+}
+
+fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
+    let project = Path::new(&seal.project);
+    seal.policy.gates.iter().filter_map(move |gate| {
+        let script = gate_tools::missing_script(gate, project)?;
+        Some(StartNote::MissingScript { gate: gate.name.clone(), script })
+    })
 }
 
 fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {

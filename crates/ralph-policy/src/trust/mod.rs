@@ -17,7 +17,7 @@ mod work_arguments;
 use crate::config::POLICY_FILE_NAMES;
 use ralph_core::gate::{Gate, GateInvocation, shell_quote};
 use ralph_core::record::PolicySeal;
-use ralph_core::sealed_file::SealedFile;
+use ralph_core::sealed_file::{SealReason, SealedFile};
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
@@ -132,16 +132,30 @@ fn referenced_contents(files: &[SealedFile]) -> Vec<ReferencedContent> {
     files.iter().map(content).collect()
 }
 
-/// The files of the project that decide the result of a gate, relative to the project. A script counts as the manifest
-/// that it is in.
-pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<String>, TrustError> {
+/// A file of the project that decides the result of a gate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GateReference {
+    /// Relative to the project.
+    pub path: String,
+    /// The script, if the file is a manifest.
+    pub script: Option<String>,
+    /// It only controls which programs a runner starts.
+    pub is_settings: bool,
+}
+
+/// The files of the project that decide the result of a gate.
+pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<GateReference>, TrustError> {
     let found = references::find_references(project, [gate])?;
-    // The name of a link that leads out of the project also contains its target.
-    let path = |name: &str| {
-        let name = name.split(": scripts.").next().unwrap_or_default();
-        name.split(" -> ").next().unwrap_or_default().to_string()
+    let reference = |found: &SealedFile| {
+        let (path, script) = match found.name.split_once(": scripts.") {
+            Some((path, script)) => (path, Some(script.to_string())),
+            None => (found.name.as_str(), None),
+        };
+        // The name of a link that leads out of the project also contains its target.
+        let path = path.split(" -> ").next().unwrap_or_default().to_string();
+        GateReference { path, script, is_settings: found.why == SealReason::Settings }
     };
-    let files: BTreeSet<String> = found.iter().map(|found| path(&found.name)).collect();
+    let files: BTreeSet<GateReference> = found.iter().map(reference).collect();
     Ok(files.into_iter().collect())
 }
 

@@ -3,6 +3,7 @@
 use super::TrustError;
 use super::references::{ReferenceSearch, SealOrigin};
 use ralph_core::sealed_file::SealReason;
+use ralph_gates::gates::gate_tools::is_placeholder;
 use ralph_sys::fs;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,9 +16,6 @@ const MAX_PACKAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Scripts that an installation runs implicitly.
 const INSTALL_SCRIPTS: [&str; 5] =
     ["preinstall", "install", "postinstall", "preprepare", "prepare"];
-
-/// The script that `npm init` writes in place of one. It judges nothing, so it may be replaced.
-const PLACEHOLDER: &str = r#"echo "Error: no test specified" && exit 1"#;
 
 /// The scripts of a `package.json`.
 pub(super) enum PackageScripts {
@@ -72,7 +70,7 @@ fn read_package(path: &Path) -> Result<PackageScripts, TrustError> {
     };
     let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
     let lines = scripts.filter_map(|(name, line)| Some((name.clone(), line.as_str()?.to_string())));
-    let lines = lines.filter(|(_, line)| line.trim() != PLACEHOLDER);
+    let lines = lines.filter(|(_, line)| !is_placeholder(line));
     Ok(PackageScripts::Scripts(lines.collect()))
 }
 

@@ -208,7 +208,11 @@ fn the_policy_decides_before_the_name_does() {
         ..TestPolicy::default()
     };
     let policy = Policy { gates: vec![suite], tests, ..Policy::default() };
-    let file = |path: &str| GateFile { gate: "suite".to_string(), path: path.to_string() };
+    let file = |path: &str| GateFile {
+        gate: "suite".to_string(),
+        path: path.to_string(),
+        role: GateFileRole::Judge,
+    };
     let files = ["check", "package.json", "tests/a.rs"].map(file);
     let rules = ClassRules::new(&policy, files.to_vec());
     let mut shown = String::new();

@@ -128,6 +128,12 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::MissingTool { gate, program } => {
             format!("gate {gate} needs `{}`, which was not found", wording::safe_line(program))
         }
+        StartNote::MissingScript { gate, script } => {
+            format!(
+                "gate {gate} runs the script `{}`, which does not exist yet: the agent writes it and chooses its programs",
+                wording::safe_line(script)
+            )
+        }
         StartNote::MissingNodeModules => {
             "`node_modules` is missing; install the packages first: a run that installs them itself ends as `green` at best"
                 .to_string()

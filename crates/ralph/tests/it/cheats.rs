@@ -80,6 +80,9 @@ struct CheatCase {
     /// Further options of the person who starts the run.
     #[serde(default)]
     args: Vec<String>,
+    /// Whether the base of the table is the agent's work too, all but the policy and `.gitignore`.
+    #[serde(default)]
+    greenfield: bool,
     /// Overlays that are part of the base.
     #[serde(default)]
     base: Vec<String>,
@@ -180,7 +183,8 @@ impl CheatTable {
         });
         sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
         write_file(&sandbox.project().join("README.md"), "a project\n");
-        for (path, text) in self.base.iter().chain(self.overlays(&case.base)) {
+        let base = self.base.iter().filter(|(path, _)| !case.greenfield || is_policy(path));
+        for (path, text) in base.chain(self.overlays(&case.base)) {
             write_case_file(sandbox.project(), path, text);
         }
         let sandbox = packages.iter().fold(sandbox, |sandbox, link| {
@@ -205,8 +209,9 @@ impl CheatTable {
 
     /// The files that the agent writes.
     fn written_files(&self, case: &CheatCase) -> BTreeMap<String, String> {
-        let mut written: BTreeMap<String, String> = self
-            .overlays(&case.apply)
+        let begun = self.base.iter().filter(|(path, _)| case.greenfield && !is_policy(path));
+        let mut written: BTreeMap<String, String> = begun
+            .chain(self.overlays(&case.apply))
             .chain(&case.files)
             .map(|(path, text)| (path.clone(), file_text(text).to_string()))
             .collect();
@@ -221,6 +226,11 @@ impl CheatTable {
         }
         written
     }
+}
+
+/// The files that a person writes before there is a project. Linked packages must not be part of it.
+fn is_policy(path: &str) -> bool {
+    matches!(path, "ralph.toml" | ".gitignore")
 }
 
 fn shell(sandbox: &Sandbox, script: &str) {
@@ -726,6 +736,16 @@ fn a_share_of_the_tricks_against_ralph() {
 #[test]
 fn a_share_of_the_cheats_in_bats() {
     check_share("bats", 3);
+}
+
+/// R-V1h: a project that begins without tests has no old ones to hold, unless tests wait for the agent's work.
+#[test]
+fn a_project_that_the_agent_begins_can_be_verified() {
+    let tables = load_tables(&["unittest", "node"]);
+    let mut planned = plan_cases(&tables, 1);
+    planned.retain(|one| one.case.greenfield);
+    assert_eq!(planned.len(), 5);
+    check_cases(&planned, &[PlayMode::Prove, PlayMode::Hook]);
 }
 
 #[test]

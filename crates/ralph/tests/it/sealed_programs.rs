@@ -102,6 +102,33 @@ fn a_replaced_git_holds() {
     assert_snapshot!(tools_findings(&sandbox), @"│ the git that ralph runs was replaced: `~/bin/git`");
 }
 
+/// R-V1h: a script that did not exist chooses its programs, but none that is younger than the run.
+#[test]
+fn a_new_script_runs_programs_that_were_there() {
+    let sandbox = Sandbox::new();
+    let root = sandbox.root().to_owned();
+    write_program(&root.join("bin/npm"), "#!/bin/sh\ntrue\n");
+    write_program(&root.join("bin/runner"), "#!/bin/sh\ntrue\n");
+    let sandbox = sandbox.env("PATH", &format!("{0}/early:{0}/bin:/usr/bin:/bin", root.display()));
+    sandbox.write(
+        "ralph.toml",
+        without_proof("[[gate]]\nname = \"tests\"\nrun = [\"npm\", \"test\"]\n"),
+    );
+    sandbox.commit();
+    sandbox.approve_policy();
+    let started = sandbox.ralph_with_input(
+        ["start", "--session", SESSION, "--goal-file", "-"],
+        b"begin the project\n",
+    );
+    let notes: Vec<&str> = started.stdout.lines().filter(|line| line.contains("note")).collect();
+    assert_snapshot!(notes.join("\n"), @"      note    gate tests runs the script `test`, which does not exist yet: the agent writes it and chooses its programs");
+    sandbox.write("package.json", r#"{ "scripts": { "test": "runner --all" } }"#);
+    write_program(&root.join("early/runner"), PASSING);
+    assert_snapshot!(tools_findings(&sandbox), @"│ tests runs a different program than at the start: `~/early/runner`");
+    fs::remove_file(root.join("early/runner")).unwrap();
+    assert_eq!(tools_findings(&sandbox), "free");
+}
+
 /// R-V1j: with a `PATH` in the policy, `ralph trust` shows the programs that run, and a run seals them.
 #[test]
 fn trust_shows_and_a_run_seals_the_programs_of_the_policys_own_path() {

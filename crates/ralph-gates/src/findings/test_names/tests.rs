@@ -72,6 +72,8 @@ fn go_names_tests_by_package() {
     - example.com/acme/shop/cart > TestSkipped
     complete
     ");
+    // A pattern is no package.
+    insta::assert_snapshot!(read_names(ReportFormat::GoTestJson, "go-test-json/no-module.jsonl"), @"no names");
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-go-default.txt"), @"
     + example.com/acme/shop/store
     x example.com/acme/shop/broken

@@ -1,0 +1,97 @@
+//! Bases without any test: projects that the agent begins. Old tests that do not exist cannot fail to hold.
+
+use std::path::Path;
+
+use ralph_check::has_embedded_tests;
+use ralph_check::inline_tests::find_inline_tests;
+use ralph_git::checkpoint::{BlobContent, CheckpointError};
+use ralph_git::tree::TreeEntryMode;
+use ralph_sys::clock::Deadline;
+
+use crate::file_class::{FileClass, classify_file};
+use crate::file_composition::needs_separation;
+use crate::naming_conventions::{file_extension, is_project_manifest};
+use crate::prove::ProofRequest;
+use crate::tree_changes::{FileChangeKind, TreeChanges};
+
+/// A base with more sources than this is not read, and counts as tested.
+const MAX_SOURCES: usize = 2_000;
+const MAX_SOURCE_BYTES: usize = 1024 * 1024;
+const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
+
+/// Whether no file of the base is a test or contains one. In doubt it does.
+pub(crate) fn is_base_untested(
+    request: &ProofRequest<'_>,
+    changes: &TreeChanges,
+    deadline: &Deadline,
+) -> Result<bool, CheckpointError> {
+    let is_tests = |path: &str| classify_file(path, request.rules).class == FileClass::Tests;
+    let mut changed = changes.all.iter().filter(|one| is_tests(&one.path));
+    if changed.any(|one| one.kind != FileChangeKind::Added) {
+        return Ok(false);
+    }
+    let below = request.project_below();
+    let mut sources = Vec::new();
+    for entry in request.repository.checkpoint_files(request.base, deadline)? {
+        let Ok(path) = Path::new(&entry.path).strip_prefix(&below) else { continue };
+        let path = path.to_string_lossy().into_owned();
+        // A link or a repository of its own may be a directory of tests, whose files are not listed.
+        let may_be_directory =
+            matches!(entry.version.mode, TreeEntryMode::Symlink | TreeEntryMode::Repository);
+        if is_tests(&path) || may_be_directory && is_tests(&format!("{path}/file")) {
+            return Ok(false);
+        }
+        if needs_separation(&path) {
+            sources.push((path, entry.version.id));
+        }
+    }
+    if sources.len() > MAX_SOURCES {
+        return Ok(false);
+    }
+    let ids: Vec<_> = sources.iter().map(|(_, id)| *id).collect();
+    let blobs = request.repository.read_blobs(&ids, MAX_SOURCE_BYTES, MAX_ALL_BYTES, deadline)?;
+    Ok(sources.iter().all(|(path, id)| match blobs.get(id) {
+        Some(BlobContent::Content(bytes)) => !contains_tests(path, &String::from_utf8_lossy(bytes)),
+        Some(BlobContent::TooLarge(_) | BlobContent::Missing) | None => false,
+    }))
+}
+
+fn contains_tests(path: &str, text: &str) -> bool {
+    match file_extension(path) {
+        "rs" => find_inline_tests(text).is_none_or(|found| !found.parts.is_empty()),
+        _ => has_embedded_tests(path, text),
+    }
+}
+
+/// Whether the change adds the manifest of a project.
+pub(crate) fn has_new_manifest(changes: &TreeChanges) -> bool {
+    let mut added = changes.all.iter().filter(|one| one.kind == FileChangeKind::Added);
+    added.any(|one| is_project_manifest(&one.path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_beside_code_are_found() {
+        for (path, text, expected) in [
+            ("src/lib.rs", "pub fn add() {}\n", false),
+            (
+                "src/lib.rs",
+                "pub fn add() {}\n#[cfg(test)]\nmod tests {\n#[test]\nfn a() {}\n}\n",
+                true,
+            ),
+            ("app.py", "def add():\n    pass\n", false),
+            (
+                "app.py",
+                "import unittest\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n",
+                true,
+            ),
+            ("app.js", "test('adds', () => { one(); });\n", true),
+            ("README.md", "# Words\n", false),
+        ] {
+            assert_eq!(contains_tests(path, text), expected, "{path}: {text}");
+        }
+    }
+}
