@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
-use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofStep, ProofVerdict};
+use ralph_core::proof::{
+    self, CanaryResult, GateProof, Proof, ProofStep, ProofVerdict, TellingTest,
+};
 use ralph_core::requirement::RequirementStage;
 use ralph_core::test_cases::TestCases;
 use ralph_gates::gates::{GateResult, ResultReuse};
@@ -148,6 +150,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         new_tests: new_tests.as_ref().unwrap_or(&before),
     };
     let mut proof = measured.evaluate(request, &plan, &gates);
+    measured.confirm_unselected(request, &plan, &gates, &mut proof)?;
     if request.base_reports.is_none() && !accepted.is_empty() {
         let gates = accepted.join(", ");
         let why = format!(
@@ -354,6 +357,50 @@ impl MeasuredSteps<'_> {
             proof.doubt(ProofVerdict::Green, why);
         }
         proof
+    }
+
+    /// Tests that were not selected ran once on the new code, in the project, and may have passed by chance. If the
+    /// proof rests on nothing else, their gates run whole in a checkout, and only tests that pass again count.
+    fn confirm_unselected(
+        &self,
+        request: &ProofRequest<'_>,
+        plan: &ProofPlan<'_>,
+        gates: &[StepGate<'_>],
+        proof: &mut Proof,
+    ) -> Result<(), ProofError> {
+        let has_passed = |report: Option<&GateReport>, test: &TellingTest| {
+            let cases = report.and_then(|report| report.cases.as_ref());
+            cases.is_some_and(|cases| cases.passed.contains(&test.test))
+        };
+        let is_unselected = |test: &TellingTest| {
+            let at = gates.iter().position(|gate| gate.gate.name == test.gate);
+            let now = at.and_then(|at| self.now.reports.get(self.chosen[at]));
+            let is_selected = at.is_some_and(|at| gates[at].files.is_some());
+            is_selected && !has_passed(now, test) && test.test != test.gate
+        };
+        let rests_on_others = !proof.telling.is_empty() && proof.telling.iter().all(is_unselected);
+        if proof.verdict != ProofVerdict::Verified || !rests_on_others {
+            return Ok(());
+        }
+        let is_needed =
+            |gate: &&StepGate<'_>| proof.telling.iter().any(|test| test.gate == gate.gate.name);
+        let whole: Vec<StepGate<'_>> =
+            gates.iter().filter(is_needed).map(StepGate::whole).collect();
+        let again = run_step(request, &plan.now, &whole)?;
+        let is_confirmed = |test: &TellingTest| {
+            has_passed(again.reports.iter().find(|report| report.name == test.gate), test)
+        };
+        let unconfirmed: Vec<TellingTest> =
+            proof.telling.iter().filter(|test| !is_confirmed(test)).cloned().collect();
+        proof.telling.retain(is_confirmed);
+        if let (true, Some(first)) = (proof.telling.is_empty(), unconfirmed.first()) {
+            let why = format!(
+                "`{}` fails without the change, passes in the project and does not pass in a clean checkout of it",
+                first.test
+            );
+            proof.doubt(ProofVerdict::Green, why);
+        }
+        Ok(())
     }
 
     /// If only some tests of a gate ran: its reports of `now`, `old_tests` and `new_tests` with the results of the others.

@@ -57,6 +57,7 @@ const CASES: [ProofCase; 11] = [
     ("the same files run once", the_same_files_run_once),
     ("allowed tests may change", allowed_tests_may_change),
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
+    ("a test that was red passes twice", a_test_that_was_red_passes_twice),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
     ("a checkout is not installed", a_checkout_is_not_installed),
     ("hunks are reverted one by one", hunks_are_reverted_one_by_one),
@@ -435,6 +436,45 @@ fn long_suites_run_only_changed_tests() {
         assert_eq!(shown, expected);
         assert_eq!(selected, [ProofStep::Now, ProofStep::OldTests, ProofStep::NewTests]);
         assert_eq!(whole, [ProofStep::Before]);
+    }
+}
+
+/// R-V1a: a test that was not selected ran once on the new code. If nothing else notices the change, it runs again.
+fn a_test_that_was_red_passes_twice() {
+    let lucky = "`tests/a.bats` fails without the change, passes in the project and does not pass in a clean checkout of it";
+    for (sum, test, expected) in [
+        (
+            "echo $(($1 + $2))",
+            "true",
+            "verified; ran [before now now old-tests new-tests]; +tests/a.bats".to_string(),
+        ),
+        (
+            "echo $(($1 - $2))",
+            "true",
+            format!("green; ran [before now now old-tests new-tests]; {lucky}"),
+        ),
+        (
+            "echo $(($1 - $2)); touch done",
+            "sh add.sh 1 1 && test -e done",
+            "verified; ran [before now old-tests new-tests]; +tests/a.bats; +tests/b.bats"
+                .to_string(),
+        ),
+    ] {
+        let mut project = SmallProject::new();
+        project.write("bats", FAKE_BATS);
+        run_successfully(&project.path(), &["chmod", "755", "bats"]);
+        project.write("add.sh", "echo broken\n");
+        project.write("tests/a.bats", "test \"$(sh add.sh 1 2)\" = 3\n");
+        project.write("tests/b.bats", "true\n");
+        project.commit();
+        project.write("add.sh", &format!("{sum}\n"));
+        project.write("tests/b.bats", &format!("{test}\n# changed\n"));
+        project.commit();
+        let argv = ["./bats", "tests"].map(ToString::to_string).to_vec();
+        project.gate.command = GateInvocation::Argv(argv);
+        project.gate.rerun = RerunPolicy::Never;
+        let tree = passed_report(&["tests/a.bats", "tests/b.bats"]);
+        assert_eq!(project.prove_after(GateReport { took_ms: 11_000, ..tree }), expected);
     }
 }
 
