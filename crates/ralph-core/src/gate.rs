@@ -326,6 +326,11 @@ impl GateTrigger {
 }
 
 impl Gate {
+    /// Whether it takes part in a proof, of a run and by hand.
+    pub fn is_proved(&self) -> bool {
+        self.proof && self.weight == RequirementWeight::Required
+    }
+
     /// The command as a person would type it. For display only.
     pub fn command_line(&self) -> String {
         match &self.command {

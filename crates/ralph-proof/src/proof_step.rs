@@ -53,10 +53,11 @@ pub(crate) struct StepGate<'a> {
 }
 
 impl<'a> StepGate<'a> {
-    /// All tests, without a canary. The limit comes from the time of the selected tests, so it does not apply then.
+    /// All tests, without a canary. Limit and count come from the selected tests, so they do not apply then.
     pub(crate) fn whole(&self) -> Self {
         let limit_ms = self.limit_ms.filter(|_| self.files.is_none());
-        Self { wants_canary: false, limit_ms, files: None, expected_tests: None, ..*self }
+        let expected_tests = self.expected_tests.filter(|_| self.files.is_none());
+        Self { wants_canary: false, limit_ms, files: None, expected_tests, ..*self }
     }
 
     /// The tests in these files if only some tests run, without a canary.

@@ -271,7 +271,7 @@ fn confirm_alone(
     Ok(())
 }
 
-/// The base has as many tests as were found when it was measured, if it was.
+/// The base has as many tests as were found when it was measured. If it was not, it has about as many as the change.
 fn expect_tests_of_base<'a>(
     request: &ProofRequest<'_>,
     plan: &ProofPlan<'_>,
@@ -284,7 +284,11 @@ fn expect_tests_of_base<'a>(
         }
         (ResultReuse::Cached, Some(_)) | (ResultReuse::Never, _) => None,
     };
-    Ok(gates.iter().map(|gate| StepGate { expected_tests: expected(gate), ..*gate }).collect())
+    let expecting = |gate: &StepGate<'a>| StepGate {
+        expected_tests: expected(gate).or(gate.expected_tests),
+        ..*gate
+    };
+    Ok(gates.iter().map(expecting).collect())
 }
 
 pub(crate) fn count_tests(report: &GateReport) -> Option<usize> {

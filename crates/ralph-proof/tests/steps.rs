@@ -24,8 +24,8 @@ use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::paths::RalphHome;
 use ralph_proof::{
-    CheckoutTree, ClassRules, HunkLimits, HunkResult, HunkTrials, ProofDirectory, ProofReport,
-    ProofRequest, ResultReuse, StepOutcome, prove, run_in_checkout, try_hunks,
+    CheckoutTree, ClassRules, HunkLimits, HunkResult, HunkTrials, ProofDirectory, ProofProgress,
+    ProofReport, ProofRequest, ResultReuse, StepOutcome, prove, run_in_checkout, try_hunks,
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
@@ -48,7 +48,7 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 11] = [
+const CASES: [ProofCase; 12] = [
     ("packages of the project stay as they are", packages_of_the_project_stay_as_they_are),
     ("old failures are those of the project", old_failures_are_those_of_the_project),
     ("gates run on single trees", gates_run_on_single_trees),
@@ -57,6 +57,7 @@ const CASES: [ProofCase; 11] = [
     ("the same files run once", the_same_files_run_once),
     ("allowed tests may change", allowed_tests_may_change),
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
+    ("the number of old tests is expected", the_number_of_old_tests_is_expected),
     ("a test that was red passes twice", a_test_that_was_red_passes_twice),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
     ("a checkout is not installed", a_checkout_is_not_installed),
@@ -437,6 +438,35 @@ fn long_suites_run_only_changed_tests() {
         assert_eq!(selected, [ProofStep::Now, ProofStep::OldTests, ProofStep::NewTests]);
         assert_eq!(whole, [ProofStep::Before]);
     }
+}
+
+/// Without a measured base, the old tests are expected to be as many as the new ones. The suite waits for the first
+/// report of its progress, at most as long as its timeout.
+fn the_number_of_old_tests_is_expected() {
+    let mut project = SmallProject::new();
+    let seen = project.dir.path().join("seen");
+    let wait = format!(
+        "  if ! test -e tests/three.sh && grep -q sum add.sh; then until test -e '{}'; do sleep 0.05; done; fi\ndone\n",
+        seen.display()
+    );
+    project.write("suite.sh", &SUITE.replacen("done\n", &wait, 1));
+    project.commit();
+    project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    project.commit();
+    project.gate.timeout_ms = 60_000;
+    let expected = Mutex::new(None);
+    project.with_request(&[], |request| {
+        let watch = |progress: ProofProgress| {
+            if let (ProofStep::OldTests, Some(tests)) = (progress.step, progress.tests) {
+                *expected.lock().unwrap() = tests.of;
+                fs::replace(&seen, b"", Durability::Cached).unwrap();
+            }
+        };
+        let request = ProofRequest { reuse: ResultReuse::Never, watch: &watch, ..*request };
+        assert_eq!(prove(&request).unwrap().proof.verdict.name(), "verified");
+    });
+    assert_eq!(expected.into_inner().unwrap(), Some(3));
 }
 
 /// R-V1a: a test that was not selected ran once on the new code. If nothing else notices the change, it runs again.

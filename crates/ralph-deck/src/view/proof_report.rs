@@ -23,12 +23,24 @@ pub struct ProofView<'a> {
     pub doubts: &'a [String],
     /// Tests of the base that hold on the new code but were removed, or are skipped now.
     pub removed: &'a [String],
+    /// Gates that run at a stop and are not part of the proof.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub left_out: &'a [LeftOutGateView<'a>],
+    /// Tests and settings that a person allowed to change, and that did.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub allowed: &'a [String],
     pub changed_code: &'a [String],
     pub changed_tests: &'a [String],
     pub steps: Vec<ProofStepView<'a>>,
     /// Present if hunks were to be tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks: Option<HunkTrialsView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct LeftOutGateView<'a> {
+    pub gate: &'a str,
+    pub because: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -89,13 +101,17 @@ pub struct ProofGateView<'a> {
     pub log: Option<&'a str>,
 }
 
+fn is_empty<T>(list: &&[T]) -> bool {
+    list.is_empty()
+}
+
 pub fn proof_view<'a>(
     report: &'a ProofReport,
     hunks: Option<&'a HunkTrials>,
     base: &'a str,
     head: &'a str,
 ) -> ProofView<'a> {
-    let Proof { verdict, held, telling, broken, doubts, removed, .. } = &report.proof;
+    let Proof { verdict, held, telling, broken, doubts, removed, allowed } = &report.proof;
     ProofView {
         v: 1,
         base,
@@ -118,6 +134,8 @@ pub fn proof_view<'a>(
             .collect(),
         doubts,
         removed,
+        left_out: &[],
+        allowed,
         changed_code: &report.changed_code,
         changed_tests: &report.changed_tests,
         steps: report

@@ -1,5 +1,6 @@
 //! `ralph prove`: shows what the tests of a change prove, by hand or in CI, without a run.
 
+mod annotations;
 mod hunk_lines;
 mod progress_line;
 
@@ -10,17 +11,17 @@ use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::value_parsers::{parse_duration, parse_merge_threshold};
+use annotations::{AnnotatedFiles, annotate_broken, annotate_hunks};
 use clap::Args;
 use progress_line::ProgressLine;
 use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger};
 use ralph_core::id::RunId;
 use ralph_core::policy::MergeThreshold;
-use ralph_core::proof::{BrokenTest, CanaryResult, ProofStep, ProofVerdict};
+use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
 use ralph_deck::view::proof_report::{
-    broken_word, describe_step_report, proof_exit_code, proof_view,
+    LeftOutGateView, ProofView, broken_word, describe_step_report, proof_exit_code, proof_view,
 };
 use ralph_deck::wording::{safe_line, short_duration};
-use ralph_gates::findings::write::write_github_error;
 use ralph_git::checkpoint::{
     Checkpoint, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
@@ -36,7 +37,8 @@ use ralph_proof::{
 };
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LISTED_TESTS: usize = 20;
@@ -57,6 +59,10 @@ Runs the gates of the policy four times, in checkouts of its own: old and
 new tests on old and new code. The old tests must pass on the new code,
 and at least one test must fail without the change.
 
+It is the proof that a run has to pass: advisory gates and gates with
+`proof = false` are left out and named, unless `--gate` names them, and
+the files of `[verify] may_change` may change.
+
 With `--hunks`, the hunks of the code, largest first, are then reverted
 one by one, and those without which every test still passes are listed.
 They do not affect the exit code.
@@ -76,7 +82,7 @@ pub(crate) struct ProveArgs {
     /// Set the lowest verdict that exits with 0: `verified` or `green`
     #[arg(long, value_name = "VERDICT", default_value = "verified", value_parser = parse_merge_threshold)]
     pub accept: MergeThreshold,
-    /// Use only these gates [default: all that run at a stop]
+    /// Use only these gates [default: those that prove a run]
     #[arg(long = "gate", value_name = "NAME")]
     pub gates: Vec<String>,
     /// Revert up to N hunks of the code one by one; list those no test notices
@@ -85,6 +91,9 @@ pub(crate) struct ProveArgs {
     /// Stop reverting hunks after this time
     #[arg(long, value_name = "DURATION", default_value = "10m", requires = "hunks", value_parser = parse_duration)]
     pub hunks_time: u64,
+    /// Allow these test files to change, besides those of the policy
+    #[arg(long, value_name = "GLOB")]
+    pub may_change: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -112,7 +121,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         super::refuse_agent(env, "an agent may not approve its own gates", super::ASK_A_PERSON)?;
     }
     let subject = require_approval(env, &home, &config, args.trust_hash.as_deref())?;
-    let gates = choose_gates(&config, &args.gates)?;
+    let GateChoice { gates, left_out } = choose_gates(&config, &args.gates)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;
     let mut range = parse_range(args.range.as_deref());
@@ -127,6 +136,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     let (base, candidate) = find_versions(&repository, &config, &home, &mut range, &deadline)?;
     let line = ProgressLine::new(args.json, term::is_watched(env));
     let rules = super::explain_files::class_rules(&config)?;
+    let may_change = [config.policy.verify.may_change.as_slice(), &args.may_change].concat();
     let request = ProofRequest {
         home: &home,
         env,
@@ -140,7 +150,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         links: &config.policy.verify.link,
         installed: [0; 32],
         rules: &rules,
-        may_change: &[],
+        may_change: &may_change,
         accepts_old_failures: config.policy.baseline == BaselineMode::Ratchet,
         tree_reports: &[],
         base_reports: None,
@@ -162,7 +172,17 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
-    show_proof(env, args, &range, (&report, hunks.as_ref()))?;
+    let shown =
+        ShownProof { report: &report, hunks: hunks.as_ref(), left_out: &left_out, range: &range };
+    if args.json {
+        shown.print_json()?;
+    } else {
+        let mut out = shown.render();
+        if env.is_github_actions() {
+            out.push_str(&shown.annotate(&request, &deadline)?);
+        }
+        term::out(&out)?;
+    }
     Ok(match (report.proof.verdict, args.accept) {
         (ProofVerdict::Green, MergeThreshold::Green) => proof_exit_code(ProofVerdict::Verified),
         (verdict, _) => proof_exit_code(verdict),
@@ -209,25 +229,43 @@ fn find_versions(
     Ok((base, candidate))
 }
 
-fn show_proof(
-    env: &Env,
-    args: &ProveArgs,
-    range: &ComparedRange,
-    (report, hunks): (&ProofReport, Option<&HunkTrials>),
-) -> Result<(), CommandFailure> {
-    if args.json {
-        let head = range.head.as_deref().unwrap_or("work tree");
-        print_json(&proof_view(report, hunks, &range.base, head))?;
-    } else {
-        let mut out = render_proof(report);
-        out.push_str(&hunks.map(hunk_lines::render_hunks).unwrap_or_default());
-        if env.is_github_actions() {
-            out.push_str(&annotate_broken(report));
-            out.push_str(&hunks.map(hunk_lines::annotate_hunks).unwrap_or_default());
-        }
-        term::out(&out)?;
+/// Everything that is shown of a proof.
+struct ShownProof<'a> {
+    report: &'a ProofReport,
+    hunks: Option<&'a HunkTrials>,
+    left_out: &'a [LeftOutGateView<'a>],
+    range: &'a ComparedRange,
+}
+
+impl ShownProof<'_> {
+    fn print_json(&self) -> Result<(), CommandFailure> {
+        let head = self.range.head.as_deref().unwrap_or("work tree");
+        let view = proof_view(self.report, self.hunks, &self.range.base, head);
+        print_json(&ProofView { left_out: self.left_out, ..view })?;
+        Ok(())
     }
-    Ok(())
+
+    fn render(&self) -> String {
+        let mut out = render_proof(self.report, self.left_out);
+        out.push_str(&self.hunks.map(hunk_lines::render_hunks).unwrap_or_default());
+        out
+    }
+
+    fn annotate(
+        &self,
+        request: &ProofRequest<'_>,
+        deadline: &Deadline,
+    ) -> Result<String, CommandFailure> {
+        let mut paths = BTreeSet::new();
+        for version in [request.base, request.candidate] {
+            let files = request.repository.checkpoint_files(version, deadline)?;
+            paths.extend(files.into_iter().filter_map(|file| file.path.into_string().ok()));
+        }
+        let below = request.project.strip_prefix(request.repository.root());
+        let files = AnnotatedFiles { below: below.unwrap_or(Path::new("")), paths: &paths };
+        let hunks = self.hunks.map(|hunks| annotate_hunks(hunks, &files));
+        Ok(annotate_broken(self.report, &files) + &hunks.unwrap_or_default())
+    }
 }
 
 fn parse_range(text: Option<&str>) -> ComparedRange {
@@ -241,28 +279,52 @@ fn parse_range(text: Option<&str>) -> ComparedRange {
     ComparedRange { base, head, from_merge_base }
 }
 
+/// The gates of a proof, and those of a stop that are not among them.
+struct GateChoice<'a> {
+    gates: Vec<&'a Gate>,
+    left_out: Vec<LeftOutGateView<'a>>,
+}
+
 fn choose_gates<'a>(
     config: &'a ProjectConfig,
     names: &[String],
-) -> Result<Vec<&'a Gate>, CommandFailure> {
+) -> Result<GateChoice<'a>, CommandFailure> {
     if !names.is_empty() {
-        let mut chosen: Vec<&Gate> = Vec::new();
+        let mut gates: Vec<&Gate> = Vec::new();
         for name in names {
             let gate = find_gate(config, name)?;
-            if !chosen.iter().any(|known| known.name == gate.name) {
-                chosen.push(gate);
+            if !gates.iter().any(|known| known.name == gate.name) {
+                gates.push(gate);
             }
         }
-        return Ok(chosen);
+        return Ok(GateChoice { gates, left_out: Vec::new() });
     }
-    let at_stop = |gate: &&Gate| gate.on.contains(&GateTrigger::Stop);
-    let chosen: Vec<&Gate> = config.policy.gates.iter().filter(at_stop).collect();
-    if chosen.is_empty() {
-        let what = format!("no gates are set up for `{}`", config.project.display());
-        let hint = "`ralph gate detect` proposes some and lists missing tools";
-        return Err(CommandFailure::new(&what, hint));
+    let at_stop = config.policy.gates.iter().filter(|gate| gate.on.contains(&GateTrigger::Stop));
+    let (gates, others): (Vec<&Gate>, Vec<&Gate>) = at_stop.partition(|gate| gate.is_proved());
+    let left_out = |gate: &&'a Gate| LeftOutGateView {
+        gate: &gate.name,
+        because: if gate.proof { "advisory" } else { "proof = false" },
+    };
+    let left_out: Vec<_> = others.iter().map(left_out).collect();
+    match (gates.is_empty(), left_out.is_empty()) {
+        (false, _) => Ok(GateChoice { gates, left_out }),
+        (true, true) => {
+            let what = format!("no gates are set up for `{}`", config.project.display());
+            let hint = "`ralph gate detect` proposes some and lists missing tools";
+            Err(CommandFailure::new(&what, hint))
+        }
+        (true, false) => {
+            let what = format!("no gate is part of a proof: {}", name_left_out(&left_out));
+            Err(CommandFailure::new(&what, "name one with `--gate` to use it all the same"))
+        }
     }
-    Ok(chosen)
+}
+
+/// `lint (advisory), services (proof = false)`
+fn name_left_out(gates: &[LeftOutGateView<'_>]) -> String {
+    let names: Vec<String> =
+        gates.iter().map(|one| format!("{} ({})", safe_line(one.gate), one.because)).collect();
+    names.join(", ")
 }
 
 fn find_commit(
@@ -311,10 +373,14 @@ fn capture_work_tree(
     Ok(repository.capture_present(&snapshot, deadline)?)
 }
 
-fn render_proof(report: &ProofReport) -> String {
+fn render_proof(report: &ProofReport, left_out: &[LeftOutGateView<'_>]) -> String {
     let mut out = String::new();
     for step in &report.steps {
         out.push_str(&step_lines(step));
+    }
+    if !left_out.is_empty() {
+        let names = format!("not part of the proof: {}", name_left_out(left_out));
+        out.push_str(&format!("{}\n", paint(term::DIM, &names)));
     }
     let proof = &report.proof;
     let style = match proof.verdict {
@@ -395,17 +461,6 @@ fn next_step(report: &ProofReport) -> Option<&'static str> {
         ProofVerdict::Green => Some("resolve the doubts above, or review the change"),
         ProofVerdict::Verified | ProofVerdict::Failed => None,
     }
-}
-
-/// One annotation of GitHub Actions for each old test that does not hold.
-fn annotate_broken(report: &ProofReport) -> String {
-    let listed = report.proof.broken.iter().take(LISTED_TESTS);
-    let annotation = |test: &BrokenTest| {
-        let how = broken_word(test.how);
-        let message = format!("old test {how} on the new code: {} {}", test.test, test.message);
-        write_github_error(&test.gate, message.trim_end())
-    };
-    listed.map(annotation).collect()
 }
 
 fn more_line(count: usize) -> String {

@@ -193,9 +193,83 @@ fn broken_tests_are_annotated_in_ci() {
         annotations,
         [
             "::error title=suite::old test fails on the new code: tests/%250A::x.sh not ok",
-            "::error title=suite::old test fails on the new code: tests/adds.sh not ok",
+            "::error file=tests/adds.sh,title=suite::old test fails on the new code: tests/adds.sh not ok",
         ]
     );
+}
+
+/// GitHub knows files by their path in the repository, also if the project is a directory of it.
+#[test]
+fn annotations_of_a_project_in_a_directory_name_its_files() {
+    let sandbox = Sandbox::new().env("GITHUB_ACTIONS", "true");
+    for (path, text) in [
+        ("web/ralph.toml", POLICY),
+        ("web/suite.sh", SUITE),
+        ("web/add.sh", "echo $(($1 + $2))\n"),
+        ("web/tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 3\n"),
+    ] {
+        sandbox.write(path, text);
+    }
+    let web = sandbox.project().join("web");
+    let hash = sandbox.ralph(["trust", "--json", "--project", web.to_str().unwrap()]).stdout;
+    let hash: serde_json::Value = serde_json::from_str(&hash).unwrap();
+    sandbox.commit();
+    sandbox.write("web/add.sh", "echo $(($1 - $2))\n");
+    sandbox.write("web/tests/adds.sh", "test \"$(sh add.sh 2 1)\" = 1\n");
+    sandbox.write("web/unused.sh", "echo unused\n");
+    let project = web.to_str().unwrap();
+    let hash = hash["hash"].as_str().unwrap();
+    let shown = prove(&sandbox, &["--hunks", "5", "--project", project, "--trust-hash", hash]);
+    let annotations: Vec<_> = shown.lines().filter(|line| line.starts_with("::")).collect();
+    assert_snapshot!(annotations.join("\n"), @"
+    ::error file=web/tests/adds.sh,title=suite::old test fails on the new code: tests/adds.sh not ok
+    ::warning file=web/unused.sh,title=no test notices this::every test still passes without this part of the change
+    ");
+}
+
+/// R-V1f: a proof by hand is the proof of a run. The same gates take part, and the same files may change.
+#[test]
+fn gates_and_files_are_those_of_a_run() {
+    let sandbox = adder();
+    let policy = format!(
+        "{POLICY}\n[[gate]]\nname = \"services\"\nrun = [\"false\"]\nproof = false\n\n[[gate]]\nname = \"hints\"\nrun = [\"false\"]\nrequired = false\n"
+    );
+    sandbox.write("ralph.toml", &policy);
+    sandbox.approve_policy();
+    sandbox.commit();
+    sandbox.write("add.sh", "echo $(($1 + $2 + 1))\n");
+    sandbox.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 4\n");
+    sandbox.write("tests/zero.sh", "test \"$(sh add.sh 0 0)\" = 1\n");
+    assert_snapshot!(prove(&sandbox, &["--may-change", "tests/adds.sh"]), @"
+    exit 6
+    --- stdout
+    new tests on new code  ✓ suite  [time]  2 passed
+    old tests on old code  · suite  [time]  1 of 2 failed
+    old tests on new code  · suite  [time]  1 of 2 failed
+    new tests on old code  · suite  [time]  2 of 2 failed
+    not part of the proof: services (proof = false), hints (advisory)
+
+    needs_review: 1 old test fails or is missing on the new code (tests/zero.sh); allowed to change: tests/adds.sh
+      ✗ tests/zero.sh fails: not ok
+      + tests/adds.sh fails without the change
+      + tests/zero.sh fails without the change
+    next: make the old tests pass, or review whether the change should break them
+    ");
+    sandbox.write("ralph.toml", format!("{policy}\n[verify]\nmay_change = [\"tests/adds.sh\"]\n"));
+    sandbox.approve_policy();
+    let by_policy = prove(&sandbox, &["--may-change", "tests/zero.sh", "--json"]);
+    let report = by_policy.lines().find(|line| line.starts_with('{')).unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_snapshot!(format!("{} {} {}", report["verdict"], report["allowed"], report["left_out"]), @r#""verified" ["tests/adds.sh","tests/zero.sh"] [{"because":"proof = false","gate":"services"},{"because":"advisory","gate":"hints"}]"#);
+    sandbox
+        .write("ralph.toml", policy.replace("report = \"tap\"", "report = \"tap\"\nproof = false"));
+    sandbox.approve_policy();
+    assert_snapshot!(prove(&sandbox, &[]), @"
+    exit 1
+    --- stderr
+    error: no gate is part of a proof: suite (proof = false), services (proof = false), hints (advisory)
+      hint: name one with `--gate` to use it all the same
+    ");
 }
 
 /// A change that fails its own gates needs no further runs.

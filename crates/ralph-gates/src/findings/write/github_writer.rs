@@ -30,10 +30,11 @@ pub fn write_github(gates: &[ReportedGate<'_>]) -> String {
     out
 }
 
-/// An error without a place in a file.
-pub fn write_github_error(title: &str, message: &str) -> String {
+/// An error about a whole file, or about none.
+pub fn write_github_error(file: Option<&str>, title: &str, message: &str) -> String {
     let (title, message) = (clean_line(title), clean_line(message));
-    format!("::error title={}::{}\n", escape_property(&title), escape_data(&message))
+    let file = file.map(|file| format!("file={},", escape_property(file))).unwrap_or_default();
+    format!("::error {file}title={}::{}\n", escape_property(&title), escape_data(&message))
 }
 
 /// A warning about lines of a file, or about the whole file.

@@ -2,11 +2,7 @@
 
 use crate::term::{self, paint};
 use ralph_deck::wording::{count_noun, safe_line};
-use ralph_gates::findings::write::write_github_warning;
 use ralph_proof::{CodeHunk, HunkResult, HunkTrials, TriedHunk};
-
-/// GitHub shows only so many annotations of one kind.
-const MAX_ANNOTATIONS: usize = 10;
 
 pub(super) fn render_hunks(trials: &HunkTrials) -> String {
     let mut out = format!("\n{}\n", summarize_hunks(trials));
@@ -60,16 +56,6 @@ fn summarize_hunks(trials: &HunkTrials) -> String {
     }
     let style = if unnoticed > 0 { term::WARN } else { term::GOOD };
     format!("{}: {}", paint(style, "hunks"), parts.join("; "))
-}
-
-/// One annotation of GitHub Actions for each hunk that no test notices.
-pub(super) fn annotate_hunks(trials: &HunkTrials) -> String {
-    let unnoticed = trials.tried.iter().filter(|one| one.result == HunkResult::Unnoticed);
-    let annotation = |TriedHunk { hunk, .. }: &TriedHunk| {
-        let message = "every test still passes without this part of the change";
-        write_github_warning(&hunk.path, hunk.lines, "no test notices this", message)
-    };
-    unnoticed.take(MAX_ANNOTATIONS).map(annotation).collect()
 }
 
 /// `src/cart.py:12-15`
