@@ -108,6 +108,9 @@ pub struct Proof {
     /// Files with tests that a person allowed to change, and that did. Their new version counts as the old one.
     #[serde(default)]
     pub allowed: Vec<String>,
+    /// Whether nothing that the agent does can improve it.
+    #[serde(default)]
+    pub is_final: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -240,6 +243,11 @@ impl Proof {
         Self { doubts: vec![why], ..Self::new(ProofVerdict::Green) }
     }
 
+    /// The outcome when the policy or the machine allows no proof, so that holding the agent would be pointless.
+    pub fn impossible(why: &str) -> Self {
+        Self { is_final: true, ..Self::unavailable(why.to_string()) }
+    }
+
     /// The proof without the broken tests that a person waived. A gate that names no tests is waived as a requirement.
     #[must_use]
     pub fn without_waived(&self, is_waived: impl Fn(&str) -> bool) -> Self {
@@ -263,6 +271,7 @@ impl Proof {
             doubts: Vec::new(),
             removed: Vec::new(),
             allowed: Vec::new(),
+            is_final: false,
         }
     }
 

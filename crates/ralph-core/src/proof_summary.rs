@@ -71,10 +71,10 @@ impl Proof {
                 "Fix the cause above so that the proof can run, or explain at the end of your message why you cannot"
             }
             ProofVerdict::NeedsReview | ProofVerdict::Failed if self.broken.is_empty() => {
-                "Undo the change that is named above, or explain at the end of your message why it is needed"
+                "Undo the change that is named above, or explain at the end of your message why it is needed. If only a person can decide, run `ralph ask \"…\"`"
             }
             ProofVerdict::NeedsReview | ProofVerdict::Failed => {
-                "Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each"
+                "Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each test. If only a person can decide, run `ralph ask \"…\"`"
             }
         };
         let status = RequirementStatus::Unmet(RequirementFailure {

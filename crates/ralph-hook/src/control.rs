@@ -29,7 +29,7 @@ pub use run_request::{
     approved_policy, check_request, list_directory, plan_file, resolve_directory,
 };
 pub use start::{StartedRun, new_run_id, start_run};
-pub use start_notes::{StartNote, list_note, sealed_goal_notes};
+pub use start_notes::{StartNote, UnprovedReason, list_note, sealed_goal_notes};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {

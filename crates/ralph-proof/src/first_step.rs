@@ -85,7 +85,7 @@ impl<'a> FirstStep<'a> {
         }
         let failures = self.now.failures(&self.gates);
         Ok(Some(match (is_green, self.passed_in_tree) {
-            (true, _) => Proof::unavailable("no gate runs tests".to_string()),
+            (true, _) => Proof::impossible("no gate runs tests"),
             (false, true) => proof::report_disagreement(&failures),
             (false, false) => proof::report_failures(&failures),
         }))

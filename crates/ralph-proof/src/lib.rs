@@ -52,7 +52,7 @@ pub use installed_packages::DEPENDENCY_DIRECTORIES;
 pub use proof_directory::ProofDirectory;
 pub use prove::{
     ProofError, ProofProgress, ProofReport, ProofRequest, StepOutcome, StepReport, TestProgress,
-    prove,
+    may_run_tests, prove,
 };
 pub use ralph_gates::gates::ResultReuse;
 pub use tree_composition::{

@@ -458,7 +458,8 @@ pub(crate) fn is_test_gate(gate: &Gate, report: &GateReport) -> bool {
     report.cases.is_some() || may_run_tests(gate)
 }
 
-fn may_run_tests(gate: &Gate) -> bool {
+/// Whether a gate counts as one that runs tests, as far as it is known before it runs.
+pub fn may_run_tests(gate: &Gate) -> bool {
     let judges_text = matches!(
         gate.report,
         ReportFormat::Sarif

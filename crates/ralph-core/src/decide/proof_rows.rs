@@ -14,7 +14,7 @@ use alloc::string::{String, ToString};
 const MAX_REASON_CHARS: usize = 300;
 
 /// The end of a run in which everything is measured and met. A proof that is not `verified` holds the agent once, so
-/// that it can restore or add tests, and then decides the status. `met` is the text about the met requirements.
+/// that it can restore or add tests, unless that cannot help, and then decides the status. `met` is the text about the met requirements.
 pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
     let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
     let verified = |because: String| stop.end(DecisionRule::Verified, RunStatus::Verified, because);
@@ -38,7 +38,7 @@ pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
     if proof.verdict == ProofVerdict::Verified {
         return verified(format!("{met}; {}", proof.describe()));
     }
-    let is_last = stop.state.held_for_proof || limit(stop).is_some();
+    let is_last = proof.is_final || stop.state.held_for_proof || limit(stop).is_some();
     if !is_last && !is_driven {
         return hold_for_proof(stop, proof);
     }

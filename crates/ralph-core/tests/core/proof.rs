@@ -40,7 +40,7 @@ fn broken_old_tests_end_in_review() {
     let stop =
         || stop_at(1).met("tests").proof(ProofVerdict::NeedsReview, &["test_adds", "test_zero"]);
     let held = TestRun::of(sealed_run()).stop(stop());
-    check!(held.reason(), @"
+    check!(held.reason(), @r#"
     ralph: iteration 1 of 25 — 1 of 2 requirements is not met (run k7f2)
 
     ✗ proof (correctness): 2 old tests fail or are missing on the new code (test_adds, test_zero)
@@ -50,8 +50,9 @@ fn broken_old_tests_end_in_review() {
     └ 5eed0000
     ✓ tests
 
-    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each. Then stop again
-    ");
+    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each test. If only a person can decide, run `ralph ask "…"`
+    Then stop again
+    "#);
     check!(held.stop(stop()), @"
     1  block            rule proof        1 charged  2 old tests fail or are missing on the new code (test_adds, test_zero)
     2  end needs_review rule proof        1 charged  2 old tests fail or are missing on the new code (test_adds, test_zero); 1 requirement is met after 1 iteration and 2 min
@@ -72,6 +73,7 @@ fn a_proof_decides_the_status() {
         ("told only", tell().stop(review())),
         ("off", off().stop(met())),
         ("missing", full().stop(met()).stop(met())),
+        ("impossible", full().stop(met().impossible_proof())),
         ("out of iterations", full().max_iterations(0).stop(review())),
         ("agent alive", full().stop(met().driver(StopDriver::Runner))),
         ("nothing measured", full().stop(stop_at(1).claimed("promise"))),
@@ -84,6 +86,7 @@ fn a_proof_decides_the_status() {
     told only          end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min; 1 old test fails or is missing on the new code (test_adds)
     off                end verified     rule verified     0 charged  1 requirement is met after 0 iterations and 1 min
     missing            end green        rule proof        1 charged  the proof did not run; 1 requirement is met after 1 iteration and 2 min
+    impossible         end green        rule proof        0 charged  no gate is part of the proof; 1 requirement is met after 0 iterations and 1 min
     out of iterations  end needs_review rule proof        0 charged  1 old test fails or is missing on the new code (test_adds); 1 requirement is met after 0 iterations and 1 min
     agent alive        allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
     nothing measured   end claimed      rule claimed      0 charged  1 requirement is claimed to be met after 0 iterations and 1 min; nothing measured it

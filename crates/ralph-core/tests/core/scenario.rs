@@ -370,7 +370,13 @@ impl TestStop {
             doubts: Vec::new(),
             removed: Vec::new(),
             allowed: Vec::new(),
+            is_final: false,
         });
+        self
+    }
+
+    pub(crate) fn impossible_proof(mut self) -> Self {
+        self.evidence.proof = Some(WorkProof::impossible("no gate is part of the proof"));
         self
     }
 

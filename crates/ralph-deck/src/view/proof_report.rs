@@ -111,7 +111,7 @@ pub fn proof_view<'a>(
     base: &'a str,
     head: &'a str,
 ) -> ProofView<'a> {
-    let Proof { verdict, held, telling, broken, doubts, removed, allowed } = &report.proof;
+    let Proof { verdict, held, telling, broken, doubts, removed, allowed, .. } = &report.proof;
     ProofView {
         v: 1,
         base,

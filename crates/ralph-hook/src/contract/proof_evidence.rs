@@ -59,8 +59,8 @@ pub fn gather_proof(
         return ProofEvidence::NotNeeded;
     }
     if contract.seal.base.is_none() {
-        let why = "git is not installed, so there is no base to compare with".to_string();
-        return ProofEvidence::Known(Proof::unavailable(why));
+        let why = "git is not installed, so there is no base to compare with";
+        return ProofEvidence::Known(Proof::impossible(why));
     }
     let Some(candidate) = &judged.candidate else {
         let why = "the work tree could not be checkpointed".to_string();
@@ -68,7 +68,7 @@ pub fn gather_proof(
     };
     let gates = proof_gates(contract, judged);
     if gates.is_empty() {
-        return ProofEvidence::Known(Proof::unavailable("no gate runs tests".to_string()));
+        return ProofEvidence::Known(Proof::impossible("no gate is part of the proof"));
     }
     match resolve_proof(contract, candidate, &gates) {
         // A proof takes time too, and what was proved must be what is there now.

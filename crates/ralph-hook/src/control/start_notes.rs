@@ -57,10 +57,21 @@ pub enum StartNote {
     },
     /// The goal names a file whose change holds every stop.
     SealedGoal(SealedFile),
+    /// No gate can show that tests notice the work.
+    Unproved(UnprovedReason),
     /// Neither a gate nor a list nor a promise measures the goal.
     Unmeasured,
     /// Stages without a required gate, in a run with phases.
     UnmeasuredStages(Vec<RequirementStage>),
+}
+
+/// Why the work of a run cannot be proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnprovedReason {
+    /// Every gate is advisory or has `proof = false`.
+    NoGateTakesPart,
+    /// The gates that take part judge the text of files.
+    NoGateRunsTests,
 }
 
 pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<StartNote> {
@@ -85,6 +96,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<St
     if !listed && run.promise.is_none() && !run.phases && !measured {
         notes.push(StartNote::Unmeasured);
     }
+    notes.extend(run.seal.as_deref().and_then(|seal| unproved_note(&lists, seal)));
     notes.extend(stage_note(run));
     notes.extend(cost_note(world, run));
     notes
@@ -121,6 +133,25 @@ pub fn sealed_goal_notes(
     let is_allowed = |file: &&SealedFile| may_change.contains(&file.name);
     let named = files.iter().filter(|file| is_named(file) && !is_allowed(file));
     named.cloned().map(StartNote::SealedGoal).collect()
+}
+
+/// Checks of lists take part in the proof too.
+fn unproved_note(lists: &[ListFile], seal: &PolicySeal) -> Option<StartNote> {
+    let policy = &seal.policy;
+    let mut items = lists.iter().filter_map(|list| run_lists::read_list(list).ok()).flatten();
+    if policy.verify.proof != ProofMode::Full
+        || seal.base.is_none()
+        || policy.gates.is_empty()
+        || items.any(|item| item.check.is_some())
+    {
+        return None;
+    }
+    let mut proved = policy.gates.iter().filter(|gate| gate.is_proved()).peekable();
+    if proved.peek().is_none() {
+        return Some(StartNote::Unproved(UnprovedReason::NoGateTakesPart));
+    }
+    let runs_tests = proved.any(ralph_proof::may_run_tests);
+    (!runs_tests).then_some(StartNote::Unproved(UnprovedReason::NoGateRunsTests))
 }
 
 fn stage_note(run: &RunRecord) -> Option<StartNote> {

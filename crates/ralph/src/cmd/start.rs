@@ -11,7 +11,9 @@ use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
 use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording;
 use ralph_home::host_env;
-use ralph_hook::control::{self, GateSelection, RunRequest, StartError, StartNote, StartedRun};
+use ralph_hook::control::{
+    self, GateSelection, RunRequest, StartError, StartNote, StartedRun, UnprovedReason,
+};
 use ralph_sys::env::Env;
 use ralph_sys::stdin::{self, StdinError};
 use ralph_sys::{clock, fs};
@@ -149,6 +151,15 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             format!(
                 "the goal names `{name}`, which is sealed because {why}: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing"
             )
+        }
+        StartNote::Unproved(why) => {
+            let why = match why {
+                UnprovedReason::NoGateTakesPart => {
+                    "every gate is advisory or has `proof = false`"
+                }
+                UnprovedReason::NoGateRunsTests => "no gate runs tests",
+            };
+            format!("{why}, so nothing shows that tests notice the work, and the run ends as `green` at best")
         }
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"

@@ -144,10 +144,10 @@ fn restored_packages_are_proved_again() {
     fs::write(&file, "module.exports = 2;\n").unwrap();
     let held = sandbox.send_stop(SESSION, "");
     let lines = held.stderr.lines().filter(|line| line.contains("proof") || line.contains("Next"));
-    assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @"
+    assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r#"
     ✗ proof (correctness): installed packages changed, and no declared dependency explains it: node_modules/tiny (index.js changed)
-    Next: Undo the change that is named above, or explain at the end of your message why it is needed. Then stop again
-    ");
+    Next: Undo the change that is named above, or explain at the end of your message why it is needed. If only a person can decide, run `ralph ask "…"`
+    "#);
     fs::write(&file, text).unwrap();
     assert!(!sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.run_status(&run).0, "verified");

@@ -78,7 +78,7 @@ fn weakened_tests_end_in_review() {
     sandbox.write("tests/zero.sh", "test -n \"$(sh add.sh 0 0)\"\n");
     sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
     let [held, ended] = stop_twice(&sandbox);
-    assert_snapshot!(held, @"
+    assert_snapshot!(held, @r#"
     exit 2
     --- stdout
     {}
@@ -96,8 +96,9 @@ fn weakened_tests_end_in_review() {
     └ 00000000
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
-    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each. Then stop again
-    ");
+    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each test. If only a person can decide, run `ralph ask "…"`
+    Then stop again
+    "#);
     assert_snapshot!(ended, @r#"
     exit 0
     --- stdout
@@ -189,9 +190,41 @@ fn the_policy_can_do_without_a_proof() {
         let run = sandbox.start_run(["--goal-file", "-"]);
         sandbox.write("add.sh", LONGER_SUM);
         let first = sandbox.send_stop(SESSION, "");
-        let expected = if more.starts_with("proof") { (true, "held") } else { (false, "verified") };
-        assert_eq!((first.is_block(), sandbox.run_status(&run).0.as_str()), expected, "{more}");
+        let expected = if more.starts_with("proof") { "green" } else { "verified" };
+        assert_eq!((first.is_block(), &*sandbox.run_status(&run).0), (false, expected), "{more}");
     }
+}
+
+/// A run whose gates cannot prove anything says so when it starts, and does not hold the agent for it.
+#[test]
+fn a_run_without_a_proof_says_so_at_the_start() {
+    let line = "[[gate]]\nname = \"words\"\nrun = [\"cat\", \"words.sarif\"]\n";
+    let mut shown = Vec::new();
+    for more in ["proof = false\n", "report = \"sarif\"\n", ""] {
+        let sandbox = adder();
+        let report =
+            r#"{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"words"}},"results":[]}]}"#;
+        sandbox.write("words.sarif", report);
+        sandbox.write("ralph.toml", format!("{line}{more}"));
+        sandbox.commit();
+        sandbox.approve_policy();
+        let args = ["start", "--session", SESSION, "--goal-file", "-"];
+        let started = sandbox.ralph_with_input(args, b"make it work\n").stdout;
+        let notes = started.lines().filter(|line| line.trim().starts_with("note"));
+        shown.extend(notes.map(|note| note.trim().to_string()));
+        sandbox.write("add.sh", LONGER_SUM);
+        let stop = sandbox.send_stop(SESSION, "");
+        let line = if stop.is_block() { "held".to_string() } else { stop.notice() };
+        let line = mask_duration(&sandbox, &line);
+        shown.push(line.split("; all").next().unwrap_or_default().to_string());
+    }
+    assert_snapshot!(shown.join("\n"), @"
+    note    every gate is advisory or has `proof = false`, so nothing shows that tests notice the work, and the run ends as `green` at best
+    ralph: green: make it work — no gate is part of the proof
+    note    no gate runs tests, so nothing shows that tests notice the work, and the run ends as `green` at best
+    ralph: green: make it work — no gate runs tests
+    held
+    ");
 }
 
 /// A removed test is found by the run of the old tests, not by a rule over text. A person who asked for the removal
@@ -204,7 +237,7 @@ fn a_person_can_waive_one_removed_test() {
     std::fs::remove_file(sandbox.project().join("tests/zero.sh")).unwrap();
     sandbox.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 4\n");
     let held = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(mask_duration(&sandbox, &held.stderr), @"
+    assert_snapshot!(mask_duration(&sandbox, &held.stderr), @r#"
     ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
 
     ┌ 00000000 the goal, in the person's words
@@ -218,8 +251,9 @@ fn a_person_can_waive_one_removed_test() {
     └ 00000000
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
-    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each. Then stop again
-    ");
+    Next: Make the old tests pass on your code or restore them; if the goal asks for the change, end your message with a reason for each test. If only a person can decide, run `ralph ask "…"`
+    Then stop again
+    "#);
     let say =
         |text: &str| mask_waiver(&sandbox, &sandbox.send_prompt(SESSION, text).prompt_answer());
     assert_snapshot!(say("/ralph:waive test-removed: tests/zero.sh --until 2h --why the goal asks for it"), @"ralph: run [run]: test-removed: tests/zero.sh is waived by a person for another [span]: the goal asks for it; every report shows it, and it blocks no stop");
