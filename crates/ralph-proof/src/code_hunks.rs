@@ -7,7 +7,7 @@ use ralph_core::text;
 
 use crate::file_class::{ClassRules, FileClass, classify_file};
 use crate::file_composition::{ComposedFile, compose_file};
-use crate::naming_conventions::file_extension;
+use crate::naming_conventions::{file_extension, is_lock_file};
 use crate::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
 use crate::tree_composition::{RewrittenFile, TreeComposition};
 
@@ -183,9 +183,8 @@ fn replace_lines(text: &str, lines: &Range<u32>, by: &str) -> String {
 /// Prose, and lock files: reverting one does not change what is installed.
 fn is_document(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let is_lock_file = matches!(name, "package-lock.json" | "pnpm-lock.yaml" | "go.sum");
-    is_lock_file
-        || matches!(file_extension(name), "md" | "markdown" | "rst" | "adoc" | "lock")
+    is_lock_file(name)
+        || matches!(file_extension(name), "md" | "markdown" | "rst" | "adoc")
         || matches!(name, "LICENSE" | "COPYING" | "AUTHORS" | "CODEOWNERS")
 }
 

@@ -277,6 +277,13 @@ fn is_ambiguous_directory(directories: &[&str], index: usize) -> bool {
         && directories[..index].iter().any(|part| CODE_DIRECTORIES.contains(part))
 }
 
+/// Whether a package manager writes the file, by itself, whenever the manifests differ from it.
+pub(crate) fn is_lock_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    matches!(name, "package-lock.json" | "pnpm-lock.yaml" | "go.sum")
+        || file_extension(name) == "lock"
+}
+
 /// Whether a runner cannot start without a file of this name.
 pub(crate) fn is_project_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -23,6 +23,9 @@ use crate::checkout_environment::checkout_environment;
 use crate::checkout_view::CheckoutView;
 use crate::environment_record::changed_since;
 use crate::environment_roots::EnvironmentRoot;
+use crate::file_class::{FileClass, classify_file};
+use crate::file_composition::needs_separation;
+use crate::naming_conventions::{is_ambiguous_data, is_lock_file};
 use crate::proof_directory::StepDirectories;
 use crate::proof_plan::StepTree;
 use crate::prove::{ProofError, ProofProgress, ProofRequest, TestProgress, count_tests};
@@ -189,7 +192,8 @@ fn run_in_checkout(
     }
     watch(None, true);
     let mut reports: Vec<GateReport> = reports.into_iter().flatten().collect();
-    let changed = changed_files(&before, &list_files(&checkout.dir)?);
+    let mut changed = changed_files(&before, &list_files(&checkout.dir)?);
+    changed.retain(|path| !may_gates_write(request, path));
     void_reports("files of the checkout changed while it ran", &changed, &commands, &mut reports);
     void_if_packages_changed(request, &view.unprotected, started_ms, &commands, &mut reports);
     let result = |(mut report, planned): (GateReport, &Option<Canary>)| {
@@ -299,6 +303,18 @@ fn changed_files(before: &WorkTreeListing, after: &WorkTreeListing) -> Vec<Strin
     let is_changed = |entry: &&TreeEntry| kept.get(entry.path.as_os_str()) != Some(entry);
     let changed = before.entries.iter().filter(is_changed);
     changed.map(|entry| entry.path.to_string_lossy().into_owned()).collect()
+}
+
+/// Whether gates may change a file of the checkout, because they write it by themselves, in the project too: a lock file
+/// that does not fit its manifest, or generated data. Neither tests nor settings, nor a file that may contain them.
+fn may_gates_write(request: &ProofRequest<'_>, path: &str) -> bool {
+    let below = request.project_below();
+    let inside = Path::new(path).strip_prefix(&below).ok().and_then(Path::to_str);
+    let is_code = classify_file(inside.unwrap_or(path), request.rules).class == FileClass::Code
+        && !needs_separation(path)
+        && !is_ambiguous_data(path);
+    let is_written = request.gate_writes.iter().any(|written| written == path);
+    is_code && (is_written || is_lock_file(path))
 }
 
 /// Gates can write to packages that they find by their absolute path.

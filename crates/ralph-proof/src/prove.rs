@@ -70,6 +70,8 @@ pub struct ProofRequest<'a> {
     /// that are in them are old. `None` if the project is not the one that the base was: then old failures are accepted,
     /// but the proof is at most [`ProofVerdict::Green`].
     pub base_reports: Option<&'a [GateReport]>,
+    /// Files, relative to the work tree, that gates wrote when they ran in the project.
+    pub gate_writes: &'a [String],
     pub reuse: ResultReuse,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,

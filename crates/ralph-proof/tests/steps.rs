@@ -48,7 +48,7 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 12] = [
+const CASES: [ProofCase; 14] = [
     ("packages of the project stay as they are", packages_of_the_project_stay_as_they_are),
     ("old failures are those of the project", old_failures_are_those_of_the_project),
     ("gates run on single trees", gates_run_on_single_trees),
@@ -59,6 +59,7 @@ const CASES: [ProofCase; 12] = [
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
     ("the number of old tests is expected", the_number_of_old_tests_is_expected),
     ("a test that was red passes twice", a_test_that_was_red_passes_twice),
+    ("gates may write what they write", gates_may_write_what_they_write),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
     ("a checkout is not installed", a_checkout_is_not_installed),
     ("hunks are reverted one by one", hunks_are_reverted_one_by_one),
@@ -86,6 +87,7 @@ struct SmallProject {
     home: PathBuf,
     gate: Gate,
     may_change: Vec<String>,
+    gate_writes: Vec<String>,
     /// Which steps ran, as opposed to those with cached results.
     ran: Mutex<Vec<ProofStep>>,
 }
@@ -97,7 +99,9 @@ impl SmallProject {
         let mut gate = Gate::new("suite", GateInvocation::Argv(argv));
         gate.report = ReportFormat::Tap;
         let home = dir.path().join("home");
-        let project = Self { dir, home, gate, may_change: Vec::new(), ran: Mutex::default() };
+        let (may_change, gate_writes) = (Vec::new(), Vec::new());
+        let ran = Mutex::default();
+        let project = Self { dir, home, gate, may_change, gate_writes, ran };
         fs::create_private_dir(&project.path()).unwrap();
         project.git(&["init", "--quiet"]);
         project.write("suite.sh", SUITE);
@@ -168,6 +172,7 @@ impl SmallProject {
             accepts_old_failures: false,
             tree_reports,
             base_reports: None,
+            gate_writes: &self.gate_writes,
             reuse: ResultReuse::Cached,
             directory: &directory,
             cancel: &CancelToken::new().unwrap(),
@@ -505,6 +510,30 @@ fn a_test_that_was_red_passes_twice() {
         project.gate.rerun = RerunPolicy::Never;
         let tree = passed_report(&["tests/a.bats", "tests/b.bats"]);
         assert_eq!(project.prove_after(GateReport { took_ms: 11_000, ..tree }), expected);
+    }
+}
+
+/// R-V1e: a lock file that the gate brings up to date is no reason for doubt, nor is a file that it writes in the project
+/// too, unless that is a test or may contain one.
+fn gates_may_write_what_they_write() {
+    for (file, written, expected) in [
+        ("Cargo.lock", &[][..], "verified"),
+        ("data/sizes.txt", &["data/sizes.txt"], "verified"),
+        ("data/sizes.txt", &[], "failed"),
+        ("tests/sizes.txt", &["tests/sizes.txt"], "failed"),
+        ("sizes.py", &["sizes.py"], "failed"),
+        ("package.json", &["package.json"], "failed"),
+    ] {
+        let mut project = SmallProject::new();
+        project.write(file, "old\n");
+        project.write("suite.sh", &format!("wc -c < add.sh > {file}\n{SUITE}"));
+        project.commit();
+        project.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+        project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+        project.commit();
+        project.gate_writes = written.iter().map(ToString::to_string).collect();
+        let shown = project.prove();
+        assert_eq!(shown.split(';').next(), Some(expected), "{file}: {shown}");
     }
 }
 

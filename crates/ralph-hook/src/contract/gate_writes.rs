@@ -63,6 +63,13 @@ pub(super) fn only_gates_changed(
     (identity.to_hex().as_str() == base).then(|| names().collect())
 }
 
+/// The files that gates wrote in the work tree since the run began, relative to it.
+pub(super) fn written_paths(contract: &ContractContext<'_>) -> Vec<String> {
+    let Ok(cache) = ResultCache::open(&contract.world.home) else { return Vec::new() };
+    let written = read_writes(&cache, &note_key(contract));
+    written.into_iter().filter_map(|file| String::from_utf8(file.path).ok()).collect()
+}
+
 fn note_key(contract: &ContractContext<'_>) -> ResultKey {
     contract.run_note_key("files that gates wrote")
 }

@@ -10,6 +10,7 @@ use ralph_sys::proc::cancel::CancelToken;
 
 use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
+use super::gate_writes;
 use super::proof_evidence::class_rules;
 use super::{ContractContext, project_base};
 
@@ -36,6 +37,7 @@ impl ProofSides<'_> {
         let cache = ResultCache::open(&world.home)?;
         let at_base = |gate: &&Gate| project_base::project_result(contract, &cache, gate);
         let base_reports: Vec<GateReport> = gates.iter().filter_map(at_base).collect();
+        let gate_writes = gate_writes::written_paths(contract);
         let log = GateLog::open(&world.home, &contract.run.id);
         run(&ProofRequest {
             home: &world.home,
@@ -54,6 +56,7 @@ impl ProofSides<'_> {
             accepts_old_failures: seal.policy.baseline == BaselineMode::Ratchet,
             tree_reports,
             base_reports: Some(&base_reports),
+            gate_writes: &gate_writes,
             reuse: ResultReuse::Cached,
             directory: &directory,
             cancel,

@@ -154,6 +154,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         accepts_old_failures: config.policy.baseline == BaselineMode::Ratchet,
         tree_reports: &[],
         base_reports: None,
+        gate_writes: &[],
         reuse: ResultReuse::Never,
         directory: &directory,
         cancel: &cancel,
