@@ -22,6 +22,7 @@ mod language_syntax;
 mod measured_tests;
 mod moved_lines;
 mod placeholder;
+mod runner_detection;
 mod shared_helpers;
 mod source_lexer;
 mod source_text;
@@ -36,6 +37,7 @@ mod word_search;
 pub use embedded_tests::{has_embedded_tests, may_contain_tests};
 pub use language::{Language, contains_only_tests, is_test_file};
 pub use moved_lines::MovedLines;
+pub use runner_detection::find_runner_detection;
 pub use source_lexer::{SourceSpan, SourceSpanKind, split_into_spans};
 
 /// One changed file, at the base and now.

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The advisory requirement that lists changes to tests for a person.
 pub const TEST_CHANGES_REQUIREMENT: &str = "test changes";
+/// The requirement that lists added code which detects a test runner. It never holds.
+pub const RUNNER_DETECTION_REQUIREMENT: &str = "runner detection";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {

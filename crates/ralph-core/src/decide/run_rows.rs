@@ -10,7 +10,8 @@ use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{
-    EvidenceKind, PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
+    EvidenceKind, PendingReason, RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus,
+    TEST_CHANGES_REQUIREMENT,
 };
 use crate::run::RunState;
 use crate::status::RunStatus;
@@ -112,7 +113,10 @@ impl<'a> RunStop<'a> {
     fn test_changes_suffix(&self) -> String {
         const SHOWN: usize = 3;
         let all = self.evidence.requirements.iter();
-        let changes = all.filter(|one| one.name == TEST_CHANGES_REQUIREMENT);
+        let is_note = |one: &&Requirement| {
+            [TEST_CHANGES_REQUIREMENT, RUNNER_DETECTION_REQUIREMENT].contains(&one.name.as_str())
+        };
+        let changes = all.filter(is_note);
         let summaries = changes.filter_map(|one| match &one.status {
             RequirementStatus::Unmet(failure) => {
                 let places = failure.findings.iter().filter_map(|finding| finding.place.as_ref());

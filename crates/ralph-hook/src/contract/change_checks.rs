@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use ralph_check::added_lines::{self, UserPatterns};
-use ralph_check::{MovedLines, is_test_file, test_integrity, tool_settings};
+use ralph_check::{MovedLines, find_runner_detection, is_test_file, test_integrity, tool_settings};
 use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy, ProofMode};
 use ralph_core::requirement::{
-    EvidenceKind, Finding, FindingLocation, QuotedText, Requirement, RequirementFailure,
-    RequirementStage, RequirementStatus, RequirementWeight, TEST_CHANGES_REQUIREMENT,
+    EvidenceKind, Finding, FindingLocation, QuotedText, RUNNER_DETECTION_REQUIREMENT, Requirement,
+    RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
+    TEST_CHANGES_REQUIREMENT,
 };
 use ralph_core::text;
 use regex::{Regex, RegexBuilder};
@@ -16,6 +17,7 @@ use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_git::git;
 use ralph_proof::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
+use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
 
@@ -63,6 +65,7 @@ pub fn change_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requir
     }
     found.extend(test_integrity_requirements(policy, changes));
     found.extend(line_requirements(policy, changes));
+    found.extend(runner_detection_requirement(policy, changes));
     found
 }
 
@@ -216,6 +219,18 @@ fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement>
         counted_failure(allowed, "added line", "allowed by a comment"),
     ));
     kept
+}
+
+/// Tests cannot show what code does that detects them, so a person is told where it does. Never holds.
+fn runner_detection_requirement(policy: &Policy, changes: &TreeChanges) -> Option<Requirement> {
+    let rules = ClassRules::new(policy, Vec::new());
+    let texts = changes.texts();
+    let moved = MovedLines::new(&texts);
+    let code =
+        texts.iter().filter(|text| classify_file(text.path, &rules).class == FileClass::Code);
+    let findings = code.flat_map(|text| find_runner_detection(text, &moved)).collect();
+    let failure = counted_failure(findings, "added line", "of code that detects a test runner");
+    advisory_requirement(RUNNER_DETECTION_REQUIREMENT, RequirementStage::Correctness, failure)
 }
 
 /// An advisory requirement: it is reported, but never holds the agent. `None` if there is nothing to report.

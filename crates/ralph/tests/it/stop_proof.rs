@@ -37,6 +37,17 @@ fn work_with_its_own_test_is_verified() {
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
+/// Code that detects its runner passes every run of the tests. The person who reads the end of the run is told.
+#[test]
+fn code_that_detects_its_runner_is_named_at_the_end() {
+    let sandbox = adder();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("add.sh", format!("test -z \"$BATS_TEST_NAME\" || exit 0\n{LONGER_SUM}"));
+    sandbox.write("tests/three.sh", "BATS_TEST_NAME= test \"$(sh add.sh 1 2 3)\" = 6\n");
+    let ended = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(mask_duration(&sandbox, &ended.notice()), @"ralph: verified: make it work — all 5 requirements are met after 0 iterations and [took]; 1 added line of code that detects a test runner (add.sh:1); 2 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`");
+}
+
 /// R-V1a: a change that no test notices is held once for that, and ends `green`.
 #[test]
 fn work_without_a_test_ends_green() {
