@@ -117,7 +117,7 @@ fn detect_in_line(source: &SourceText<'_>, range: &Range<usize>) -> Option<(usiz
 fn test_parts(source: &SourceText<'_>) -> Vec<Range<usize>> {
     let found = (source.language == Language::Rust).then(|| find_inline_tests(source.text));
     match found.flatten() {
-        Some(found) if found.is_whole_file => Vec::from([0..source.text.len()]),
+        Some(found) if found.is_whole_file => core::iter::once(0..source.text.len()).collect(),
         Some(found) => found.parts.into_iter().map(|part| part.range).collect(),
         None => Vec::new(),
     }

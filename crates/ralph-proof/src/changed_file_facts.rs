@@ -48,6 +48,8 @@ pub(crate) fn find_file_facts(
     if changes.left_out + changes.missing > 0 {
         inseparable.push("files that cannot be read".to_string());
     }
+    let base = (request.repository, request.base);
+    let below = request.project_below();
     let rewritten = allowed.rewritten.iter().map(|file| &file.path);
     let is_tests = |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
     let facts = ChangedFileFacts {
@@ -59,7 +61,7 @@ pub(crate) fn find_file_facts(
         unjudged_tests: Vec::new(),
         new_judges: new_judges(request, changes),
         changed_judges: changed_judges(request, changes),
-        is_base_untested: is_base_untested(request, changes, deadline)?,
+        is_base_untested: is_base_untested(base, &below, request.rules, changes, deadline)?,
         has_new_manifest: has_new_manifest(changes),
     };
     if facts.new_judges.is_empty() {
@@ -103,20 +105,20 @@ fn changed_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<Stri
 
 /// Whether the base has neither the file nor, in a manifest, the script.
 fn is_new_judge(changes: &TreeChanges, judge: &GateFile) -> bool {
-    let Some(changed) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
+    let Some(file) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
     let lacks_script = || {
-        script_versions(changed, judge).is_some_and(|[before, _]| match before.as_deref() {
+        script_versions(file, judge).is_some_and(|[before, _]| match before.as_deref() {
             Some(script) => is_placeholder(script),
             None => true,
         })
     };
-    changed.kind == FileChangeKind::Added || lacks_script()
+    file.kind == FileChangeKind::Added || lacks_script()
 }
 
 fn is_changed_judge(changes: &TreeChanges, judge: &GateFile) -> bool {
-    let Some(changed) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
+    let Some(file) = changes.all.iter().find(|one| one.path == judge.path) else { return false };
     let keeps_script =
-        || script_versions(changed, judge).is_some_and(|[before, after]| before == after);
+        || script_versions(file, judge).is_some_and(|[before, after]| before == after);
     !is_new_judge(changes, judge) && !keeps_script()
 }
 

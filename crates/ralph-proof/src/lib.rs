@@ -22,6 +22,7 @@ mod ini_merge;
 pub mod installed_environments;
 pub mod installed_packages;
 mod json_merge;
+mod measured_steps;
 mod naming_conventions;
 mod proof_directory;
 mod proof_plan;

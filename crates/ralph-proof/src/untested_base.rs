@@ -4,14 +4,13 @@ use std::path::Path;
 
 use ralph_check::has_embedded_tests;
 use ralph_check::inline_tests::find_inline_tests;
-use ralph_git::checkpoint::{BlobContent, CheckpointError};
+use ralph_git::checkpoint::{BlobContent, Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_git::tree::TreeEntryMode;
 use ralph_sys::clock::Deadline;
 
-use crate::file_class::{FileClass, classify_file};
+use crate::file_class::{ClassRules, FileClass, classify_file};
 use crate::file_composition::needs_separation;
 use crate::naming_conventions::{file_extension, is_project_manifest};
-use crate::prove::ProofRequest;
 use crate::tree_changes::{FileChangeKind, TreeChanges};
 
 /// A base with more sources than this is not read, and counts as tested.
@@ -19,21 +18,23 @@ const MAX_SOURCES: usize = 2_000;
 const MAX_SOURCE_BYTES: usize = 1024 * 1024;
 const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether no file of the base is a test or contains one. In doubt it does.
+/// Whether no file of the base is a test or contains one. In doubt it does. `below` is the path of the project in the work
+/// tree.
 pub(crate) fn is_base_untested(
-    request: &ProofRequest<'_>,
+    (repository, base): (&CheckpointRepository, &Checkpoint),
+    below: &Path,
+    rules: &ClassRules,
     changes: &TreeChanges,
     deadline: &Deadline,
 ) -> Result<bool, CheckpointError> {
-    let is_tests = |path: &str| classify_file(path, request.rules).class == FileClass::Tests;
-    let mut changed = changes.all.iter().filter(|one| is_tests(&one.path));
-    if changed.any(|one| one.kind != FileChangeKind::Added) {
+    let is_tests = |path: &str| classify_file(path, rules).class == FileClass::Tests;
+    let mut tests = changes.all.iter().filter(|one| is_tests(&one.path));
+    if tests.any(|one| one.kind != FileChangeKind::Added) {
         return Ok(false);
     }
-    let below = request.project_below();
     let mut sources = Vec::new();
-    for entry in request.repository.checkpoint_files(request.base, deadline)? {
-        let Ok(path) = Path::new(&entry.path).strip_prefix(&below) else { continue };
+    for entry in repository.checkpoint_files(base, deadline)? {
+        let Ok(path) = Path::new(&entry.path).strip_prefix(below) else { continue };
         let path = path.to_string_lossy().into_owned();
         // A link or a repository of its own may be a directory of tests, whose files are not listed.
         let may_be_directory =
@@ -49,7 +50,7 @@ pub(crate) fn is_base_untested(
         return Ok(false);
     }
     let ids: Vec<_> = sources.iter().map(|(_, id)| *id).collect();
-    let blobs = request.repository.read_blobs(&ids, MAX_SOURCE_BYTES, MAX_ALL_BYTES, deadline)?;
+    let blobs = repository.read_blobs(&ids, MAX_SOURCE_BYTES, MAX_ALL_BYTES, deadline)?;
     Ok(sources.iter().all(|(path, id)| match blobs.get(id) {
         Some(BlobContent::Content(bytes)) => !contains_tests(path, &String::from_utf8_lossy(bytes)),
         Some(BlobContent::TooLarge(_) | BlobContent::Missing) | None => false,

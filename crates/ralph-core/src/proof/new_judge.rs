@@ -137,90 +137,70 @@ mod tests {
         assert_eq!(verdict(&named, &failed, &["tests"], &[]), "verified");
     }
 
+    /// The report that a word of the table below stands for.
+    fn described_report(word: &str) -> GateReport {
+        let unknown = |unknown| report(GateOutcome::Unknown(unknown), None);
+        match word {
+            "a" => report(GateOutcome::Passed, Some("a")),
+            "b" => report(GateOutcome::Failed, Some("b")),
+            "quiet" => report(GateOutcome::Passed, None),
+            "counted" => {
+                let tests = Some(TestCounts { run: 2, failed: 0, skipped: 0 });
+                GateReport { tests, ..report(GateOutcome::Passed, None) }
+            }
+            "no-tests" => unknown(UnknownReason::Inconclusive("no tests ran".to_string())),
+            "no-manifest" => {
+                let why = "no `Cargo.toml`".to_string();
+                GateReport { exit: Some(101), ..unknown(UnknownReason::Error(why)) }
+            }
+            _ => report(GateOutcome::Failed, None),
+        }
+    }
+
     /// R-V1h: a base without any test has no old tests, whatever the runner says about that. One with tests that
     /// report nothing has.
     #[test]
     fn a_base_without_tests_has_nothing_to_hold() {
-        let unknown = |why: &str| {
-            let outcome = GateOutcome::Unknown(UnknownReason::Error(why.to_string()));
-            GateReport { exit: Some(101), ..report(outcome, None) }
-        };
-        let no_tests = report(
-            GateOutcome::Unknown(UnknownReason::Inconclusive("no tests ran".to_string())),
-            None,
-        );
-        let no_manifest = unknown("exit 101: no `Cargo.toml`");
-        let (passed, failed) =
-            (report(GateOutcome::Passed, Some("a")), report(GateOutcome::Failed, None));
-        let quiet = report(GateOutcome::Passed, None);
-        let unnamed = GateReport {
-            tests: Some(TestCounts { run: 2, failed: 0, skipped: 0 }),
-            ..report(GateOutcome::Passed, None)
-        };
-        let named = report(GateOutcome::Failed, Some("b"));
-        let untested = ChangedFileFacts { is_base_untested: true, ..ChangedFileFacts::default() };
-        let begun = ChangedFileFacts { has_new_manifest: true, ..untested.clone() };
-        let edited =
-            ChangedFileFacts { changed_judges: vec!["tests".to_string()], ..untested.clone() };
-        let tested = ChangedFileFacts { has_new_manifest: true, ..ChangedFileFacts::default() };
-        let no_result = "the old tests of tests gave no result on the new code: no tests ran";
+        let no_result =
+            "needs_review: the old tests of tests gave no result on the new code: no tests ran";
         let not_started =
-            "the new tests of tests gave no result on the old code: exit 101: no `Cargo.toml`";
-        // Facts, then `before`, `now`, `old_tests` and `new_tests`.
-        let rows = [
-            (&untested, [&no_tests, &passed, &no_tests, &failed], "verified".to_string()),
-            (&untested, [&failed, &unnamed, &failed, &failed], "verified".to_string()),
-            (&untested, [&no_tests, &passed, &no_tests, &passed], "green".to_string()),
-            (
-                &tested,
-                [&no_tests, &passed, &no_tests, &failed],
-                format!("needs_review: {no_result}"),
-            ),
-            (
-                &edited,
-                [&no_tests, &passed, &no_tests, &failed],
-                format!("needs_review: {no_result}"),
-            ),
+            "green: the new tests of tests gave no result on the old code: no `Cargo.toml`";
+        // The base and the change, then `before`, `now`, `old_tests` and `new_tests`.
+        for (facts, reports, expected) in [
+            ("untested", "no-tests a no-tests fail", "verified"),
+            ("untested", "fail counted fail fail", "verified"),
+            ("untested", "no-tests a no-tests a", "green"),
+            ("tested", "no-tests a no-tests fail", no_result),
+            ("untested, changed judge", "no-tests a no-tests fail", no_result),
             // A gate without tests is one itself.
-            (&untested, [&failed, &quiet, &failed, &failed], "needs_review".to_string()),
+            ("untested", "fail quiet fail fail", "needs_review"),
             // Tests that the classes of files do not know.
-            (
-                &untested,
-                [&named, &passed, &no_tests, &failed],
-                format!("needs_review: {no_result}"),
-            ),
-            (&begun, [&no_manifest, &passed, &quiet, &no_manifest], "verified".to_string()),
-            (
-                &untested,
-                [&no_manifest, &passed, &quiet, &no_manifest],
-                format!("green: {not_started}"),
-            ),
-            (
-                &tested,
-                [&no_manifest, &passed, &quiet, &no_manifest],
-                format!("green: {not_started}"),
-            ),
-            (
-                &begun,
-                [&no_tests, &passed, &no_tests, &no_manifest],
-                format!("green: {not_started}"),
-            ),
-        ];
-        for (row, (files, [before, now, old_tests, new_tests], expected)) in
-            rows.into_iter().enumerate()
-        {
+            ("untested", "b a no-tests fail", no_result),
+            ("untested, new manifest", "no-manifest a quiet no-manifest", "verified"),
+            ("untested", "no-manifest a quiet no-manifest", not_started),
+            ("tested, new manifest", "no-manifest a quiet no-manifest", not_started),
+            ("untested, new manifest", "no-tests a no-tests no-manifest", not_started),
+        ] {
+            let judges = facts.contains("changed judge").then(|| "tests".to_string());
+            let files = ChangedFileFacts {
+                is_base_untested: facts.starts_with("untested"),
+                has_new_manifest: facts.contains("new manifest"),
+                changed_judges: judges.into_iter().collect(),
+                ..ChangedFileFacts::default()
+            };
+            let run: Vec<GateReport> = reports.split(' ').map(described_report).collect();
             let gate = GateProof {
                 gate: "tests",
-                before: Some(before),
-                now: Some(now),
-                old_tests: Some(old_tests),
-                new_tests: Some(new_tests),
+                before: run.first(),
+                now: run.get(1),
+                old_tests: run.get(2),
+                new_tests: run.get(3),
                 ..GateProof::default()
             };
-            let proof = evaluate(&[gate], files);
+            let proof = evaluate(&[gate], &files);
             let doubts = proof.doubts.iter().map(|doubt| format!(": {doubt}"));
             let shown = format!("{}{}", proof.verdict.name(), doubts.collect::<String>());
-            assert_eq!(shown, expected, "row {row}");
+            assert_eq!(shown, expected, "{facts}: {reports}");
         }
     }
 }

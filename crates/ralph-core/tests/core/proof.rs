@@ -67,7 +67,7 @@ fn a_proof_decides_the_status() {
     let full = || run_with(VerifyPolicy::default());
     let review = || met().proof(ProofVerdict::NeedsReview, &["test_adds"]);
     let repaired = met().proof(ProofVerdict::Verified, &[]);
-    let rows = [
+    let rows = vec![
         ("verified", full().stop(met().proof(ProofVerdict::Verified, &[]))),
         ("repaired", full().stop(review()).stop(repaired)),
         ("told only", tell().stop(review())),

@@ -1,11 +1,12 @@
 //! `ralph prove`: shows what the tests of a change prove, by hand or in CI, without a run.
 
 mod annotations;
+mod gate_choice;
 mod hunk_lines;
 mod progress_line;
 
 use super::gate::gate_run::INTERRUPTED;
-use super::gate::{find_gate, load_policy, require_approval};
+use super::gate::{load_policy, require_approval};
 use super::{open_home, print_json};
 use crate::describe;
 use crate::failure::CommandFailure;
@@ -13,8 +14,9 @@ use crate::term::{self, paint};
 use crate::value_parsers::{parse_duration, parse_merge_threshold};
 use annotations::{AnnotatedFiles, annotate_broken, annotate_hunks};
 use clap::Args;
+use gate_choice::{GateChoice, choose_gates, name_left_out};
 use progress_line::ProgressLine;
-use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger};
+use ralph_core::gate::{BaselineMode, GateOutcome, GateReport};
 use ralph_core::id::RunId;
 use ralph_core::policy::MergeThreshold;
 use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
@@ -175,15 +177,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     }
     let shown =
         ShownProof { report: &report, hunks: hunks.as_ref(), left_out: &left_out, range: &range };
-    if args.json {
-        shown.print_json()?;
-    } else {
-        let mut out = shown.render();
-        if env.is_github_actions() {
-            out.push_str(&shown.annotate(&request, &deadline)?);
-        }
-        term::out(&out)?;
-    }
+    shown.show(args, &request, &deadline)?;
     Ok(match (report.proof.verdict, args.accept) {
         (ProofVerdict::Green, MergeThreshold::Green) => proof_exit_code(ProofVerdict::Verified),
         (verdict, _) => proof_exit_code(verdict),
@@ -239,6 +233,23 @@ struct ShownProof<'a> {
 }
 
 impl ShownProof<'_> {
+    fn show(
+        &self,
+        args: &ProveArgs,
+        request: &ProofRequest<'_>,
+        deadline: &Deadline,
+    ) -> Result<(), CommandFailure> {
+        if args.json {
+            return self.print_json();
+        }
+        let mut out = self.render();
+        if request.env.is_github_actions() {
+            out.push_str(&self.annotate(request, deadline)?);
+        }
+        term::out(&out)?;
+        Ok(())
+    }
+
     fn print_json(&self) -> Result<(), CommandFailure> {
         let head = self.range.head.as_deref().unwrap_or("work tree");
         let view = proof_view(self.report, self.hunks, &self.range.base, head);
@@ -278,54 +289,6 @@ fn parse_range(text: Option<&str>) -> ComparedRange {
         (None, None) => (text.to_string(), None, false),
     };
     ComparedRange { base, head, from_merge_base }
-}
-
-/// The gates of a proof, and those of a stop that are not among them.
-struct GateChoice<'a> {
-    gates: Vec<&'a Gate>,
-    left_out: Vec<LeftOutGateView<'a>>,
-}
-
-fn choose_gates<'a>(
-    config: &'a ProjectConfig,
-    names: &[String],
-) -> Result<GateChoice<'a>, CommandFailure> {
-    if !names.is_empty() {
-        let mut gates: Vec<&Gate> = Vec::new();
-        for name in names {
-            let gate = find_gate(config, name)?;
-            if !gates.iter().any(|known| known.name == gate.name) {
-                gates.push(gate);
-            }
-        }
-        return Ok(GateChoice { gates, left_out: Vec::new() });
-    }
-    let at_stop = config.policy.gates.iter().filter(|gate| gate.on.contains(&GateTrigger::Stop));
-    let (gates, others): (Vec<&Gate>, Vec<&Gate>) = at_stop.partition(|gate| gate.is_proved());
-    let left_out = |gate: &&'a Gate| LeftOutGateView {
-        gate: &gate.name,
-        because: if gate.proof { "advisory" } else { "proof = false" },
-    };
-    let left_out: Vec<_> = others.iter().map(left_out).collect();
-    match (gates.is_empty(), left_out.is_empty()) {
-        (false, _) => Ok(GateChoice { gates, left_out }),
-        (true, true) => {
-            let what = format!("no gates are set up for `{}`", config.project.display());
-            let hint = "`ralph gate detect` proposes some and lists missing tools";
-            Err(CommandFailure::new(&what, hint))
-        }
-        (true, false) => {
-            let what = format!("no gate is part of a proof: {}", name_left_out(&left_out));
-            Err(CommandFailure::new(&what, "name one with `--gate` to use it all the same"))
-        }
-    }
-}
-
-/// `lint (advisory), services (proof = false)`
-fn name_left_out(gates: &[LeftOutGateView<'_>]) -> String {
-    let names: Vec<String> =
-        gates.iter().map(|one| format!("{} ({})", safe_line(one.gate), one.because)).collect();
-    names.join(", ")
 }
 
 fn find_commit(
