@@ -250,7 +250,9 @@ fn find_missing_entry<'t>(command: &GateInvocation, tail: &'t str) -> Option<&'t
             let is_import = lines.get(at + 1).is_some_and(|next| next.starts_with("at "));
             Some(path).filter(|_| !is_import)
         };
-        node().or_else(deno).filter(|path| is_named(path)).map(|_| line)
+        // A script of `package.json` may start an installed program that is missing.
+        let is_program = |path: &&str| is_named(path) || path.contains("/node_modules/");
+        node().or_else(deno).filter(is_program).map(|_| line)
     })
 }
 

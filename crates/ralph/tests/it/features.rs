@@ -512,6 +512,24 @@ fn broken_lists_are_reported() {
     ");
 }
 
+/// The environment of a check comes from the policy, which may name other programs for the same words.
+#[test]
+fn checks_do_not_run_in_the_environment_of_an_unapproved_policy() {
+    let sandbox = sandbox_with_check();
+    approve_checks(&sandbox);
+    sandbox.write("ralph.toml", "[environment.set]\nPATH = \"./bin:/usr/bin:/bin\"\n");
+    let refused = "exit 3\n--- stderr\nerror: this policy is not approved, so nothing was run\n  hint: `ralph trust` shows what would run and asks for approval\n\n";
+    assert_eq!(sandbox.ralph(["feature", "verify"]).to_string(), refused);
+    sandbox.approve_policy();
+    assert_eq!(sandbox.ralph(["feature", "verify"]).code, Some(1));
+    // A program that the checks would find first is part of that approval.
+    let program = sandbox.project().join("bin/sh");
+    sandbox.write("bin/sh", "#!/bin/sh\nexit 0\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(program, mode).unwrap();
+    assert_eq!(sandbox.ralph(["feature", "verify"]).to_string(), refused);
+}
+
 /// R-U2b: no run starts with unapproved checks, and the refusal names the exact command that approves them.
 #[test]
 fn checks_run_only_after_approval() {

@@ -513,8 +513,11 @@ fn a_project_without_its_tools_never_passes() {
     # [[gate]]
     # name = "tests"
     # stage = "correctness"
-    # run = ["./gradlew", "test", "--console=plain"]
+    # run = ["./gradlew", "cleanTest", "test", "--console=plain"]
     # timeout = "10m"
+    # report = "junit"
+    # report_files = ["build/test-results/**/TEST-*.xml"]
+    # min_tests = "baseline"
 
     [lines]
     forbid = ["todo", "placeholder", "debug-print", "debugger", "skipped-test"]

@@ -241,6 +241,8 @@ fn a_missing_entry_point_is_an_error() {
     let program = "/project/node_modules/mocha/bin/mocha";
     for (command, tail, expected) in [
         ("node node_modules/mocha/bin/mocha", missing(program, ""), "error"),
+        ("npm test", missing(program, ""), "error"),
+        ("npm test", missing(program, "Require stack:\n- /project/app.js\n"), "failed"),
         ("node ./app.js", missing("/project/app.js", ""), "error"),
         ("node app.js", missing("./cart", "Require stack:\n- /project/app.js\n"), "failed"),
         ("node app.js", missing("/project/cart.js", ""), "failed"),
