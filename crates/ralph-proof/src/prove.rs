@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
-use ralph_core::proof::{self, CanaryResult, Proof, ProofStep};
+use ralph_core::proof::{self, CanaryResult, Proof, ProofStep, ProofVerdict};
 use ralph_core::requirement::RequirementStage;
 use ralph_gates::gates::{GateResult, ResultReuse};
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
