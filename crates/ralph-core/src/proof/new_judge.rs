@@ -41,6 +41,7 @@ impl GateProof<'_> {
         let names_none = |report: &GateReport| {
             let is_empty = |cases: &TestCases| cases.passed.is_empty() && cases.failed.is_empty();
             report.cases.as_ref().is_none_or(is_empty)
+                && report.tests.is_none_or(|tests| tests.run == 0)
         };
         let found_none = |one: &GateReport| one.outcome != GateOutcome::Passed && names_none(one);
         files.is_base_untested
@@ -144,6 +145,10 @@ mod tests {
             "a" => report(GateOutcome::Passed, Some("a")),
             "b" => report(GateOutcome::Failed, Some("b")),
             "quiet" => report(GateOutcome::Passed, None),
+            "red" => {
+                let tests = Some(TestCounts { run: 2, failed: 1, skipped: 0 });
+                GateReport { tests, ..report(GateOutcome::Failed, None) }
+            }
             "counted" => {
                 let tests = Some(TestCounts { run: 2, failed: 0, skipped: 0 });
                 GateReport { tests, ..report(GateOutcome::Passed, None) }
@@ -176,6 +181,7 @@ mod tests {
             ("untested", "fail quiet fail fail", "needs_review"),
             // Tests that the classes of files do not know.
             ("untested", "b a no-tests fail", no_result),
+            ("untested", "red a no-tests fail", no_result),
             ("untested, new manifest", "no-manifest a quiet no-manifest", "verified"),
             ("untested", "no-manifest a quiet no-manifest", not_started),
             ("tested, new manifest", "no-manifest a quiet no-manifest", not_started),
