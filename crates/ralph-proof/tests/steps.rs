@@ -177,7 +177,7 @@ impl SmallProject {
             directory: &directory,
             cancel: &CancelToken::new().unwrap(),
             watch: &|progress| {
-                if progress.tests.is_none() {
+                if progress.tests.is_none() && !progress.has_ended {
                     self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(progress.step);
                 }
             },

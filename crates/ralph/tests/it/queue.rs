@@ -234,7 +234,7 @@ fn a_conflict_keeps_the_work_and_other_tasks_land() {
     assert_eq!(fs::read_to_string(scene.sandbox.project().join("same")).unwrap(), "mine\n");
     assert!(scene.sandbox.project().join("y.txt").exists());
     let run = &scene.runs_of("x")[0];
-    let kept = scene.sandbox.home().join(".ralph-worktrees").join(run).join("project/same");
+    let kept = scene.sandbox.home().join("ralph-worktrees").join(run).join("project/same");
     assert_eq!(fs::read_to_string(kept).unwrap(), "theirs\n");
 }
 
