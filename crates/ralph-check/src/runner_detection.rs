@@ -1,5 +1,5 @@
-//! Added code that finds out whether a test runner executes it. No run of tests can show what it does elsewhere, so a
-//! person is told. Honest code does this too, if rarely: it never holds an agent.
+//! Added code that finds out whether a test runner executes it. No run of tests can show what it does elsewhere, so it
+//! is reported to a person. Honest code does this too, if rarely: it never holds an agent.
 
 use super::FileChange;
 use super::change_finding::new_finding;
@@ -78,7 +78,7 @@ pub fn find_runner_detection(change: &FileChange<'_>, moved: &MovedLines<'_>) ->
         }
         let is_test = tests.iter().any(|part| part.contains(&range.start));
         if let Some((at, what)) = detect_in_line(&source, &range).filter(|_| !is_test) {
-            let message = format!("`{what}` tells the code whether tests run it");
+            let message = format!("`{what}` detects whether a test runner executes the code");
             findings.push(new_finding(source.place(at), "runner-detection", message));
         }
     }

@@ -327,7 +327,7 @@ impl GateTrigger {
 
 impl Gate {
     /// Whether it takes part in a proof, of a run and by hand.
-    pub fn is_proved(&self) -> bool {
+    pub fn takes_part_in_proof(&self) -> bool {
         self.proof && self.weight == RequirementWeight::Required
     }
 

@@ -217,7 +217,7 @@ mod tests {
         let call = CallUsage { model: "a".into(), ..CallUsage::default() };
         for (usage, expected) in [
             (CallUsage { input: 100, output: 20, ..call.clone() }, Some(800_000)),
-            // The figures of a status line: $0.05004.
+            // One call with all kinds of tokens: $0.04404.
             (
                 CallUsage {
                     input: 10,

@@ -191,8 +191,6 @@ pub struct ChangedFileFacts {
     pub changed_judges: Vec<String>,
     /// No file of the base is a test or contains one.
     pub is_base_untested: bool,
-    /// The change adds a file without which a runner cannot start, such as `Cargo.toml`.
-    pub has_new_manifest: bool,
 }
 
 /// Evaluates the four runs of all gates.
@@ -405,9 +403,7 @@ impl<'a> GateProof<'a> {
             GateOutcome::Passed => false,
             GateOutcome::Failed => true,
             // The old code may hang where the new one answers.
-            GateOutcome::Unknown(unknown) => {
-                unknown.is_timeout() || self.cannot_start_in_base(files)
-            }
+            GateOutcome::Unknown(unknown) => unknown.is_timeout(),
         };
         let is_accepted =
             now.outcome == GateOutcome::Passed || !self.accepted_failures().is_empty();

@@ -208,15 +208,15 @@ pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) ->
     }
 }
 
-/// `runs tests, lint`, or how far the proof is: `old tests on new code, 31 of 148`
+/// `running tests, lint`, or how far the proof is: `old tests on new code, 31 of 148`
 pub fn activity(activity: &GateActivity) -> String {
     let GateActivity { gates, proof } = activity;
     let steps =
         proof.iter().map(|StepActivity { step, done, of }| step.describe_progress(*done, *of));
     match (gates.as_slice(), proof.as_slice()) {
-        ([], []) => "prepares gates".to_string(),
+        ([], []) => "preparing gates".to_string(),
         ([], _) => steps.collect::<Vec<_>>().join("; "),
-        (gates, _) => format!("runs {}", safe_line(&gates.join(", "))),
+        (gates, _) => format!("running {}", safe_line(&gates.join(", "))),
     }
 }
 

@@ -40,14 +40,14 @@ pub(crate) fn find_script_call(
     None
 }
 
-struct CalledScript<'a> {
+struct ParsedScriptCall<'a> {
     name: &'a str,
     is_npm: bool,
     has_arguments: bool,
 }
 
 /// `npm test`, `npm run unit -- --ci`, `yarn unit`
-fn parse_call(words: &[String]) -> Option<CalledScript<'_>> {
+fn parse_call(words: &[String]) -> Option<ParsedScriptCall<'_>> {
     let (manager, rest) = words.split_first()?;
     let manager = manager.as_str();
     let mut rest = rest.iter().map(String::as_str).skip_while(|word| QUIET_OPTIONS.contains(word));
@@ -61,7 +61,7 @@ fn parse_call(words: &[String]) -> Option<CalledScript<'_>> {
     let first = rest.next();
     let is_npm = manager == "npm";
     let is_clear = !name.starts_with('-') && (!is_npm || first.is_none_or(|word| word == "--"));
-    is_clear.then_some(CalledScript { name, is_npm, has_arguments: first.is_some() })
+    is_clear.then_some(ParsedScriptCall { name, is_npm, has_arguments: first.is_some() })
 }
 
 /// The command of a shell line to which a package manager appends arguments.

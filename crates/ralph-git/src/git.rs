@@ -11,7 +11,7 @@ use ralph_sys::proc::ProgramLimits;
 
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit};
 use crate::hardened_git::{MAX_OUTPUT_BYTES, QUIET_OPTIONS};
-use crate::repository_filters::{FILTER_QUESTION, NO_FILTERS_CODE, disabling_settings};
+use crate::repository_filters::{LIST_FILTERS_ARGS, NO_MATCH_EXIT_CODE, disabling_settings};
 use crate::tree;
 
 const MAX_NAMED_CHANGES: usize = 20;
@@ -200,10 +200,10 @@ fn filter_settings(root: &Path, deadline: &Deadline) -> Result<Vec<String>, Stri
         return Ok(Vec::new());
     }
     let output =
-        run_query(root, &[], &FILTER_QUESTION, deadline).map_err(|error| error.to_string())?;
+        run_query(root, &[], &LIST_FILTERS_ARGS, deadline).map_err(|error| error.to_string())?;
     let disabled = match output {
         GitOutput { code: 0, stdout, truncated: false } => disabling_settings(&stdout),
-        GitOutput { code: NO_FILTERS_CODE, .. } => Some(Vec::new()),
+        GitOutput { code: NO_MATCH_EXIT_CODE, .. } => Some(Vec::new()),
         GitOutput { .. } => None,
     };
     disabled.ok_or_else(|| "the repository's filters cannot be switched off".to_owned())

@@ -5,16 +5,16 @@
 use std::collections::BTreeSet;
 
 /// `--show-scope` needs git 2.26.
-pub(crate) const FILTER_QUESTION: [&str; 7] =
+pub(crate) const LIST_FILTERS_ARGS: [&str; 7] =
     ["config", "--includes", "--show-scope", "--name-only", "--null", "--get-regexp", r"^filter\."];
 /// Git exits with this code if nothing matches.
-pub(crate) const NO_FILTERS_CODE: i32 = 1;
+pub(crate) const NO_MATCH_EXIT_CODE: i32 = 1;
 
 /// Scopes of the files that a person keeps outside of the repository.
 const OWN_SCOPES: [&str; 2] = ["system", "global"];
 const SEPARATOR: char = '\0';
 
-/// Settings that switch off the filters in the output of [`FILTER_QUESTION`]. `None` if one of them cannot be.
+/// Settings that switch off the filters in the output of [`LIST_FILTERS_ARGS`]. `None` if one of them cannot be.
 pub(crate) fn disabling_settings(output: &[u8]) -> Option<Vec<String>> {
     let text = String::from_utf8(output.to_vec()).ok()?;
     let mut fields = text.split_terminator(SEPARATOR);

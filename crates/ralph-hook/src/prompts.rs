@@ -54,7 +54,7 @@ fn on_ralph_command(world: &World, call: &HookCall, spoken: &CommandRequest<'_>)
         return Verdict::Allow;
     }
     if let Some(id) = &spoken.run
-        && let Some(command) = spoken.typed.terminal_command(id)
+        && let Some(command) = replaced_command(&spoken.typed, id)
         && let Some(doubt) = impersonation_doubt(world, id)
     {
         return Verdict::AnswerPrompt {
@@ -64,6 +64,12 @@ fn on_ralph_command(world: &World, call: &HookCall, spoken: &CommandRequest<'_>)
         };
     }
     (call.execute_command)(world, spoken)
+}
+
+/// The command for a terminal, if only a person may give this one to the run. Another goal ends the run.
+fn replaced_command(typed: &SlashCommand, run: &RunId) -> Option<String> {
+    let replaces_run = matches!(typed, SlashCommand::Start(_));
+    if replaces_run { Some(format!("ralph cancel {run}")) } else { typed.terminal_command(run) }
 }
 
 /// The current length of the transcript. Events before this offset do not concern the new run.

@@ -1,5 +1,5 @@
 //! What can be known about the cost of a session before its first stop: its model, and whether the client's status line
-//! tells ralph what the session costs.
+//! reports the session's cost to ralph.
 
 use crate::transcript_reader::resolve_transcript;
 use ralph_core::id::SessionId;

@@ -12,16 +12,16 @@ static BUILT_IN: LazyLock<PriceList> =
 
 /// The prices of a dated list.
 #[derive(Clone, Debug, Default)]
-pub struct PriceList {
+struct PriceList {
     /// The day on which the prices were looked up.
-    pub date: String,
-    pub source: String,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "a list without a date or a source does not parse")
+    )]
+    date: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "as above"))]
+    source: String,
     table: PriceTable,
-}
-
-/// The list that is built into this program.
-pub fn built_in_prices() -> &'static PriceList {
-    &BUILT_IN
 }
 
 /// A person's own prices, then the built-in ones.

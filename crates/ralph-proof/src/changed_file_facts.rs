@@ -20,7 +20,7 @@ use crate::prove::ProofRequest;
 use crate::settings_references::referenced_by_settings;
 use crate::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
 use crate::tree_composition::TreeComposition;
-use crate::untested_base::{has_new_manifest, is_base_untested};
+use crate::untested_base::{find_base_tests, is_base_untested};
 
 /// How many entries of a directory are looked at.
 const MAX_LISTED: usize = 10_000;
@@ -62,12 +62,11 @@ pub(crate) fn find_file_facts(
         new_judges: new_judges(request, changes),
         changed_judges: changed_judges(request, changes),
         is_base_untested: is_base_untested(base, &below, request.rules, changes, deadline)?,
-        has_new_manifest: has_new_manifest(changes),
     };
     if facts.new_judges.is_empty() {
         return Ok((facts, examples));
     }
-    let unjudged_tests = base_tests(request, deadline)?;
+    let unjudged_tests = find_base_tests(base, &below, request.rules, deadline)?;
     Ok((ChangedFileFacts { unjudged_tests, ..facts }, examples))
 }
 
@@ -90,15 +89,15 @@ fn new_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> 
 }
 
 /// Gates of which a file or a script that they run, or read their commands from, is in the base and changed. If settings
-/// were deleted, any gate may have read them.
+/// changed or were deleted, any gate may have read them.
 fn changed_judges(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
-    let has_deleted_settings = changes.all.iter().any(|one| {
-        one.kind == FileChangeKind::Deleted
+    let has_changed_settings = changes.all.iter().any(|one| {
+        one.kind != FileChangeKind::Added
             && classify_file(&one.path, request.rules).class == FileClass::Harness
     });
     let has_changed_judge = |gate: &&&Gate| {
         let mut judges = request.rules.judges_of_gate(&gate.name);
-        has_deleted_settings || judges.any(|judge| is_changed_judge(changes, judge))
+        has_changed_settings || judges.any(|judge| is_changed_judge(changes, judge))
     };
     request.gates.iter().filter(has_changed_judge).map(|gate| gate.name.clone()).collect()
 }
@@ -132,20 +131,6 @@ fn script_versions(changed: &ChangedFile, judge: &GateFile) -> Option<[Option<St
         Some(script.map(|script| script.as_str().unwrap_or_default().to_string()))
     };
     Some([script(text.before)?, script(text.after)?])
-}
-
-/// The test files of the base.
-fn base_tests(
-    request: &ProofRequest<'_>,
-    deadline: &Deadline,
-) -> Result<Vec<String>, CheckpointError> {
-    let below = request.project_below();
-    let entries = request.repository.checkpoint_files(request.base, deadline)?;
-    let paths = entries.iter().filter_map(|entry| {
-        Path::new(&entry.path).strip_prefix(&below).ok()?.to_str().map(ToString::to_string)
-    });
-    let is_tests = |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
-    Ok(paths.filter(is_tests).collect())
 }
 
 /// The documents that a crate includes as its own documentation, so that their examples are its tests.

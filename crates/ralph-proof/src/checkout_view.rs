@@ -2,8 +2,9 @@
 //!
 //! Where the system allows it, the checkout is mounted in place of the project's work tree, for the gates alone, and the
 //! installed packages are copy-on-write views. Then every absolute path works as it does in the project: editable
-//! installations, scripts of virtual environments, packages of a workspace, settings. And nothing that a gate writes
-//! reaches the project. So are environments outside of the work tree. Elsewhere the gates run in the checkout's own path,
+//! installations, scripts of virtual environments, packages of a workspace, settings. Nothing that a gate writes
+//! reaches the project. Environments outside of the work tree are
+//! copy-on-write views too. Elsewhere the gates run in the checkout's own path,
 //! with a copy of the installed packages.
 
 use std::ffi::OsStr;

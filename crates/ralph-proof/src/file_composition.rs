@@ -6,6 +6,7 @@ use ralph_check::may_contain_tests;
 
 use crate::naming_conventions::{
     MIXED_BUILD_FILES, MIXED_MANIFESTS, TEST_FILE_NAME, file_extension, is_ambiguous_data,
+    is_project_manifest,
 };
 use crate::{ini_merge, json_merge, rust_splice, toml_merge};
 
@@ -51,11 +52,28 @@ pub fn compose_file(
             ComposedFile::NotSeparable("code and tests share this environment".to_string())
         }
         FileClass::Code => {
-            // The code side does not have the file, so inline tests of the other side have nothing to test.
-            let Some(code) = code_side else { return ComposedFile::TakeCode };
+            let Some(code) = code_side else { return compose_absent_code(path, test_side) };
             compose_code(path, code, test_side)
         }
     }
+}
+
+/// The code side does not have the file. A manifest goes with the tests, and a crate keeps its inline tests: otherwise the
+/// runner could not start, and that would count as a test that fails, whatever the tests say.
+fn compose_absent_code(path: &str, test_side: Option<&str>) -> ComposedFile {
+    if is_project_manifest(path) {
+        return ComposedFile::TakeTests;
+    }
+    let code = match path.rsplit_once("src/") {
+        Some((_, "lib.rs")) => "",
+        Some((_, "main.rs")) => "fn main() {}\n",
+        // Inline tests have nothing to test.
+        Some(_) | None => return ComposedFile::TakeCode,
+    };
+    let spliced = rust_splice::splice_inline_tests(code, test_side.unwrap_or_default());
+    spliced.map_or(ComposedFile::TakeCode, |text| {
+        ComposedFile::Text(text.unwrap_or_else(|| code.to_string()))
+    })
 }
 
 fn compose_code(path: &str, code: &str, test_side: Option<&str>) -> ComposedFile {

@@ -140,7 +140,7 @@ impl MeasuredSteps<'_> {
     }
 }
 
-/// The gates whose tests all fail in the base and some of whose still fail.
+/// Gates of which no test passes in the base and some test still fails.
 fn proofs_without_old_passes<'a>(proofs: &[GateProof<'a>]) -> Vec<&'a str> {
     let cases = |report: Option<&'a GateReport>| report.and_then(|report| report.cases.as_ref());
     let is_in_doubt = |proof: &&GateProof<'a>| match (cases(proof.before), cases(proof.now)) {

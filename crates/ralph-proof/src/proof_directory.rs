@@ -1,4 +1,4 @@
-//! The private directory of one proof: four checkouts, each with a home and a temporary directory of its own.
+//! The private directory of one proof: one checkout per step, each with a home and a temporary directory of its own.
 //!
 //! Its path has no hidden component, because some programs treat files below one differently, and its name cannot be
 //! predicted. It is outside the work tree, of which checkouts are no part. It is removed when the proof ends; what a

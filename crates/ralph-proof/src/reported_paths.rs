@@ -37,8 +37,8 @@ pub(crate) fn runs_examples(path: &str, cases: &[&TestCases]) -> bool {
     })
 }
 
-/// Tests of the other languages are found by the name or the text of a file, and groups of their tests may be named after
-/// the file that they test.
+/// `false` for languages whose tests are recognized by file name or text: groups of their tests may be named after the
+/// file that they test.
 fn may_be_test(path: &str) -> bool {
     match Language::from_path(path) {
         Language::Rust

@@ -10,7 +10,7 @@ use ralph_sys::clock::Deadline;
 
 use crate::file_class::{ClassRules, FileClass, classify_file};
 use crate::file_composition::needs_separation;
-use crate::naming_conventions::{file_extension, is_project_manifest};
+use crate::naming_conventions::file_extension;
 use crate::tree_changes::{FileChangeKind, TreeChanges};
 
 /// A base with more sources than this is not read, and counts as tested.
@@ -18,10 +18,10 @@ const MAX_SOURCES: usize = 2_000;
 const MAX_SOURCE_BYTES: usize = 1024 * 1024;
 const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether no file of the base is a test or contains one. In doubt it does. `below` is the path of the project in the work
-/// tree.
+/// Whether no file of the project in the base is a test or contains one. In doubt it does. `below` is the path of the
+/// project in the work tree.
 pub(crate) fn is_base_untested(
-    (repository, base): (&CheckpointRepository, &Checkpoint),
+    base: (&CheckpointRepository, &Checkpoint),
     below: &Path,
     rules: &ClassRules,
     changes: &TreeChanges,
@@ -32,29 +32,55 @@ pub(crate) fn is_base_untested(
     if tests.any(|one| one.kind != FileChangeKind::Added) {
         return Ok(false);
     }
-    let mut sources = Vec::new();
+    let found = find_base_tests(base, below, rules, deadline)?;
+    Ok(!found.iter().any(|path| !path.starts_with("../")))
+}
+
+/// The files of the base that are tests or may contain them, relative to the project. Of those outside of it, which start
+/// with `../`, only the names are considered.
+pub(crate) fn find_base_tests(
+    (repository, base): (&CheckpointRepository, &Checkpoint),
+    below: &Path,
+    rules: &ClassRules,
+    deadline: &Deadline,
+) -> Result<Vec<String>, CheckpointError> {
+    let is_tests = |path: &str| classify_file(path, rules).class == FileClass::Tests;
+    let up = "../".repeat(below.components().count());
+    let (mut found, mut sources) = (Vec::new(), Vec::new());
     for entry in repository.checkpoint_files(base, deadline)? {
-        let Ok(path) = Path::new(&entry.path).strip_prefix(below) else { continue };
+        let Ok(path) = Path::new(&entry.path).strip_prefix(below) else {
+            let path = entry.path.to_string_lossy();
+            if is_tests(&path) {
+                found.push(format!("{up}{path}"));
+            }
+            continue;
+        };
         let path = path.to_string_lossy().into_owned();
         // A link or a repository of its own may be a directory of tests, whose files are not listed.
         let may_be_directory =
             matches!(entry.version.mode, TreeEntryMode::Symlink | TreeEntryMode::Repository);
         if is_tests(&path) || may_be_directory && is_tests(&format!("{path}/file")) {
-            return Ok(false);
-        }
-        if needs_separation(&path) {
+            found.push(path);
+        } else if needs_separation(&path) {
             sources.push((path, entry.version.id));
         }
     }
     if sources.len() > MAX_SOURCES {
-        return Ok(false);
+        found.extend(sources.into_iter().map(|(path, _)| path));
+        return Ok(found);
     }
     let ids: Vec<_> = sources.iter().map(|(_, id)| *id).collect();
     let blobs = repository.read_blobs(&ids, MAX_SOURCE_BYTES, MAX_ALL_BYTES, deadline)?;
-    Ok(sources.iter().all(|(path, id)| match blobs.get(id) {
-        Some(BlobContent::Content(bytes)) => !contains_tests(path, &String::from_utf8_lossy(bytes)),
-        Some(BlobContent::TooLarge(_) | BlobContent::Missing) | None => false,
-    }))
+    found.extend(sources.into_iter().filter_map(|(path, id)| {
+        let may_contain_tests = match blobs.get(&id) {
+            Some(BlobContent::Content(bytes)) => {
+                contains_tests(&path, &String::from_utf8_lossy(bytes))
+            }
+            Some(BlobContent::TooLarge(_) | BlobContent::Missing) | None => true,
+        };
+        may_contain_tests.then_some(path)
+    }));
+    Ok(found)
 }
 
 fn contains_tests(path: &str, text: &str) -> bool {
@@ -62,12 +88,6 @@ fn contains_tests(path: &str, text: &str) -> bool {
         "rs" => find_inline_tests(text).is_none_or(|found| !found.parts.is_empty()),
         _ => has_embedded_tests(path, text),
     }
-}
-
-/// Whether the change adds the manifest of a project.
-pub(crate) fn has_new_manifest(changes: &TreeChanges) -> bool {
-    let mut added = changes.all.iter().filter(|one| one.kind == FileChangeKind::Added);
-    added.any(|one| is_project_manifest(&one.path))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What `ralph --version` tells besides the version: the commit and the target of the build, and the formats on disk
+//! What `ralph --version` prints besides the version: the commit and the target of the build, and the formats on disk
 //! that it writes. Two programs that share a home need the same formats.
 
 use ralph_core::record::FORMAT_VERSION;

@@ -91,7 +91,7 @@ fn find_new_options(path: &str, was: &PytestSettings, is: &PytestSettings) -> Ve
         let name = option_name(word);
         NARROWING_OPTIONS.contains(&name)
             && !known.iter().any(|old| *old == word.as_str())
-            && !known.iter().any(|old| option_name(old) == name && is_shorter(name))
+            && !known.iter().any(|old| option_name(old) == name && is_short_option(name))
     };
     let new: Vec<&str> = options.words.iter().filter(is_new).map(String::as_str).collect();
     if new.is_empty() {
@@ -103,7 +103,7 @@ fn find_new_options(path: &str, was: &PytestSettings, is: &PytestSettings) -> Ve
 }
 
 /// `-k` and `-m` take the next word, so an old one has the same name and another value.
-fn is_shorter(name: &str) -> bool {
+fn is_short_option(name: &str) -> bool {
     !name.starts_with("--")
 }
 

@@ -1,7 +1,7 @@
 //! Gates whose judge is new: the base could not be judged by them, so it has no old tests of theirs.
 
 use super::{CanaryResult, ChangedFileFacts, GateProof, Proof, ProofVerdict};
-use crate::gate::{GateOutcome, GateReport, UnknownReason};
+use crate::gate::{GateOutcome, GateReport};
 use crate::test_cases::TestCases;
 use alloc::format;
 use alloc::vec::Vec;
@@ -51,21 +51,6 @@ impl GateProof<'_> {
             && self.old_tests.is_some_and(names_none)
     }
 
-    /// Whether the runner ends with an error in the base, with the old tests as with the new ones, because the change
-    /// brings the manifest that it needs.
-    pub(super) fn cannot_start_in_base(&self, files: &ChangedFileFacts) -> bool {
-        let has_ended_in_error = |report: Option<&GateReport>| {
-            report.is_some_and(|one| {
-                matches!(&one.outcome, GateOutcome::Unknown(UnknownReason::Error(_)))
-                    && one.exit.is_some_and(|exit| exit != 0)
-            })
-        };
-        files.has_new_manifest
-            && self.has_untested_base(files)
-            && has_ended_in_error(self.before)
-            && has_ended_in_error(self.new_tests)
-    }
-
     pub(super) fn check_new_canary(&self, proof: &mut Proof) {
         if self.new_canary == CanaryResult::Silent {
             let what = "with its new settings did not report a failing test that was added to it";
@@ -78,7 +63,7 @@ impl GateProof<'_> {
 mod tests {
     use super::super::evaluate;
     use super::*;
-    use crate::gate::TestCounts;
+    use crate::gate::{TestCounts, UnknownReason};
     use std::string::{String, ToString};
     use std::vec;
 
@@ -182,15 +167,13 @@ mod tests {
             // Tests that the classes of files do not know.
             ("untested", "b a no-tests fail", no_result),
             ("untested", "red a no-tests fail", no_result),
-            ("untested, new manifest", "no-manifest a quiet no-manifest", "verified"),
+            // A runner that does not start says nothing about the tests.
             ("untested", "no-manifest a quiet no-manifest", not_started),
-            ("tested, new manifest", "no-manifest a quiet no-manifest", not_started),
-            ("untested, new manifest", "no-tests a no-tests no-manifest", not_started),
+            ("untested", "no-manifest a quiet fail", "verified"),
         ] {
             let judges = facts.contains("changed judge").then(|| "tests".to_string());
             let files = ChangedFileFacts {
                 is_base_untested: facts.starts_with("untested"),
-                has_new_manifest: facts.contains("new manifest"),
                 changed_judges: judges.into_iter().collect(),
                 ..ChangedFileFacts::default()
             };

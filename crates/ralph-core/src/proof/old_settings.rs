@@ -1,4 +1,4 @@
-//! What it shows to run the change with the settings of the base.
+//! Judges a change by the results of its gates with the settings of the base.
 
 use super::{MAX_MESSAGE_CHARS, Proof, ProofVerdict};
 use crate::gate::{GateOutcome, GateReport};

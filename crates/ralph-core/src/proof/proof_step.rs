@@ -1,4 +1,4 @@
-//! The runs of a proof.
+//! The steps of a proof.
 
 use alloc::format;
 use alloc::string::String;

@@ -199,7 +199,7 @@ mod tests {
         }
         let files = ReportFiles::note_present(root, &globs).unwrap();
         assert_eq!(texts(&files), "");
-        // A file with the same name and content, whose time is not that of its content.
+        // A renamed file keeps its inode and its time, so it does not count as written.
         std::fs::rename(
             root.join("target/reports/TEST-stale.xml"),
             root.join("target/reports/TEST-moved.xml"),

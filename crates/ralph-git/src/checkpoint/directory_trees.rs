@@ -37,7 +37,7 @@ struct UnstoredDirectory {
 
 /// A directory whose last entry has not been reached.
 #[derive(Default)]
-struct OpenDirectory {
+struct UnfinishedTree {
     path: Vec<u8>,
     content: Vec<u8>,
     files: Vec<usize>,
@@ -53,17 +53,17 @@ impl DirectoryTrees {
     ) -> Self {
         let root = ObjectId([0; 32]);
         let mut trees = Self { root, directories: Vec::new(), unstored: Vec::new() };
-        let mut open = vec![OpenDirectory::default()];
+        let mut open = vec![UnfinishedTree::default()];
         for (at, (entry, id)) in entries.iter().zip(ids).enumerate() {
             let Some(id) = id else { continue };
             let path = entry.path.as_bytes();
             while open.last().is_some_and(|directory| !directory.contains(path)) {
                 trees.close_last(format, &mut open, known);
             }
-            let mut start = open.last().map_or(0, OpenDirectory::name_start);
+            let mut start = open.last().map_or(0, UnfinishedTree::name_start);
             while let Some(length) = memchr::memchr(b'/', &path[start..]) {
                 let path = path[..start + length].to_vec();
-                open.push(OpenDirectory { path, ..OpenDirectory::default() });
+                open.push(UnfinishedTree { path, ..UnfinishedTree::default() });
                 start += length + 1;
             }
             if let Some(directory) = open.last_mut() {
@@ -81,10 +81,10 @@ impl DirectoryTrees {
     fn close_last(
         &mut self,
         format: ObjectFormat,
-        open: &mut Vec<OpenDirectory>,
+        open: &mut Vec<UnfinishedTree>,
         known: &KnownTrees,
     ) {
-        let Some(OpenDirectory { path, content, files }) = open.pop() else { return };
+        let Some(UnfinishedTree { path, content, files }) = open.pop() else { return };
         let id = hash_tree(format, &content);
         match open.last_mut() {
             Some(parent) => {
@@ -100,7 +100,7 @@ impl DirectoryTrees {
     }
 }
 
-impl OpenDirectory {
+impl UnfinishedTree {
     fn contains(&self, path: &[u8]) -> bool {
         let rest = path.strip_prefix(&*self.path);
         rest.is_some_and(|rest| self.path.is_empty() || rest.first() == Some(&b'/'))

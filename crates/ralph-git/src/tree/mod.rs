@@ -208,6 +208,11 @@ impl WorkTreeListing {
         *self.memo.0.get_or_init(|| self.compute_fingerprint())
     }
 
+    /// The fingerprint as text.
+    pub fn identity(&self) -> String {
+        blake3::Hash::from_bytes(self.fingerprint()).to_hex().to_string()
+    }
+
     fn compute_fingerprint(&self) -> [u8; 32] {
         let on_disk = fingerprint_entries(self.entries.iter());
         if self.absent.is_empty() {

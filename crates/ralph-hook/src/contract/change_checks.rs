@@ -221,7 +221,7 @@ fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement>
     kept
 }
 
-/// Tests cannot show what code does that detects them, so a person is told where it does. Never holds.
+/// Tests cannot show what code does that detects them, so the report names the lines. Never holds.
 fn runner_detection_requirement(policy: &Policy, changes: &TreeChanges) -> Option<Requirement> {
     let rules = ClassRules::new(policy, Vec::new());
     let texts = changes.texts();

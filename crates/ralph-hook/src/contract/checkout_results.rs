@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 /// gates took.
 const BASE_MARGIN_MS: u64 = 30_000;
 /// How long it waits otherwise. Most bases are measured by then, and a hold need not wait for the others.
-const LABEL_PATIENCE: Duration = Duration::from_secs(5);
+const LABEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The content of a checkout of the candidate with the packages that are installed now; `None` without a base.
 pub(super) fn present_content(
@@ -135,7 +135,7 @@ fn run_on_tree(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BaseNeed {
     /// The run starts. A gate that cannot run now may run when its result is needed.
-    Later,
+    RunStart,
     /// A stop compares a result with it.
     Stop,
 }
@@ -152,7 +152,7 @@ pub(super) fn measure_base(
     environment_evidence::record_packages(contract, &cache, &RecordLimits::LARGE);
     // First, because the agent may change the project at any moment. Only at the start: later it could restore the files of
     // the base and change those that git ignores. Without a result, no failure is an old one.
-    if need == BaseNeed::Later && project_base::is_needed(contract) {
+    if need == BaseNeed::RunStart && project_base::is_needed(contract) {
         drop(project_base::measure_project(contract, &cache, gates, cancel));
     }
     let is_missing = |gate: &&&Gate| stored_result(contract, &cache, gate).is_none();
@@ -184,7 +184,7 @@ fn times_key(contract: &ContractContext<'_>) -> ResultKey {
 }
 
 /// Whether tests failed while the base was measured, which has ended since. They may have used the same port.
-pub(super) fn failed_beside_base(
+pub(super) fn failed_during_base_measurement(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
     report: &GateReport,
@@ -224,23 +224,23 @@ fn run_on_base(
 
 /// How long one worker waits for the measurement of the base, for all of its gates together.
 #[derive(Debug, Default)]
-pub(super) struct BasePatience {
+pub(super) struct BaseWait {
     is_used_up: AtomicBool,
 }
 
-impl BasePatience {
+impl BaseWait {
     fn deadline(&self, contract: &ContractContext<'_>, compared: &[&GateResult]) -> Deadline {
         if self.is_used_up.load(Ordering::SeqCst) {
             return Deadline::after(Duration::ZERO);
         }
         let took_ms = compared.iter().map(|ran| ran.report.took_ms).max().unwrap_or_default();
         let decides = compared.iter().any(|ran| depends_on_base(contract, &ran.report));
-        Deadline::after(if decides { decision_patience(took_ms) } else { LABEL_PATIENCE })
+        Deadline::after(if decides { decision_timeout(took_ms) } else { LABEL_TIMEOUT })
     }
 }
 
 /// How long a stop waits for the base of a gate that took this long, if the base decides about its result.
-fn decision_patience(took_ms: u64) -> Duration {
+fn decision_timeout(took_ms: u64) -> Duration {
     Duration::from_millis(took_ms.saturating_mul(3).saturating_add(BASE_MARGIN_MS))
 }
 
@@ -251,10 +251,10 @@ pub(super) fn depends_on_base(contract: &ContractContext<'_>, report: &GateRepor
 
 /// Makes sure that [`base_result`] knows the result of each of these gates that is compared with the base, as far as it
 /// comes in time. The measurement continues in the background.
-pub(super) fn settle_base(
+pub(super) fn await_base_results(
     contract: &ContractContext<'_>,
     ran: &[&GateResult],
-    patience: &BasePatience,
+    patience: &BaseWait,
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
     let cache = ResultCache::open(&contract.world.home)?;
@@ -344,9 +344,9 @@ mod tests {
     #[test]
     fn a_stop_waits_for_the_base_three_times_as_long_as_its_gates_took() {
         assert_eq!(
-            [0, 1_000, 600_000, u64::MAX].map(decision_patience),
+            [0, 1_000, 600_000, u64::MAX].map(decision_timeout),
             [30_000, 33_000, 1_830_000, u64::MAX].map(Duration::from_millis)
         );
-        assert!(LABEL_PATIENCE < decision_patience(0));
+        assert!(LABEL_TIMEOUT < decision_timeout(0));
     }
 }

@@ -13,7 +13,7 @@ use ralph_core::requirement::{
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
-use super::listing_handover::ListingHandover;
+use super::listing_notes::ListingNotes;
 use super::{ContractContext, baseline, checkout_results, seal};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::compile_globs;
@@ -138,7 +138,7 @@ impl GateQuery<'_> {
                 )));
             }
             let until = worker_deadline(self.contract);
-            let handover = ListingHandover { contract: self.contract, cache, mark: &mark };
+            let handover = ListingNotes { contract: self.contract, cache, mark: &mark };
             if let Some(listing) = self.listing {
                 handover.give(listing);
             }
@@ -199,7 +199,7 @@ impl GateQuery<'_> {
             }
             if let CachedResult::Result(report) = &known
                 && time == LookupTime::BeforeWorker
-                && checkout_results::failed_beside_base(self.contract, cache, report)
+                && checkout_results::failed_during_base_measurement(self.contract, cache, report)
             {
                 drop(cache.clear(&key, &|| false));
                 return Ok((gate.name.clone(), CachedResult::Missing));

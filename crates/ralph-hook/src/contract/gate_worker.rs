@@ -10,9 +10,9 @@ use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
 use ralph_core::run::RunState;
 
-use super::checkout_results::{BaseNeed, BasePatience};
+use super::checkout_results::{BaseNeed, BaseWait};
 use super::gate_log::GateLog;
-use super::listing_handover::ListingHandover;
+use super::listing_notes::ListingNotes;
 use super::{
     ContractContext, ListChecks, baseline, checkout_results, gate_writes, proof_evidence,
     sealed_programs,
@@ -45,7 +45,7 @@ pub(super) const BASE_MARK: &str = "base";
 pub(super) const NEEDED_BASE_MARK: &str = "base-needed";
 /// How long the second run of a failed gate waits for the measurement of the base, which may use the same port. If it
 /// takes longer, the gate runs again at the next stop.
-const CONFIRMATION_PATIENCE: Duration = Duration::from_secs(2);
+const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(2);
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The gates that a worker runs, and where.
@@ -256,7 +256,8 @@ pub fn perform_task(
         }
         GateSite::Proof => proof_evidence::make_proof(&contract, &wanted, cancel),
         GateSite::Base => {
-            let need = if task.mark == NEEDED_BASE_MARK { BaseNeed::Stop } else { BaseNeed::Later };
+            let need =
+                if task.mark == NEEDED_BASE_MARK { BaseNeed::Stop } else { BaseNeed::RunStart };
             checkout_results::measure_base(&contract, &wanted, need, cancel)
         }
     }
@@ -272,15 +273,15 @@ fn run_in_tree(
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
     let cache = ResultCache::open(&contract.world.home)?;
     let log = GateLog::open(&contract.world.home, &contract.run.id);
-    let handover = ListingHandover { contract, cache: &cache, mark };
+    let handover = ListingNotes { contract, cache: &cache, mark };
     let listing = handover.take();
-    let patience = BasePatience::default();
+    let patience = BaseWait::default();
     // Under a ratchet a stage passes if none of its failures are new, which takes a comparison with the base.
     let accepts = |ran: &GateResult| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
         BaselineMode::Ratchet if contract.is_of_policy(&ran.gate) => {
             // Without a result of the base, no failure is an old one.
-            drop(checkout_results::settle_base(contract, &[ran], &patience, cancel));
+            drop(checkout_results::await_base_results(contract, &[ran], &patience, cancel));
             let base = checkout_results::base_result(contract, &cache, (&ran.gate, &ran.report));
             let (report, proof) = (ran.report.clone(), contract.seal.policy.verify.proof);
             let report = baseline::compare_with_base(&ran.gate, report, base.as_ref(), proof);
@@ -304,7 +305,7 @@ fn run_in_tree(
                 }
                 // The base is measured from the start of the run, and may use the same port.
                 GateEvent::Confirming(_) => {
-                    drop(checkout_results::lock_base(contract, CONFIRMATION_PATIENCE, cancel));
+                    drop(checkout_results::lock_base(contract, CONFIRMATION_TIMEOUT, cancel));
                 }
                 GateEvent::Started(_) | GateEvent::Ended(_) => {}
             }
@@ -313,5 +314,5 @@ fn run_in_tree(
     });
     let compared: Vec<&GateResult> =
         ran.iter().filter(|ran| contract.is_of_policy(&ran.gate)).collect();
-    checkout_results::settle_base(contract, &compared, &patience, cancel)
+    checkout_results::await_base_results(contract, &compared, &patience, cancel)
 }

@@ -14,7 +14,7 @@ pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
 mod gate_writes;
-mod listing_handover;
+mod listing_notes;
 mod pipeline_contract;
 mod project_base;
 mod proof_evidence;
@@ -287,9 +287,9 @@ fn change_requirement(
     if contract.seal.policy.change == ChangePolicy::Optional {
         return None;
     }
-    let now = blake3::Hash::from_bytes(listing.fingerprint()).to_hex();
+    let now = listing.identity();
     let unchanged = "the work tree has not changed since the run began";
-    let unmet = if now.as_str() == base.identity {
+    let unmet = if now == base.identity {
         Some(unchanged.to_string())
     } else {
         gate_writes::only_gates_changed(contract, listing, &base.identity).map(|written| {

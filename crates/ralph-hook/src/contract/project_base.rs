@@ -132,7 +132,7 @@ pub(super) fn measure_project(
 
 fn is_base(contract: &ContractContext<'_>, view: &ContentView<'_>) -> bool {
     let ContentView::Tree(listing) = view else { return false };
-    let now = blake3::Hash::from_bytes(listing.fingerprint()).to_hex();
+    let now = listing.identity();
     contract.seal.base.as_ref().is_some_and(|base| now.as_str() == base.identity)
 }
 
@@ -162,8 +162,6 @@ fn cancel_when_changed(
             cache: Some(&cache),
             deadline: &deadline,
         };
-        tree::list_work_tree(&request).is_ok_and(|listing| {
-            blake3::Hash::from_bytes(listing.fingerprint()).to_hex().as_str() != base
-        })
+        tree::list_work_tree(&request).is_ok_and(|listing| listing.identity() != base)
     })
 }

@@ -108,9 +108,10 @@ fn is_needed(contract: &ContractContext<'_>, requirements: &[Requirement]) -> bo
 
 /// The gates whose results counted, and the checks of list items.
 fn proof_gates<'a>(contract: &ContractContext<'a>, judged: &ContractJudgement) -> Vec<&'a Gate> {
-    let has_counted = |gate: &Gate| judged.has_counted(contract, gate) && gate.is_proved();
+    let has_counted =
+        |gate: &Gate| judged.has_counted(contract, gate) && gate.takes_part_in_proof();
     let mut gates = gate_query::select_gates(contract, &judged.touched, &has_counted);
-    gates.extend(contract.checks.due.iter().filter(|gate| gate.is_proved()));
+    gates.extend(contract.checks.due.iter().filter(|gate| gate.takes_part_in_proof()));
     gates
 }
 

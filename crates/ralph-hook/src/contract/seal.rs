@@ -126,7 +126,7 @@ fn seal_base(
         cache: Some(&cache),
         deadline: &sealing.deadline,
     })?;
-    let identity = blake3::Hash::from_bytes(listing.fingerprint()).to_hex().to_string();
+    let identity = listing.identity();
     let made = CheckpointRepository::open(sealing.home, sealing.run, project, &sealing.deadline)
         .and_then(|repository| {
             let snapshot = CheckpointSnapshot {

@@ -66,7 +66,7 @@ pub(super) fn tools_requirement(
         let found = find_replaced(contract.project(), gate, seal, &now);
         replaced.extend(found.or_else(|| {
             let gained = programs(&|_| true).into_iter().filter(|path| !now.contains(path));
-            find_planted(contract, gate, gained)
+            find_new_program(contract, gate, gained)
         }));
     }
     let git = seal.git.as_ref();
@@ -117,7 +117,7 @@ fn is_sealed_script(seal: &PolicySeal, script: &str) -> bool {
 
 /// The first program outside of the project that a new script runs and that is younger than the run. The others were
 /// there before the agent.
-fn find_planted<'a>(
+fn find_new_program<'a>(
     contract: &ContractContext<'_>,
     gate: &'a Gate,
     mut gained: impl Iterator<Item = String>,

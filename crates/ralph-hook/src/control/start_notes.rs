@@ -146,7 +146,7 @@ fn unproved_note(lists: &[ListFile], seal: &PolicySeal) -> Option<StartNote> {
     {
         return None;
     }
-    let mut proved = policy.gates.iter().filter(|gate| gate.is_proved()).peekable();
+    let mut proved = policy.gates.iter().filter(|gate| gate.takes_part_in_proof()).peekable();
     if proved.peek().is_none() {
         return Some(StartNote::Unproved(UnprovedReason::NoGateTakesPart));
     }

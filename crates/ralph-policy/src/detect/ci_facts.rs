@@ -9,7 +9,7 @@ use super::project_dir::DetectionNotes;
 use super::shell_text::{self, CommandShape};
 use super::yaml::DataNode;
 
-/// Variables that change what tests and compilers do. Others select colours, caches, credentials or versions.
+/// Variables on which the results of tests and compilers depend. Others select caches, credentials or versions.
 const IMPORTED_VARIABLES: [&str; 14] = [
     "FORCE_COLOR",
     "LANG",
@@ -39,7 +39,7 @@ pub struct CiVariable {
 
 #[derive(Debug, Default)]
 pub(super) struct CiFacts {
-    /// The words of each command that needs no shell.
+    /// The words of each command, without assignments before it.
     commands: Vec<Vec<String>>,
     variables: Vec<CiVariable>,
 }

@@ -212,7 +212,8 @@ impl<'a> PythonProject<'a> {
 
     fn unittest_gate(&self, found: &str, source: &str) -> GateDraft {
         let directory = found.strip_suffix('/').unwrap_or(".");
-        let discover = ["-m", "unittest", "discover", "-s", directory];
+        // Without `-v` only failed tests have names.
+        let discover = ["-m", "unittest", "discover", "-v", "-s", directory];
         // Tests inside a package import it by its name, or relative to it.
         let top: &[&str] = if directory.contains('/') { &["-t", "."] } else { &[] };
         let words = [&self.python_command()[..], &discover, top].concat();

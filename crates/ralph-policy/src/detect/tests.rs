@@ -690,11 +690,11 @@ fn python_tools_run_in_the_environment_of_the_project() {
     assert_snapshot!(shown, @r#"
     Argv(["poetry", "run", "pytest", "-q", "--junitxml={report}"]): `pytest.ini` sets up pytest (found)
     Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `tests/` contains tests, and pytest is a dependency (missing)
-    Argv(["python3", "-m", "unittest", "discover", "-s", "tests"]): `tests/` contains tests, and nothing mentions pytest (found)
+    Argv(["python3", "-m", "unittest", "discover", "-v", "-s", "tests"]): `tests/` contains tests, and nothing mentions pytest (found)
     Argv(["python3", "-m", "pytest", "-q", "--junitxml={report}"]): `setup.cfg` sets up pytest (missing)
     Argv(["mypy", "."]): `setup.cfg` sets up mypy (missing)
     Argv(["flake8"]): `setup.cfg` sets up flake8 (found)
-    Argv(["python3", "-m", "unittest", "discover", "-s", "parser/tests", "-t", "."]): `parser/tests/` contains tests, and nothing mentions pytest (found)
+    Argv(["python3", "-m", "unittest", "discover", "-v", "-s", "parser/tests", "-t", "."]): `parser/tests/` contains tests, and nothing mentions pytest (found)
     Argv([".venv/bin/python", "-m", "pytest", "-q", "--junitxml={report}"]): `parser/tests/` contains tests, and pytest is installed in `.venv`
     # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 
@@ -742,7 +742,7 @@ fn tests_of_tox_and_nox_are_those_of_pytest() {
         (
             &[tests, ("setup.py", ""), (workflow, &tox_ci)],
             &["python3", "tox"],
-            "tests: python3 -m unittest discover -s tests",
+            "tests: python3 -m unittest discover -v -s tests",
         ),
     ] {
         let detected = SampleProject::new(tools, files).survey();

@@ -229,8 +229,8 @@ impl ReferenceSearch<'_> {
         Ok(())
     }
 
-    /// Whether the manifest says that the file is a program which the project makes. A name that speaks of checks is
-    /// believed more.
+    /// Whether the manifest says that the file is a program which the project makes. A name that suggests a check
+    /// takes precedence.
     fn is_product(&self, path: &Path) -> bool {
         let Some(real) = self.resolve_inside(path).filter(|path| !fs::is_directory(path)) else {
             return false;

@@ -180,7 +180,30 @@ fn a_new_rust_file_keeps_its_code_and_loses_its_tests() {
         a - b
     }
     ");
-    assert_eq!(compose_file("src/lib.rs", None, Some(NEW_RUST), &rules()), ComposedFile::TakeCode);
+    assert_eq!(compose_file("src/sum.rs", None, Some(NEW_RUST), &rules()), ComposedFile::TakeCode);
+}
+
+/// Without its code, a new crate or package still has what its runner needs to start: only then do its tests show whether
+/// they need the code.
+#[test]
+fn a_new_project_without_its_code_keeps_its_tests() {
+    let compose = |path: &str, text: &str| match compose_file(path, None, Some(text), &rules()) {
+        ComposedFile::Text(text) => text,
+        other => format!("{other:?}"),
+    };
+    let test = "#[test]\nfn works() {}\n";
+    let code = "pub fn add() {}\n";
+    for (path, text, expected) in [
+        ("Cargo.toml", "[package]\n", "TakeTests"),
+        ("app/package.json", "{}", "TakeTests"),
+        ("src/lib.rs", code, ""),
+        ("src/lib.rs", &format!("{code}{test}"), test.trim_end()),
+        ("app/src/main.rs", "fn main() { run() }\n", "fn main() {}\n"),
+        ("src/other.rs", &format!("{code}{test}"), "TakeCode"),
+        ("index.js", "module.exports = {}", "TakeCode"),
+    ] {
+        assert_eq!(compose(path, text), expected, "{path}: {text}");
+    }
 }
 
 const SEPARATED: &str = "fn a() {}\n#[cfg(test)]\nmod tests {}\n";

@@ -24,7 +24,7 @@ pub(crate) fn enter_private_mounts(mounts: &PrivateMounts) -> io::Result<()> {
     Ok(())
 }
 
-/// Whose users the mounts belong to.
+/// The user namespace of the mounts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UserNamespace {
     Shared,

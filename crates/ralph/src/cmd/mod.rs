@@ -110,7 +110,7 @@ fn find_run(
     }
 }
 
-/// The only run that has not ended. `hint` tells how to name one of several.
+/// The only run that has not ended. `hint` says how to name one of several.
 fn only_run(home: &RalphHome, hint: &str) -> Result<RunId, CommandFailure> {
     let (views, _) = overview::list_run_views(home)?;
     let mut going = views.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));

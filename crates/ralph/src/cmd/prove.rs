@@ -420,7 +420,7 @@ fn next_step(report: &ProofReport) -> Option<&'static str> {
             Some("make the old tests pass, or review whether the change should break them")
         }
         ProofVerdict::Green if proof.doubts.is_empty() => Some(
-            "add a test that fails without the change, or review it and run `ralph prove --accept green`",
+            "add a test that fails without the change, or review the change and repeat the command with `--accept green`",
         ),
         ProofVerdict::Green => Some("resolve the doubts above, or review the change"),
         ProofVerdict::Verified | ProofVerdict::Failed => None,

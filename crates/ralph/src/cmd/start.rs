@@ -143,13 +143,13 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::CostLimitOff { most_micro_usd, model } => {
             let models = [wording::safe_line(model)];
             let off = unpriced_limit(*most_micro_usd, &models);
-            format!("{off}; with `ralph statusline` as its status line, the client tells the cost")
+            format!("{off}; `ralph init --statusline` lets the client report the cost")
         }
         StartNote::SealedGoal(file) => {
             let name = wording::safe_line(&file.name);
             let why = wording::safe_line(&file.reason());
             format!(
-                "the goal names `{name}`, which is sealed because {why}: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing"
+                "the goal names `{name}`, which is sealed because {why}: a change to it blocks every stop. `--may-change` allows it; a command that only reads the file, such as `grep`, does not seal it"
             )
         }
         StartNote::Unproved(why) => {

@@ -375,15 +375,19 @@ fn render_environment(environment: &ShownEnvironment) -> String {
         lines.push(format!("{}={}", shown(name), shown(value)));
     }
     if !environment.pass.is_empty() {
-        lines.push(format!("yours: {}", shown(&environment.pass.join(", "))));
+        lines.push(format!("from your environment: {}", shown(&environment.pass.join(", "))));
     }
     for GateVariables { gate, names } in &environment.env {
-        lines.push(format!("yours for {}: {}", shown(gate), shown(&names.join(", "))));
+        lines.push(format!(
+            "from your environment, for {}: {}",
+            shown(gate),
+            shown(&names.join(", "))
+        ));
     }
     for directory in &environment.project_directories {
         let directory = shown(directory);
         lines.push(format!(
-            "`PATH` leads to `{directory}` in the project: the hash covers its programs"
+            "`PATH` contains `{directory}` of the project: the hash covers its programs"
         ));
     }
     if lines.is_empty() {

@@ -116,7 +116,7 @@ fn a_change_that_no_test_notices_is_green() {
     new tests on old code  the same files as old tests on old code
 
     green: no test fails without the change; 2 old tests pass on the new code
-    next: add a test that fails without the change, or review it and run `ralph prove --accept green`
+    next: add a test that fails without the change, or review the change and repeat the command with `--accept green`
     ");
     sandbox.write("tests/again.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
     assert_snapshot!(prove(&sandbox, &[]), @"
@@ -128,7 +128,7 @@ fn a_change_that_no_test_notices_is_green() {
     new tests on old code  ✓ suite  [time]  3 passed
 
     green: no test fails without the change; 2 old tests pass on the new code
-    next: add a test that fails without the change, or review it and run `ralph prove --accept green`
+    next: add a test that fails without the change, or review the change and repeat the command with `--accept green`
     ");
 }
 

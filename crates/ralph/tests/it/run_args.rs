@@ -254,7 +254,7 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
-      note      the goal names `NOTES.md`, which is sealed because gate tests names it: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing
+      note      the goal names `NOTES.md`, which is sealed because gate tests names it: a change to it blocks every stop. `--may-change` allows it; a command that only reads the file, such as `grep`, does not seal it
     nothing was started
 
     exit 0

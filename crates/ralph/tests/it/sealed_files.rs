@@ -226,7 +226,7 @@ fn the_start_shows_what_is_sealed() {
     };
     assert_snapshot!(start("one", &[]), @"
     sealed  `Makefile` (`make` of gate tests reads its commands from it), `app.sh` (gate app names it)
-    note    the goal names `app.sh`, which is sealed because gate app names it: a change to it blocks every stop. `--may-change` frees it; a gate that only reads, such as `grep`, seals nothing
+    note    the goal names `app.sh`, which is sealed because gate app names it: a change to it blocks every stop. `--may-change` allows it; a command that only reads the file, such as `grep`, does not seal it
     ");
     assert_snapshot!(start("two", &["--may-change", "app.sh"]), @"      sealed  `Makefile` (`make` of gate tests reads its commands from it)");
     let trusted = sandbox.ralph(["trust"]).stdout;

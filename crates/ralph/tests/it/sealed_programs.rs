@@ -196,8 +196,8 @@ fn trust_shows_the_environment_and_the_program_that_runs_in_it() {
 
     environment of gates:
       UV_PROJECT_ENVIRONMENT=.ci
-      yours: DATABASE_URL
-      yours for tests: LICENSE_FILE
+      from your environment: DATABASE_URL
+      from your environment, for tests: LICENSE_FILE
     ");
     sandbox.approve_policy();
     sandbox.start_run(["--goal-file", "-"]);
@@ -217,8 +217,8 @@ fn programs_of_a_directory_in_the_project_are_sealed() {
     sandbox.write("ralph.toml", without_proof("[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"));
     sandbox.commit();
     let shown = sandbox.ralph(["trust"]).stdout;
-    let shown: Vec<&str> = shown.lines().filter(|line| line.contains("`PATH` leads")).collect();
-    assert_snapshot!(shown.join("\n"), @"  `PATH` leads to `tools` in the project: the hash covers its programs");
+    let shown: Vec<&str> = shown.lines().filter(|line| line.contains("`PATH` contains")).collect();
+    assert_snapshot!(shown.join("\n"), @"  `PATH` contains `tools` of the project: the hash covers its programs");
     sandbox.approve_policy();
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("tools/notes.txt", "no program\n");

@@ -239,7 +239,7 @@ fn a_model_without_a_price_turns_the_limit_off() {
     shown.push(format!("priced: {}", note(&session.stop().stderr)));
     shown.push(format!("status: {}", session.cost()));
     assert_snapshot!(shown.join("\n"), @"
-    start: note    the cost limit of $20 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one); with `ralph statusline` as its status line, the client tells the cost
+    start: note    the cost limit of $20 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one); `ralph init --statusline` lets the client report the cost
     stop: For the person: the cost limit of $20 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one)
     status: cost unknown, limit of $20 off
     ? the cost limit of $20 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one)
@@ -260,7 +260,7 @@ fn a_slash_command_says_that_its_limit_is_off() {
     ralph: run [run] holds this session: fix it
     limits  25 iterations · 8 h · stuck after 3 stops without progress
     note: nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
-    note: the cost limit of $2 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one); with `ralph statusline` as its status line, the client tells the cost
+    note: the cost limit of $2 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one); `ralph init --statusline` lets the client report the cost
     `/ralph:status` shows its state, `/ralph:cancel` ends it
     ");
     let checked = sandbox.ralph(["doctor"]).stdout;

@@ -214,12 +214,12 @@ fn a_long_stop_shows_its_progress() {
             shown.lines().any(|line| line.trim() == wanted).then(|| sandbox.mask_times(&shown))
         })
     };
-    assert_snapshot!(status("runs suite"), @"
+    assert_snapshot!(status("running suite"), @"
     [run]  armed         make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
-          runs suite
+          running suite
     ");
-    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 0 of 25 · runs suite · $0 of $20 · context 41 %");
+    assert_snapshot!(status_line(&sandbox), @"ralph [run] · 0 of 25 · running suite · $0 of $20 · context 41 %");
     release.write_all(b"go on\n").unwrap();
     assert_snapshot!(status("new tests on new code, 1 so far"), @"
     [run]  armed         make it work

@@ -274,7 +274,7 @@ fn a_person_can_waive_one_removed_test() {
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
-/// Where no proof runs, rules over text hold the agent, but only for what is certain. One finding can be waived too.
+/// Where no proof runs, text rules hold the agent, but only for what is certain. One finding can be waived too.
 #[test]
 fn without_a_proof_certain_findings_hold() {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! The bundled sample: honest changes and cheats, replayed like a history. CI checks with it that rules over text hold
+//! The bundled sample: honest changes and cheats, replayed like a history. CI checks with it that text rules hold
 //! only for what is certain, and still for all of that.
 
 use super::held_commits::HistoryFigures;

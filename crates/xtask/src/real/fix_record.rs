@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 const COLUMNS: &str = "| project | registry | versions | gates | gates take | held for | held stop takes | the fix | code alone | hidden damage | played |";
 const MISTAKE_START: &str = "- ";
-const LEFT_OUT: &str = "not green untouched:";
+const LEFT_OUT: &str = "fail on the unchanged source:";
 const NONE: &str = "–";
 const MAX_REASON_CHARS: usize = 100;
 
@@ -152,7 +152,7 @@ impl FixRecord {
             line = "|---".repeat(11) + "|",
         );
         text.extend(rows.iter().map(|row| row.line()));
-        text.push_str("\n## What is not right\n\n");
+        text.push_str("\n## Wrong results\n\n");
         let mut is_right = true;
         for (row, case) in rows.iter().zip(cases.iter().filter(|case| row_of(case).is_some())) {
             for mistake in &row.mistakes {
@@ -164,7 +164,7 @@ impl FixRecord {
             }
         }
         if is_right {
-            text.push_str("Nothing that these replays show.\n");
+            text.push_str("None.\n");
         }
         text
     }

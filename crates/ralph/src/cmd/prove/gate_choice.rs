@@ -28,7 +28,8 @@ pub(super) fn choose_gates<'a>(
         return Ok(GateChoice { gates, left_out: Vec::new() });
     }
     let at_stop = config.policy.gates.iter().filter(|gate| gate.on.contains(&GateTrigger::Stop));
-    let (gates, others): (Vec<&Gate>, Vec<&Gate>) = at_stop.partition(|gate| gate.is_proved());
+    let (gates, others): (Vec<&Gate>, Vec<&Gate>) =
+        at_stop.partition(|gate| gate.takes_part_in_proof());
     let left_out = |gate: &&'a Gate| LeftOutGateView {
         gate: &gate.name,
         because: if gate.proof { "advisory" } else { "proof = false" },

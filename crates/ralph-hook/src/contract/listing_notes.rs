@@ -12,14 +12,14 @@ const MIN_ENTRIES: usize = 2_000;
 
 /// One task of a worker, and where its notes are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ListingHandover<'a> {
+pub(super) struct ListingNotes<'a> {
     pub contract: &'a ContractContext<'a>,
     pub cache: &'a ResultCache,
     /// Identifies the task.
     pub mark: &'a str,
 }
 
-impl ListingHandover<'_> {
+impl ListingNotes<'_> {
     /// Writes the listing that the worker starts with. Without it, the worker lists the tree itself.
     pub(super) fn give(&self, listing: &WorkTreeListing) {
         if listing.entries.len() >= MIN_ENTRIES {
