@@ -2,13 +2,14 @@
 //! every checkpoint. The ids of all directories are computed here, and git stores only those that the last checkpoint
 //! lacks, so a small change costs little in a large work tree.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use super::plumbing::{
-    PlumbingCommand, PlumbingContext, mode_digits, mode_from_digits, unexpected_git_output,
+    PlumbingCommand, PlumbingContext, mode_digits, mode_from_digits, quote_path,
+    unexpected_git_output,
 };
 use super::{Checkpoint, CheckpointError, CheckpointRepository};
 use crate::tree::{ObjectFormat, ObjectId, TreeEntry, TreeEntryMode, hash_tree};
@@ -17,6 +18,8 @@ use ralph_sys::fs::{self, Durability, FileError};
 
 const MAX_KNOWN_BYTES: usize = 256 * 1024 * 1024;
 const DIRECTORY_MODE: &[u8] = b"40000";
+/// So many are written without asking whether they exist.
+const FEW_DIRECTORIES: usize = 16;
 
 /// The directories of a work tree as git's tree objects.
 pub(super) struct DirectoryTrees {
@@ -189,40 +192,59 @@ impl CheckpointRepository {
         Ok(found)
     }
 
-    /// Stores the directories that are not known to be stored.
+    /// Stores the directories that are not known to be stored. Git is given their content in files, because its command
+    /// for trees looks up every file in them.
     pub(super) fn write_trees(
         &self,
         trees: &DirectoryTrees,
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
-        let mut input = Vec::new();
-        for directory in &trees.unstored {
-            let lines = split_tree(&directory.content, self.format);
-            for line in lines.ok_or_else(|| unexpected_git_output("mktree"))? {
-                let kind = match line.mode {
-                    DIRECTORY_MODE => "tree",
-                    b"160000" => "commit",
-                    _ => "blob",
-                };
-                input.extend_from_slice(line.mode);
-                input.extend(format!(" {kind} {}\t", self.hex(&line.id)).bytes());
-                input.extend_from_slice(line.name);
-                input.push(0);
-            }
-            input.push(0);
+        let mut missing: Vec<&UnstoredDirectory> = trees.unstored.iter().collect();
+        if missing.len() > FEW_DIRECTORIES {
+            // Most directories of a first checkpoint are in the commit that is checked out.
+            let ids: Vec<_> = missing.iter().map(|directory| directory.id).collect();
+            let existing = self.existing_trees(&ids, deadline)?;
+            missing.retain(|directory| !existing.contains(&directory.id));
         }
-        if input.is_empty() {
+        if missing.is_empty() {
             return Ok(());
         }
-        // An object that is not in the store is one that a sparse checkout leaves out.
-        let arguments = ["mktree", "-z", "--batch", "--missing"];
+        let files = self.shadow.join("trees");
+        fs::remove_own_dir_tree(&files)?;
+        fs::create_private_dir(&files)?;
+        let mut input = Vec::new();
+        for (number, directory) in missing.iter().enumerate() {
+            let file = files.join(number.to_string());
+            fs::replace(&file, &directory.content, Durability::Cached)?;
+            input.extend(quote_path(file.as_os_str().as_bytes()));
+            input.push(b'\n');
+        }
+        // Names that are invalid on other systems only are allowed.
+        let arguments =
+            ["hash-object", "-w", "-t", "tree", "--literally", "--no-filters", "--stdin-paths"];
         let call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
         let output = self.run_git(&call, deadline)?;
+        fs::remove_own_dir_tree(&files)?;
         let written = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let written: Option<Vec<_>> = written.map(|line| self.format.parse(line)).collect();
-        let is_expected = written
-            .is_some_and(|ids| ids.iter().eq(trees.unstored.iter().map(|directory| &directory.id)));
-        if is_expected { Ok(()) } else { Err(unexpected_git_output("mktree")) }
+        let is_expected =
+            written.is_some_and(|ids| ids.iter().eq(missing.iter().map(|directory| &directory.id)));
+        if is_expected { Ok(()) } else { Err(unexpected_git_output("hash-object")) }
+    }
+
+    /// Those of the trees that are in the store.
+    fn existing_trees(
+        &self,
+        ids: &[ObjectId],
+        deadline: &Deadline,
+    ) -> Result<BTreeSet<ObjectId>, CheckpointError> {
+        let input: Vec<u8> =
+            ids.iter().flat_map(|id| self.hex(id).into_bytes().into_iter().chain(*b"\n")).collect();
+        let format = "--batch-check=%(objecttype) %(objectname)";
+        let call = PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", "--buffer", format]);
+        let output = self.run_git(&call.with_input(&input), deadline)?;
+        let lines = output.split(|byte| *byte == b'\n');
+        Ok(lines.filter_map(|line| self.format.parse(line.strip_prefix(b"tree ")?)).collect())
     }
 }
 
