@@ -5,7 +5,7 @@
 //! content of another size, and that is unchanged since (LFS, git-crypt). For it, the checkpoint holds git's filtered
 //! content, and the commit message names the file.
 //!
-//! Objects and refs are stored in the user's repository. Configuration, attributes and index are in a separate bare
+//! Objects and refs are stored in the user's repository. Configuration, attributes and the indexes of checkouts are in a separate bare
 //! repository, the shadow. Thus no program that the project's configuration names is run, and the user's index, `HEAD`,
 //! stash and branches are not involved. For a project without a repository, the shadow stores objects and refs too.
 

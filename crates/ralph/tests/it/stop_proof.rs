@@ -37,7 +37,7 @@ fn work_with_its_own_test_is_verified() {
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
-/// Code that detects its runner passes every run of the tests. The person who reads the end of the run is told.
+/// Code that detects its runner passes every run of the tests. The end of the run names it.
 #[test]
 fn code_that_detects_its_runner_is_named_at_the_end() {
     let sandbox = adder();
