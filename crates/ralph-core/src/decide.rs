@@ -6,6 +6,7 @@
 mod driven_rows;
 mod proof_rows;
 mod run_rows;
+mod session_rows;
 
 use crate::digest64::Digest64;
 use crate::dispute;
@@ -17,7 +18,7 @@ use crate::hint;
 use crate::hold::StopHold;
 use crate::limits::{LimitUsage, RunLimits};
 use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
-use crate::record::{DecisionRule, RunRecord, StopOutcome, StopReport};
+use crate::record::{DecisionRule, RunOrigin, RunRecord, StopOutcome, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::Requirement;
 use crate::run::{RunPhase, RunState};
@@ -122,7 +123,10 @@ pub fn conclude(
             let mut report = reason::build_stop_report(&evidence.requirements, context.redactor);
             remember_unknown(&mut report, state);
             let stop = RunStop { case, run, state, evidence, report: &report, context };
-            let decision = run_rows::conclude(&stop);
+            let decision = match run.origin {
+                RunOrigin::Started | RunOrigin::Adopted => run_rows::conclude(&stop),
+                RunOrigin::Session => session_rows::conclude(&stop),
+            };
             StopDecision { report: decision.report.or(Some(report)), ..decision }
         }
     }
@@ -336,6 +340,7 @@ fn conclude_files(
         state_digest: None,
         tampering: None,
         cost_gap: None,
+        prompt_holds: 0,
         size: ReasonSize::Full,
     };
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))

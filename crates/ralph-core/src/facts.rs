@@ -20,6 +20,8 @@ pub struct StopFacts {
     pub delivery: Option<StopDelivery>,
     /// Whether files alone have already held this prompt once.
     pub is_prompt_held_already: bool,
+    /// How often the gates of a session without a run have held this prompt.
+    pub prompt_holds: u32,
     pub trouble: Option<HostTrouble>,
     pub declared: Option<DeclaredPause>,
     pub trust: PolicyTrust,
@@ -148,6 +150,7 @@ impl StopFacts {
             is_owner_gone: false,
             delivery: None,
             is_prompt_held_already: false,
+            prompt_holds: 0,
             trouble: None,
             declared: None,
             trust: PolicyTrust::Approved,

@@ -450,7 +450,7 @@ impl GateReport {
         if old == 0 { counted } else { format!("{counted}, {old} pre-existing") }
     }
 
-    fn failure(&self) -> RequirementFailure {
+    pub fn failure(&self) -> RequirementFailure {
         let mut findings = self.findings.clone();
         // New findings first: the agent caused them and can fix them.
         findings.sort_by_key(|finding| finding.since == FindingAge::PreExisting);

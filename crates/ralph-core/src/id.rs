@@ -1,6 +1,7 @@
 //! Identifiers that become part of a path. A value of these types cannot escape its directory.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -36,9 +37,22 @@ impl SessionId {
     }
 }
 
+/// The ids of records of sessions without a run begin with this, and no others.
+const SESSION_RECORD_PREFIX: &str = "session-";
+
 impl RunId {
     pub fn parse(text: &str) -> Option<Self> {
         is_valid_id(text).then(|| Self(text.to_owned()))
+    }
+
+    /// The id of the record of a session without a run; `digest` identifies the session and its policy.
+    pub fn of_session(digest: u64) -> Self {
+        Self(format!("{SESSION_RECORD_PREFIX}{digest:016x}"))
+    }
+
+    /// Whether it names the record of a session without a run.
+    pub fn is_of_session(&self) -> bool {
+        self.0.starts_with(SESSION_RECORD_PREFIX)
     }
 
     pub fn as_str(&self) -> &str {

@@ -30,6 +30,41 @@ pub struct Policy {
     pub tests: TestPolicy,
     pub verify: VerifyPolicy,
     pub environment: GateEnvironment,
+    #[serde(default, skip_serializing_if = "SessionPolicy::is_default")]
+    pub session: SessionPolicy,
+}
+
+/// `[session]`: what holds sessions without a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPolicy {
+    pub gates: SessionGates,
+    /// How often one prompt is held at most.
+    pub holds: u32,
+    /// A stop does not wait longer than this for its gates; they continue in the background.
+    pub slow_ms: u64,
+}
+
+/// Which sessions the gates hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionGates {
+    /// Those with a run only.
+    #[default]
+    Goal,
+    /// Every session of the project.
+    Every,
+}
+
+impl Default for SessionPolicy {
+    fn default() -> Self {
+        Self { gates: SessionGates::default(), holds: 3, slow_ms: 60_000 }
+    }
+}
+
+impl SessionPolicy {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What happens when the agent changed the policy, protected files or ralph's own files.
@@ -320,6 +355,7 @@ impl Default for Policy {
             tests: TestPolicy::default(),
             verify: VerifyPolicy::default(),
             environment: GateEnvironment::default(),
+            session: SessionPolicy::default(),
         }
     }
 }

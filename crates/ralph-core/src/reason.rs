@@ -9,7 +9,7 @@ use crate::digest64::Digest64;
 use crate::hint;
 use crate::hold::StopHold;
 use crate::id::RunId;
-use crate::record::{ReportedStatus, StopReport};
+use crate::record::{ReportedStatus, RunOrigin, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
 use crate::run::AgentMemory;
@@ -65,6 +65,8 @@ pub struct HeldStop<'a> {
     pub tampering: Option<&'a str>,
     /// For the person, who reads reasons too: why the limit on the cost does not work, or not for everything.
     pub cost_gap: Option<&'a str>,
+    /// How often the gates of a session without a run have held this prompt.
+    pub prompt_holds: u32,
     pub size: ReasonSize,
 }
 
@@ -157,7 +159,7 @@ fn render_unchanged(held: &HeldStop<'_>, before: &StopReport) -> String {
         matches!(held.hold, StopHold::Run { state, .. } if state.staleness(held.state_digest) > 0);
     let how = if was_seen { "no progress" } else { "same failures" };
     let opening =
-        format!("{}still {}, {how}", iteration_prefix(held.hold), short_tally(held.requirements));
+        format!("{}still {}, {how}", iteration_prefix(held), short_tally(held.requirements));
     let names = |waiting: bool| {
         let lines = before.lines.iter().filter(move |line| match line.standing {
             ReportedStatus::Advisory => false,
@@ -186,8 +188,8 @@ fn render_full(
     context: &ReasonContext<'_>,
 ) -> String {
     let opening = match describe_unmet(held.requirements) {
-        None => format!("{}ralph's own files were changed", iteration_prefix(held.hold)),
-        Some(what) => format!("{}{what}", iteration_prefix(held.hold)),
+        None => format!("{}ralph's own files were changed", iteration_prefix(held)),
+        Some(what) => format!("{}{what}", iteration_prefix(held)),
     };
     let tail = run_label(held.hold).map(|run| format!(" ({run})")).unwrap_or_default();
     let mut out = BoundedText::new(first_line(&opening, &tail), held.size.max_chars());
@@ -458,9 +460,16 @@ fn count_settled(requirements: &[Requirement]) -> usize {
     open_requirements(requirements).filter(|one| !one.is_pending()).count()
 }
 
-fn iteration_prefix(hold: StopHold<'_>) -> String {
-    match hold {
+fn iteration_prefix(held: &HeldStop<'_>) -> String {
+    match held.hold {
         StopHold::Files => "ralph: ".to_string(),
+        StopHold::Run { run, .. } if run.origin == RunOrigin::Session => {
+            let number = held.prompt_holds.saturating_add(1);
+            match &run.seal {
+                Some(seal) => format!("ralph: hold {number} of {} — ", seal.policy.session.holds),
+                None => format!("ralph: hold {number} — "),
+            }
+        }
         StopHold::Run { run, state } => match state.limits(run).max_iterations {
             Some(most) => {
                 format!("ralph: iteration {} of {most} — ", state.iteration.saturating_add(1))
@@ -472,6 +481,9 @@ fn iteration_prefix(hold: StopHold<'_>) -> String {
 
 fn run_label(hold: StopHold<'_>) -> Option<String> {
     match hold {
+        StopHold::Run { run, .. } if run.origin == RunOrigin::Session => {
+            Some("gates of the session".to_string())
+        }
         StopHold::Run { run, .. } => Some(format!("run {}", run.id)),
         StopHold::Files => None,
     }

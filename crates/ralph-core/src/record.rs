@@ -177,6 +177,8 @@ pub enum RunOrigin {
     Started,
     /// Created from an unclaimed loop directory, or from the one that `RALPH_LOOP_DIR` names.
     Adopted,
+    /// Not a run: the record of a session without one, whose stops the gates of the project hold.
+    Session,
 }
 
 /// One line of `journal.jsonl`.
@@ -295,6 +297,7 @@ pub enum DecisionRule {
     FinalLook,
     HoldOnce,
     Block,
+    Passed,
 }
 
 /// The requirements of one stop, short enough to keep forever.
@@ -396,7 +399,7 @@ impl StopReport {
 }
 
 impl DecisionRule {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::NotMine,
         Self::Off,
         Self::Repeat,
@@ -417,6 +420,7 @@ impl DecisionRule {
         Self::FinalLook,
         Self::HoldOnce,
         Self::Block,
+        Self::Passed,
     ];
 
     pub fn name(self) -> &'static str {
@@ -440,6 +444,7 @@ impl DecisionRule {
             Self::HandOver => "hand-over",
             Self::FinalLook => "final-look",
             Self::HoldOnce => "hold-once",
+            Self::Passed => "passed",
             Self::Block => "block",
         }
     }

@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 /// The advisory requirement that lists changes to tests for a person.
+/// Ends the name of an advisory requirement: the gate fails, but no more than at the base.
+pub const OLD_FAILURES_SUFFIX: &str = " (old failures)";
 pub const TEST_CHANGES_REQUIREMENT: &str = "test changes";
 /// The requirement that lists added code which detects a test runner. It never holds.
 pub const RUNNER_DETECTION_REQUIREMENT: &str = "runner detection";

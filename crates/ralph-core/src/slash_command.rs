@@ -31,6 +31,10 @@ pub enum SlashCommand {
     /// Resume this session's run, or take over the named run in this session.
     Resume(Option<String>),
     Cancel,
+    /// Let the gates of the project no longer hold this session.
+    Off,
+    /// Undo `/ralph:off`.
+    On,
     /// The agent should put its question to the person.
     Ask,
     /// Approve the plan of an orchestrated run.
@@ -64,7 +68,7 @@ fn goal_options() -> impl Iterator<Item = &'static str> {
     limit_options().chain(TERM_OPTIONS)
 }
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "goal",
     "loop",
     "orchestrator",
@@ -74,6 +78,8 @@ const COMMANDS: [&str; 14] = [
     "pause",
     "resume",
     "cancel",
+    "off",
+    "on",
     "ask",
     "approve",
     "tell",
@@ -100,12 +106,12 @@ impl SlashCommand {
         match self {
             Self::Pause => Some("pause RUN"),
             Self::Resume(_) => Some("resume RUN"),
-            Self::Cancel => Some("cancel RUN"),
+            Self::Cancel | Self::Off => Some("cancel RUN"),
             Self::Approve => Some("orchestrator approve RUN"),
             Self::Tell(_) => Some("tell RUN …"),
             Self::Waive(_) => Some("waive … --run RUN"),
             Self::Limits(_) => Some("limits RUN …"),
-            Self::Start(_) | Self::Status | Self::Why | Self::Verify | Self::Ask => None,
+            Self::Start(_) | Self::Status | Self::Why | Self::Verify | Self::On | Self::Ask => None,
         }
     }
 
@@ -149,6 +155,8 @@ fn parse_command(name: &str, rest: &str) -> Result<SlashCommand, CommandMistake>
         "pause" => expect_no_arguments(name, rest, SlashCommand::Pause),
         "approve" => expect_no_arguments(name, rest, SlashCommand::Approve),
         "cancel" | "cancel-ralph" => expect_no_arguments("cancel", rest, SlashCommand::Cancel),
+        "off" => expect_no_arguments(name, rest, SlashCommand::Off),
+        "on" => expect_no_arguments(name, rest, SlashCommand::On),
         "tell" => run_commands::parse_tell(rest),
         "waive" => run_commands::parse_waive(rest),
         "limits" => run_commands::parse_limits(rest),

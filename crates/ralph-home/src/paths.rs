@@ -33,6 +33,15 @@ impl RalphHome {
         self.0.join("state").join(session.as_str())
     }
 
+    /// What the gates of a session without a run were last compared with.
+    pub fn session_note(&self, session: &SessionId) -> PathBuf {
+        self.0.join("session-notes").join(session.as_str())
+    }
+
+    pub fn session_notes(&self) -> PathBuf {
+        self.0.join("session-notes")
+    }
+
     pub fn runs(&self) -> PathBuf {
         self.0.join("runs")
     }

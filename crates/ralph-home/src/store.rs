@@ -472,6 +472,15 @@ pub fn create_run(
 
 /// Ids of all runs. Entries of the directory that are not run ids are skipped.
 pub fn list_runs(home: &RalphHome) -> Result<Vec<RunId>, FileError> {
+    Ok(list_records(home)?.filter(|id| !id.is_of_session()).collect())
+}
+
+/// Ids of the records of sessions without a run.
+pub fn list_session_records(home: &RalphHome) -> Result<Vec<RunId>, FileError> {
+    Ok(list_records(home)?.filter(RunId::is_of_session).collect())
+}
+
+fn list_records(home: &RalphHome) -> Result<impl Iterator<Item = RunId>, FileError> {
     let names = fs::list_if_exists(&home.runs(), MAX_RUNS)?;
-    Ok(names.iter().filter_map(|name| RunId::parse(name.to_str()?)).collect())
+    Ok(names.into_iter().filter_map(|name| RunId::parse(name.to_str()?)))
 }

@@ -7,6 +7,7 @@ mod start_notes;
 
 use crate::adopt;
 use crate::contract::SealError;
+use crate::session_gates;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{InvalidLimits, LimitOverrides};
 use ralph_core::record::RunChange;
@@ -249,7 +250,7 @@ fn resolve_session(
         {
             Some(RunOrSession::Session(session.clone()))
         }
-        None => None,
+        None => session_gates::find_record(home, session).map(RunOrSession::Run),
     })
 }
 
@@ -261,6 +262,7 @@ fn sessions_with_prefix(home: &RalphHome, name: &str) -> Result<Vec<SessionId>, 
     }
     let mut names = fs::list_if_exists(&home.sessions(), MOST)?;
     names.extend(fs::list_if_exists(&home.held_sessions(), MOST)?);
+    names.extend(fs::list_if_exists(&home.session_notes(), MOST)?);
     let mut found: Vec<_> = names
         .iter()
         .filter_map(|known| SessionId::parse(known.to_str()?))
@@ -341,6 +343,11 @@ pub fn cancel_run_or_session(
             verify_cancelled(home, run)
         }
     }
+}
+
+/// Undoes the release of a session.
+pub fn readmit_session(home: &RalphHome, session: &SessionId) -> Result<(), ControlError> {
+    Ok(fs::remove_file(&home.tombstone(session.as_str())).map(drop)?)
 }
 
 fn write_tombstone(home: &RalphHome, id: &str) -> Result<(), ControlError> {

@@ -6,7 +6,7 @@
 use crate::prompts::CommandRequest;
 use crate::session_owner::{self, SessionOwner};
 use crate::stop::{self, StopContext};
-use crate::{agents, facts, heartbeat, prompts, runner, sessions, tools};
+use crate::{agents, facts, heartbeat, prompts, runner, session_gates, sessions, tools};
 use ralph_core::event::{HookEvent, StopEvent, StopFailureEvent};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::RunChange;
@@ -70,7 +70,7 @@ fn on_stop(world: &World, stop: &StopEvent) -> Verdict {
         return Verdict::Allow;
     };
     match session_owner::find_owner(world, stop, session) {
-        SessionOwner::Nothing => Verdict::Allow,
+        SessionOwner::Nothing => session_gates::stop_verdict(world, stop, session),
         SessionOwner::Files => stop::files_verdict(world, stop, session),
         SessionOwner::UnapprovedLoop(notice) => Verdict::AllowWithNotice(notice),
         SessionOwner::Unreadable(what) => {

@@ -4,6 +4,7 @@
 
 use crate::notify;
 use crate::reminder;
+use crate::session_note::SessionNote;
 use crate::transcript_reader::{TranscriptSnapshot, TranscriptToolUse};
 use ralph_core::decide::StopDecision;
 use ralph_core::digest64::Digest64;
@@ -37,6 +38,11 @@ use std::path::Path;
 
 /// How many consecutive blocks files alone may cause when the host sends no prompt id to tell stops apart.
 const MAX_FILE_HOLDS: u32 = 25;
+
+/// The first hold of a session without a run says why it is held.
+const SESSION_HOLD_TEXT: &str = "The gates of this project must not get worse in any session (`[session] gates` in \
+    `ralph.toml`). If something other than your work broke them, say so and stop again. A person can turn this off for \
+    the session with `/ralph:off`";
 
 const MAX_CHECKLIST_ITEMS: usize = 500;
 const MAX_CHECKLIST_ITEM_CHARS: usize = 200;
@@ -77,8 +83,19 @@ pub fn gather_facts(
         ..StopFacts::quiet(now_ms)
     };
     match world.driven {
+        None if opened.run.origin == RunOrigin::Session => session_facts(world, facts, &opened.run),
         None => facts,
         Some(driven) => driven_facts(facts, &driven, &opened.state),
+    }
+}
+
+/// A session without a run has no owner that could be gone, and no limits besides its holds.
+fn session_facts(world: &World, facts: StopFacts, run: &RunRecord) -> StopFacts {
+    let note = run.owner.as_ref().and_then(|session| SessionNote::read(&world.home, session));
+    StopFacts {
+        is_owner_gone: false,
+        prompt_holds: note.map_or(u32::MAX, |note| note.prompt.holds),
+        ..facts
     }
 }
 
@@ -287,6 +304,10 @@ pub fn first_block_text(world: &World, opened: &LoadedRun) -> FirstBlockText {
              A person can release it with `ralph cancel {}`",
             run.id, run.id
         )
+    });
+    let adopted = adopted.or_else(|| {
+        let is_of_session = is_first && run.origin == RunOrigin::Session;
+        is_of_session.then(|| SESSION_HOLD_TEXT.to_string())
     });
     FirstBlockText { goal, adopted }
 }

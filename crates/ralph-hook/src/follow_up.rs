@@ -8,7 +8,8 @@ use ralph_core::decide::StopDecision;
 use ralph_core::event::StopEvent;
 use ralph_core::id::SessionId;
 use ralph_core::record::{
-    DecisionRule, FORMAT_VERSION, JournalEntry, RunChange, RunRecord, StopOutcome, StopRecord,
+    DecisionRule, FORMAT_VERSION, JournalEntry, RunChange, RunOrigin, RunRecord, StopOutcome,
+    StopRecord,
 };
 use ralph_core::source::loop_file;
 use ralph_core::status::RunStatus;
@@ -34,6 +35,10 @@ pub fn follow_up_decision(
     decision: &StopDecision,
 ) -> bool {
     let run = &before.run;
+    // Other tools know nothing of a session without a run, and it has no end to announce.
+    if run.origin == RunOrigin::Session {
+        return false;
+    }
     let done = match &decision.outcome {
         StopOutcome::Allowed | StopOutcome::Repeated | StopOutcome::Orphaned => Ok(()),
         StopOutcome::Blocked { .. } | StopOutcome::HandedOver => {

@@ -1,6 +1,7 @@
 //! Read-only views of runs and histories for people. Takes no locks, repairs nothing and writes nothing.
 
 use crate::control::{self, ControlError, RunOrSession};
+use crate::session_gates;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::JournalEntry;
 use ralph_core::run::RunPhase;
@@ -96,22 +97,25 @@ pub fn find_history(
 ) -> Result<Option<DecisionHistory>, ControlError> {
     let named = match name {
         Some(name) => control::resolve_name(home, name)?,
-        None => match (
-            list_run_views(home)?.0.into_iter().next(),
-            list_held_sessions(home).0.into_iter().next(),
-        ) {
-            (Some(run), Some(held)) if held.last.at_ms > run.opened.state.last_seen_ms => {
-                RunOrSession::Session(held.session)
-            }
-            (Some(run), _) => RunOrSession::Run(run.opened.run.id),
-            (None, Some(held)) => RunOrSession::Session(held.session),
-            (None, None) => return Ok(None),
+        None => match latest_decided(home)? {
+            Some(named) => named,
+            None => return Ok(None),
         },
     };
     Ok(Some(match named {
         RunOrSession::Run(run) => run_history(home, &run)?,
         RunOrSession::Session(session) => session_history(home, &session)?,
     }))
+}
+
+/// The run or session that was decided about most recently.
+fn latest_decided(home: &RalphHome) -> Result<Option<RunOrSession>, ControlError> {
+    let run = list_run_views(home)?.0.into_iter().next().map(|view| view.opened);
+    let records = run.into_iter().chain(session_gates::latest_record(home)?);
+    let records = records.map(|one| (one.state.last_seen_ms, RunOrSession::Run(one.run.id)));
+    let held = list_held_sessions(home).0.into_iter();
+    let held = held.map(|one| (one.last.at_ms, RunOrSession::Session(one.session)));
+    Ok(records.chain(held).max_by_key(|(at_ms, _)| *at_ms).map(|(_, named)| named))
 }
 
 pub fn run_history(home: &RalphHome, run: &RunId) -> Result<DecisionHistory, ControlError> {

@@ -3,6 +3,7 @@
 use crate::dispatch::HookCall;
 use crate::facts;
 use crate::heartbeat;
+use crate::session_gates;
 use crate::transcript_reader;
 use ralph_core::event::{PromptEvent, PromptMoment};
 use ralph_core::facts::DeclaredPause;
@@ -39,13 +40,17 @@ pub fn on_prompt(world: &World, call: &HookCall, prompt: &PromptEvent) -> Verdic
         Some(Ok(typed)) => {
             on_ralph_command(world, call, &CommandRequest { prompt, session, typed, run })
         }
-        None => run.map_or(Verdict::Allow, |run| {
+        None => {
+            let Some(run) = run else {
+                session_gates::note_prompt(world, prompt, session);
+                return Verdict::Allow;
+            };
             on_ordinary_prompt(world, prompt, session, &run).unwrap_or_else(|error| {
                 let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(&run);
                 faults::record_fault(&world.home, &fault);
                 Verdict::Allow
             })
-        }),
+        }
     }
 }
 

@@ -113,6 +113,27 @@ pub fn read_transcript(
     }
 }
 
+/// Whether the agent may have changed a file since this offset of the transcript. Only a transcript that is complete up
+/// to the agent's last message shows that it did not.
+pub fn may_have_written(world: &World, stop: &StopEvent, from: u64) -> bool {
+    let found = stop.transcript.as_deref().and_then(|path| resolve_transcript(world, path));
+    let Some((stat, path)) = found.and_then(|path| Some((fs::stat(&path)?, path))) else {
+        return true;
+    };
+    let is_readable = stat.kind == fs::FileKind::File
+        && from <= stat.len
+        && stat.len - from <= FIRST_READ_BYTES_FOR_CHECKLIST;
+    if !is_readable {
+        return true;
+    }
+    let mut seen = TranscriptSummary::default();
+    read_forward(world.host, &path, from, stat.len, &mut seen);
+    let is_complete = seen
+        .last_assistant
+        .is_some_and(|last| last.text.is_some() && last.text == stop.last_message);
+    seen.writing_calls > 0 || !is_complete
+}
+
 /// Interruptions that the host recorded in the transcript since the last stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnInterruptions {

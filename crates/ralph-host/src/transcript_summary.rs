@@ -32,6 +32,8 @@ pub struct TranscriptAssistant {
     pub text: Option<String>,
     pub api_error: bool,
     pub tool_calls: u32,
+    /// How many of them may have changed a file.
+    pub writing_calls: u32,
     /// Empty if the agent cleared its todo list.
     pub checklist: Option<Checklist>,
 }
@@ -44,6 +46,8 @@ pub struct TranscriptSummary {
     pub last_assistant: Option<LastAssistantMessage>,
     /// Counted since the last blocked stop, if there was one.
     pub tool_calls: u32,
+    /// Calls of tools that may have changed a file.
+    pub writing_calls: u32,
     pub saw_blocked_stop: bool,
     pub checklist: Option<Checklist>,
     pub interrupted: bool,
@@ -105,6 +109,7 @@ impl TranscriptSummary {
                 self.context_tokens = assistant.context_tokens.or(self.context_tokens);
                 self.context_window = assistant.context_window.or(self.context_window);
                 self.tool_calls = self.tool_calls.saturating_add(assistant.tool_calls);
+                self.writing_calls = self.writing_calls.saturating_add(assistant.writing_calls);
                 self.last_assistant = Some(LastAssistantMessage {
                     text: assistant.text,
                     api_error: assistant.api_error,

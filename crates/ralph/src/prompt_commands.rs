@@ -35,6 +35,8 @@ pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) ->
         SlashCommand::Pause => pause(world, request).map(|text| text_answer(&text)),
         SlashCommand::Resume(name) => resume(world, request, name.as_deref()),
         SlashCommand::Cancel => cancel(world, request).map(|text| text_answer(&text)),
+        SlashCommand::Off => switch_off(world, request).map(|text| text_answer(&text)),
+        SlashCommand::On => switch_on(world, request).map(|text| text_answer(&text)),
         SlashCommand::Ask => Ok(Verdict::Allow),
         SlashCommand::Approve => approve(world, request),
         SlashCommand::Tell(text) => tell(world, request, text).map(|text| text_answer(&text)),
@@ -198,6 +200,30 @@ fn cancel(world: &World, request: &CommandRequest<'_>) -> Result<String, Command
         &world.step_deadline(),
     )?;
     Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
+}
+
+fn switch_off(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    if let Some(run) = &request.run {
+        return Err(CommandFailure::new(
+            &format!("run {run} holds this session, not only the gates of the project"),
+            "type `/ralph:cancel` to end the run",
+        ));
+    }
+    let named = RunOrSession::Session(request.session.clone());
+    control::cancel_run_or_session(
+        &world.home,
+        &named,
+        CommandCaller::Session,
+        &world.step_deadline(),
+    )?;
+    Ok("ralph: the gates no longer hold this session; `/ralph:on` turns them on again".to_string())
+}
+
+fn switch_on(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
+    control::readmit_session(&world.home, request.session)?;
+    Ok("ralph: from the next prompt on, the gates hold this session if the project's policy says so \
+        (`[session] gates`)"
+        .to_string())
 }
 
 /// Approves the plan, and reports it to the agent too, because the agent waits for it.

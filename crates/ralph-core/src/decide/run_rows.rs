@@ -59,7 +59,7 @@ impl<'a> RunStop<'a> {
         self.state.limits(self.run)
     }
 
-    fn required(&self) -> impl Iterator<Item = &'a Requirement> {
+    pub(super) fn required(&self) -> impl Iterator<Item = &'a Requirement> {
         self.evidence.requirements.iter().filter(|one| one.is_required())
     }
 
@@ -169,7 +169,7 @@ impl<'a> RunStop<'a> {
     }
 
     /// The host's cap, if it is reached: the host would override another block and report the turn as a success.
-    fn reached_block_cap(&self) -> Option<u32> {
+    pub(super) fn reached_block_cap(&self) -> Option<u32> {
         match self.case.facts.block_cap {
             BlockCap::At(most) => (self.case.facts.consecutive_blocks >= most).then_some(most),
             BlockCap::None => None,
@@ -359,6 +359,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         state_digest: mark,
         tampering: stop.tampering(),
         cost_gap: stop.case.facts.cost_gap.as_deref(),
+        prompt_holds: stop.case.facts.prompt_holds,
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
     };
     let reason = reason::render_reason(&held, stop.context);

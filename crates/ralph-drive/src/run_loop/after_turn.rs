@@ -195,6 +195,7 @@ impl RunLoop<'_, '_> {
             | DecisionRule::Remedy
             | DecisionRule::HandOver
             | DecisionRule::HoldOnce
+            | DecisionRule::Passed
             | DecisionRule::Block => NextStep::Over,
         })
     }

@@ -8,7 +8,7 @@ use ralph_core::policy::{Chunk, Policy};
 use ralph_core::record::PartKind;
 use ralph_core::requirement::{EvidenceKind, Requirement, RequirementFailure, RequirementStatus};
 
-use super::gate_query::{self, GateQuery};
+use super::gate_query::{self, GateQuery, WorkerWait};
 use super::gate_worker::GateSite;
 use super::pipeline_contract::{self, PipelineSite};
 use super::{
@@ -102,6 +102,7 @@ fn judge_agent_once(
         place: &place,
         site: GateSite::Tree,
         listing: Some(&listing),
+        wait: WorkerWait::UntilAnswer,
     };
     requirements.extend(gate_query::gate_requirements(&inquiry));
     if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::ContractContext;
+use ralph_core::record::RunOrigin;
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_sys::clock::Deadline;
 
@@ -15,8 +16,13 @@ pub(super) fn find_base(
     repository: &CheckpointRepository,
     deadline: &Deadline,
 ) -> Result<Checkpoint, CheckpointError> {
-    let first = repository.find(0, deadline)?;
     let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
+    // A session without a run begins at a commit of the project, or at a checkpoint that is not its own.
+    if let (RunOrigin::Session, Some(commit)) = (contract.run.origin, sealed) {
+        let base = repository.find_commit(commit, deadline)?;
+        return base.ok_or_else(|| CheckpointError::CommitMissing(commit.to_string()));
+    }
+    let first = repository.find(0, deadline)?;
     if sealed == Some(repository.hex(&first.commit).as_str()) {
         Ok(first)
     } else {

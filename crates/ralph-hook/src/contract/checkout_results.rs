@@ -12,7 +12,7 @@ use super::change_summary::{self, CandidateCheckpoint};
 use super::environment_evidence::{self, InstalledState};
 use super::gate_worker::{self, GateSite, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
-use super::{ContractContext, base_checkpoint, baseline, project_base};
+use super::{ContractContext, base_checkpoint, baseline, project_base, session_contract};
 use ralph_gates::findings::confirm_base;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
@@ -315,6 +315,9 @@ fn stored_result(
     cache: &ResultCache,
     gate: &Gate,
 ) -> Option<GateReport> {
+    if let Some(passed) = session_contract::passed_result(contract, cache, gate) {
+        return Some(passed);
+    }
     let key = result_key(contract, base_content(contract)?, gate);
     match cache.lookup(&key).ok()? {
         CachedResult::Result(report) => Some(*report),

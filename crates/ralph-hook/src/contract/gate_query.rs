@@ -14,7 +14,7 @@ use ralph_core::requirement::{
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::listing_notes::ListingNotes;
-use super::{ContractContext, baseline, checkout_results, seal};
+use super::{ContractContext, baseline, checkout_results, seal, session_contract};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_gates::gates::{ContentView, GateContext};
@@ -110,6 +110,14 @@ pub(super) struct GateQuery<'a> {
     pub site: GateSite,
     /// The current listing of the tree, if the caller has one.
     pub listing: Option<&'a WorkTreeListing>,
+    pub wait: WorkerWait,
+}
+
+/// How long a stop waits for gates that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorkerWait {
+    UntilAnswer,
+    AtMost(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +146,10 @@ impl GateQuery<'_> {
                 )));
             }
             let until = worker_deadline(self.contract);
+            let until = match self.wait {
+                WorkerWait::UntilAnswer => until,
+                WorkerWait::AtMost(most) => until.min(Deadline::after(most)),
+            };
             let handover = ListingNotes { contract: self.contract, cache, mark: &mark };
             if let Some(listing) = self.listing {
                 handover.give(listing);
@@ -270,6 +282,12 @@ impl GateQuery<'_> {
             .flatten()
             .or_else(|| self.unmeasured_base(gate, report));
         let policy = &self.contract.seal.policy;
+        let is_failed = report.outcome == GateOutcome::Failed;
+        if is_failed
+            && let Some(doubt) = session_contract::comparison_doubt(self.contract, base.as_ref())
+        {
+            return gate.requirement_with(RequirementStatus::Unknown(doubt));
+        }
         let proof = policy.verify.proof;
         let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);
         gate.requirement(&report, policy.baseline)
@@ -311,7 +329,14 @@ impl GateQuery<'_> {
                     }
                     (None, Some(CachedResult::Result(report))) => {
                         requirements.extend(flaky_requirement(gate, &report));
-                        self.requirement_for(cache, gate, &report)
+                        let requirement = self.requirement_for(cache, gate, &report);
+                        requirements.extend(session_contract::old_failures_requirement(
+                            self.contract,
+                            gate,
+                            &report,
+                            &requirement,
+                        ));
+                        requirement
                     }
                     (None, Some(CachedResult::Running)) => {
                         running_requirement(gate, "still running")

@@ -22,6 +22,7 @@ mod proof_sides;
 mod red_first;
 mod seal;
 mod sealed_programs;
+mod session_contract;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -42,7 +43,7 @@ use ralph_core::waiver;
 
 use agent_contract::WorkedChunks;
 use change_summary::CandidateCheckpoint;
-use gate_query::GateQuery;
+use gate_query::{GateQuery, WorkerWait};
 use gate_worker::GateSite;
 use pipeline_contract::{PipelineJudgement, PipelineSite};
 use ralph_gates::gates::result_key::ResultKey;
@@ -59,6 +60,7 @@ pub use seal::{
     SealError, SealRequest, is_protected, load_default_policy, load_project_policy, seal_policy,
 };
 pub use sealed_programs::use_sealed_git;
+pub use session_contract::{judge_session, seal_session};
 
 /// How often the tree is judged again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
@@ -199,6 +201,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         place: &place,
         site: GateSite::Tree,
         listing: Some(&listing),
+        wait: WorkerWait::UntilAnswer,
     };
     let results = gate_query::gate_requirements(&inquiry);
     let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
@@ -272,6 +275,7 @@ fn clean_checkout_requirements(
         place: &place,
         site: GateSite::Clean,
         listing: None,
+        wait: WorkerWait::UntilAnswer,
     });
     let rename =
         |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport};
+use ralph_core::record::RunOrigin;
 
 use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
@@ -30,7 +31,10 @@ const LISTING_TIMEOUT: Duration = Duration::from_mins(1);
 const CHANGE_CHECK_INTERVAL_MS: u64 = 2_000;
 
 pub(super) fn is_needed(contract: &ContractContext<'_>) -> bool {
-    contract.seal.policy.baseline == BaselineMode::Ratchet && contract.seal.base.is_some()
+    // A session without a run is held only by failures that are certainly new, so it needs no second opinion.
+    contract.run.origin != RunOrigin::Session
+        && contract.seal.policy.baseline == BaselineMode::Ratchet
+        && contract.seal.base.is_some()
 }
 
 /// The result of a gate in the project while it was the base; `None` if it is not known.

@@ -8,7 +8,7 @@ use ralph_core::requirement::{
 };
 
 use super::change_summary::CandidateCheckpoint;
-use super::gate_query::{GateQuery, GatesNotRun};
+use super::gate_query::{GateQuery, GatesNotRun, WorkerWait};
 use super::gate_worker::{GateSite, WorkerState};
 use super::{ContractContext, baseline, checkout_results, contract_requirement as required};
 use ralph_gates::gates::GateContent;
@@ -34,7 +34,14 @@ pub(super) fn red_first_requirement(
         return vec![required(RED_FIRST, RequirementStatus::Unknown(why.to_string()), "")];
     };
     let place = contract.gate_place(GateContent::Checkout(content));
-    let inquiry = GateQuery { contract, wanted, place: &place, site: GateSite::Red, listing: None };
+    let inquiry = GateQuery {
+        contract,
+        wanted,
+        place: &place,
+        site: GateSite::Red,
+        listing: None,
+        wait: WorkerWait::UntilAnswer,
+    };
     let settled = inquiry.open_cache().map_err(GatesNotRun::from);
     let requirement = match settled.and_then(|cache| inquiry.resolve(&cache)) {
         Err(GatesNotRun::Unknown(why) | GatesNotRun::NotRun(why)) => {

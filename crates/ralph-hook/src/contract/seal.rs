@@ -88,6 +88,17 @@ pub fn seal_policy(
     config: &ProjectConfig,
     subject: &ApprovalSubject,
 ) -> Result<PolicySeal, SealError> {
+    let base = seal_base(sealing, config)?;
+    seal_with_base(sealing, config, subject, base)
+}
+
+/// Seals a policy with a base that is known already.
+pub(super) fn seal_with_base(
+    sealing: &SealRequest<'_>,
+    config: &ProjectConfig,
+    subject: &ApprovalSubject,
+    base: Option<RunBase>,
+) -> Result<PolicySeal, SealError> {
     let own = || trust::recordable_path(sealing.env.search_path().as_deref());
     let path = trust::recorded_path(sealing.home, subject).or_else(|| own().map(Into::into));
     let environment = &config.policy.environment;
@@ -99,7 +110,7 @@ pub fn seal_policy(
         policy: config.policy.clone(),
         project: config.project.to_string_lossy().into_owned(),
         hash: sealed_hash(subject),
-        base: seal_base(sealing, config)?,
+        base,
         tools: tools.collect(),
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,

@@ -48,6 +48,9 @@ pub fn evidence_for_run(
     if let Some(seal) = &run.seal {
         contract::use_sealed_git(seal);
     }
+    if run.origin == RunOrigin::Session {
+        return evidence_for_session(world, opened);
+    }
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| {
@@ -103,6 +106,36 @@ pub fn evidence_for_run(
         evidence.requirements.extend(goal);
     }
     evidence
+}
+
+/// The gates of a session without a run.
+fn evidence_for_session(world: &World, opened: &LoadedRun) -> StopEvidence {
+    let LoadedRun { run, state, .. } = opened;
+    let checks = ListChecks::default();
+    let judged = run.seal.as_deref().map(|seal| {
+        contract::judge_session(&ContractContext {
+            world,
+            run,
+            seal,
+            iteration: state.iteration,
+            parts: &state.parts,
+            checks: &checks,
+            waivers: &state.waivers,
+            proof_base: None,
+        })
+    });
+    let (requirements, tree) = match judged {
+        Some(judged) => (judged.requirements, judged.tree),
+        None => (Vec::new(), TreeIdentity::Unknown),
+    };
+    StopEvidence {
+        requirements,
+        proof: None,
+        tree,
+        adopted_limit: None,
+        tampering: None,
+        unparsable_lists: Vec::new(),
+    }
 }
 
 /// Adds the proof, last: it is needed only if every other requirement is met.
@@ -215,7 +248,7 @@ fn read_adopted_loop(world: &World, run: &RunRecord) -> Option<LoopFiles> {
                 faults::record_fault(&world.home, &fault);
             })
             .ok(),
-        RunOrigin::Started => None,
+        RunOrigin::Started | RunOrigin::Session => None,
     }
 }
 

@@ -11,6 +11,26 @@ use serde_json::value::RawValue;
 pub(super) const TOOLS: ToolVocabulary =
     ToolVocabulary { parse_call, edit_tools: &["Edit", "MultiEdit", "NotebookEdit", "Write"] };
 
+/// Tools that change no file. Any other tool may, also one that this version does not know.
+pub(super) const READING_TOOLS: [&str; 16] = [
+    "AskUserQuestion",
+    "BashOutput",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "LS",
+    "ListMcpResourcesTool",
+    "NotebookRead",
+    "Read",
+    "ReadMcpResourceTool",
+    "TaskGet",
+    "TaskList",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+];
+
 /// The relevant inputs, unparsed, so that an unexpected type in one does not affect the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]

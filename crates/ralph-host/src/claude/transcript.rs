@@ -1,6 +1,7 @@
 //! Claude Code's transcript: one JSON object per line. Extracts the few facts that ralph needs and skips the rest
 //! without parsing it.
 
+use super::tools;
 use crate::transcript_summary::{TranscriptAssistant, TranscriptLine};
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -118,14 +119,17 @@ struct HostNoticeWire<'a> {
 }
 
 fn parse_assistant(message: TranscriptMessageWire<'_>) -> TranscriptAssistant {
-    let (text, todos, tool_calls) = match message.content {
-        LenientJson::Text(text) => (Some(text.into_owned()), None, 0),
-        LenientJson::List(blocks) => (blocks.text, blocks.todos, blocks.tool_calls),
+    let blocks = match message.content {
+        LenientJson::Text(text) => {
+            ContentBlocks { text: Some(text.into_owned()), ..ContentBlocks::default() }
+        }
+        LenientJson::List(blocks) => blocks,
         LenientJson::Null
         | LenientJson::Flag(_)
         | LenientJson::Number(_)
-        | LenientJson::Object(_) => (None, None, 0),
+        | LenientJson::Object(_) => ContentBlocks::default(),
     };
+    let ContentBlocks { text, todos, tool_calls, writing_calls } = blocks;
     let is_synthetic = message.model.is_text("<synthetic>");
     TranscriptAssistant {
         context_window: match &message.model {
@@ -144,6 +148,7 @@ fn parse_assistant(message: TranscriptMessageWire<'_>) -> TranscriptAssistant {
         text,
         api_error: false,
         tool_calls,
+        writing_calls,
     }
 }
 
@@ -218,6 +223,7 @@ struct ContentBlocks {
     text: Option<String>,
     todos: Option<Checklist>,
     tool_calls: u32,
+    writing_calls: u32,
 }
 
 impl<'de> Deserialize<'de> for ContentBlocks {
@@ -248,7 +254,11 @@ impl<'de> Visitor<'de> for ContentBlocksVisitor {
 
 impl ContentBlocks {
     fn add(&mut self, block: ContentBlockWire<'_>) {
-        self.tool_calls += u32::from(block.kind.is_text("tool_use"));
+        if block.kind.is_text("tool_use") {
+            self.tool_calls += 1;
+            let is_reading = tools::READING_TOOLS.iter().any(|tool| block.name.is_text(tool));
+            self.writing_calls += u32::from(!is_reading);
+        }
         if block.kind.is_text("text")
             && let LenientJson::Text(text) = block.text
         {

@@ -12,7 +12,9 @@ use super::value::{DIRECTORY_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
 pub(super) use entry_keys::{CHUNK, GATE, PATTERN, PIPELINE_CHUNK};
 use price_keys::PRICE;
 use runner_keys::RUNNER;
-use sections::{ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, TESTS, VERIFY};
+use sections::{
+    ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, SESSION, TESTS, VERIFY,
+};
 
 /// One key of a table.
 #[derive(Debug)]
@@ -116,6 +118,11 @@ pub(super) static ROOT: &[ConfigKey] = &[
         name: "run",
         kind: ValueKind::Table(RUN),
         description: "Limits of a run, and what counts as done.",
+    },
+    ConfigKey {
+        name: "session",
+        kind: ValueKind::Table(SESSION),
+        description: "Sessions without a run.",
     },
     ConfigKey {
         name: "gate",

@@ -64,6 +64,7 @@ mod sandbox;
 mod sealed_files;
 mod sealed_programs;
 mod session_cost;
+mod session_gates;
 mod sessions;
 mod simulate;
 mod simulate_hostile;

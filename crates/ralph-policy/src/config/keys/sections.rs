@@ -6,6 +6,34 @@ use crate::notify_config::NotifyChannel;
 use ralph_core::policy::OnTampering;
 use ralph_core::status::RunStatus;
 
+pub(super) static SESSION: &[ConfigKey] = &[
+    ConfigKey {
+        name: "gates",
+        kind: ValueKind::Choice(&["goal", "every"], |draft, text| {
+            set_choice(&mut draft.policy.session.gates, text);
+        }),
+        description: "Which sessions the gates hold: `goal` only those with a run, `every` also a session without one, if its work makes a gate worse.",
+    },
+    ConfigKey {
+        name: "holds",
+        kind: ValueKind::Count {
+            least: 1,
+            most: 20,
+            set: |draft, count| draft.policy.session.holds = count,
+        },
+        description: "How often a session without a run is held for one prompt; then the agent may stop, and you see what still fails.",
+    },
+    ConfigKey {
+        name: "slow",
+        kind: ValueKind::Duration {
+            least_ms: 1_000,
+            most_ms: HOUR_MS,
+            set: |draft, ms| draft.policy.session.slow_ms = ms,
+        },
+        description: "A stop of a session without a run does not wait longer than this for its gates: they continue in the background, and a failure holds the next stop.",
+    },
+];
+
 pub(super) static RUN: &[ConfigKey] = &[
     ConfigKey {
         name: "max_iterations",

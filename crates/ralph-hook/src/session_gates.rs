@@ -1,0 +1,321 @@
+//! Holds sessions without a run, in projects with `[session] gates = "every"`.
+//!
+//! Every prompt notes the tree as it is. A stop does nothing if the tree is still the same, or if the agent used only
+//! tools that read. Otherwise the gates judge the tree, and the decision is recorded like that of a run.
+
+use crate::contract::{self, SealError, SealRequest};
+use crate::session_note::{NotedPrompt, SessionNote};
+use crate::stop::{self, StopContext};
+use crate::transcript_reader;
+use ralph_core::decide::StopDecision;
+use ralph_core::digest64::Digest64;
+use ralph_core::event::{PromptEvent, PromptMoment, StopEvent};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::limits::RunLimits;
+use ralph_core::policy::SessionGates;
+use ralph_core::record::{DecisionRule, RunBase, RunOrigin, RunRecord, StopOutcome};
+use ralph_core::verdict::Verdict;
+use ralph_git::checkpoint::{
+    CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
+};
+use ralph_git::git::{self, GitState};
+use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest, WorkTreeListing};
+use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::host_env;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun, RunFiles, StoreError};
+use ralph_home::world::World;
+use ralph_lists::run_lists;
+use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
+use ralph_policy::trust::{self, ApprovalSubject, TrustError};
+use ralph_sys::clock;
+use ralph_sys::fs::{self, FileError};
+use std::path::{Path, PathBuf};
+
+/// The value of `[session] gates` that concerns sessions without a run. A policy without the word has another value.
+const EVERY: &[u8] = b"every";
+const MAX_POLICY_BYTES: usize = ralph_core::input_bounds::MAX_POLICY_BYTES;
+
+#[derive(Debug, thiserror::Error)]
+enum SessionGateError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Tree(#[from] ListingError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error(transparent)]
+    Seal(#[from] SealError),
+}
+
+/// Notes the tree at a prompt of a session without a run. A failure becomes a fault: the session is then not held.
+pub fn note_prompt(world: &World, prompt: &PromptEvent, session: &SessionId) {
+    // Sent by the host itself, about background work.
+    let is_of_host = prompt.text.starts_with(world.host.own_prompt_prefix);
+    if prompt.moment == PromptMoment::Expanded || is_of_host {
+        return;
+    }
+    if let Err(error) = write_prompt_note(world, prompt, session) {
+        record_fault(world, session, &error);
+    }
+}
+
+fn write_prompt_note(
+    world: &World,
+    prompt: &PromptEvent,
+    session: &SessionId,
+) -> Result<(), SessionGateError> {
+    let directory = host_env::host_project_dir(&world.env)
+        .or_else(|| prompt.cwd.as_deref().map(PathBuf::from))
+        .filter(|directory| directory.is_absolute());
+    let Some(config) = directory.map(|it| every_session_policy(world, &it)).transpose()?.flatten()
+    else {
+        return Ok(SessionNote::remove(&world.home, session)?);
+    };
+    if is_off(world, session) {
+        return Ok(());
+    }
+    let project = config.project.to_string_lossy().into_owned();
+    let known = SessionNote::read(&world.home, session).filter(|note| note.project == project);
+    let listing = list_tree(world, &config.project)?;
+    let (base, record) = match known {
+        Some(note) => (note.base, note.record),
+        None => (note_base(world, session, &config.project, &listing)?, None),
+    };
+    let length = prompt.transcript.as_deref().and_then(|path| fs::stat(path.as_ref()));
+    let prompt = NotedPrompt {
+        id: prompt.id.clone(),
+        identity: listing.identity(),
+        transcript_length: length.map_or(0, |stat| stat.len),
+        holds: 0,
+        is_waiting: false,
+    };
+    let note = SessionNote { record, ..SessionNote::new(project, base, prompt) };
+    Ok(note.write(&world.home, session)?)
+}
+
+/// The policy of the project, if its gates hold every session.
+fn every_session_policy(
+    world: &World,
+    directory: &Path,
+) -> Result<Option<ProjectConfig>, SessionGateError> {
+    let project = config::find_project(directory);
+    let mentions_every = |path: &Path| {
+        let bytes = fs::read_if_exists(path, MAX_POLICY_BYTES).ok().flatten();
+        bytes.map(|bytes| memchr::memmem::find(&bytes, EVERY).is_some())
+    };
+    let own = POLICY_FILE_NAMES.iter().find_map(|name| mentions_every(&project.join(name)));
+    let Some(is_in_project) = own else { return Ok(None) };
+    if !is_in_project && mentions_every(&world.home.user_config()) != Some(true) {
+        return Ok(None);
+    }
+    let config = config::load(&project, &world.home)?;
+    let policy = &config.policy;
+    let holds = policy.session.gates == SessionGates::Every && !policy.gates.is_empty();
+    Ok(holds.then_some(config))
+}
+
+/// The tree that the session begins with: the commit that is checked out, or a checkpoint if something is uncommitted.
+/// `None` without git.
+fn note_base(
+    world: &World,
+    session: &SessionId,
+    project: &Path,
+    listing: &WorkTreeListing,
+) -> Result<Option<RunBase>, SessionGateError> {
+    let deadline = world.step_deadline();
+    let absent = AbsentPaths::of_listing(listing).map(|paths| paths.0);
+    let identity = listing.identity();
+    let exclude = [world.home.root().to_path_buf()];
+    if let GitState::Known(status) = git::repository_status(project, &exclude, &deadline)
+        && status.changed_count == 0
+        && let Some(commit) = status.head
+    {
+        return Ok(Some(RunBase { commit, identity, absent }));
+    }
+    let owner = RunId::of_session(Digest64::of_parts(&[session.as_str().as_bytes()]).0);
+    let repository = match CheckpointRepository::open(&world.home, &owner, project, &deadline) {
+        Err(CheckpointError::GitMissing) => return Ok(None),
+        opened => opened?,
+    };
+    let snapshot =
+        CheckpointSnapshot { listing, excluded: &exclude, reason: CheckpointReason::Start };
+    let made = repository.create(&snapshot, &deadline)?;
+    Ok(Some(RunBase { commit: repository.hex(&made.checkpoint.commit), identity, absent }))
+}
+
+fn list_tree(world: &World, project: &Path) -> Result<WorkTreeListing, ListingError> {
+    tree::list_work_tree(&ListingRequest {
+        project,
+        exclude: &[world.home.root().to_path_buf()],
+        cache: Some(&tree::stat_cache_path(&world.home, project)),
+        deadline: &world.step_deadline(),
+    })
+}
+
+/// The verdict for a stop of a session without a run.
+pub fn stop_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Verdict {
+    let Some(note) = SessionNote::read(&world.home, session) else { return Verdict::Allow };
+    judge_stop(world, stop, session, note).unwrap_or_else(|error| {
+        record_fault(world, session, &error);
+        Verdict::AllowWithNotice(format!(
+            "ralph: the gates did not judge this stop: {}",
+            describe_error(&error)
+        ))
+    })
+}
+
+fn judge_stop(
+    world: &World,
+    stop: &StopEvent,
+    session: &SessionId,
+    note: SessionNote,
+) -> Result<Verdict, SessionGateError> {
+    if is_off(world, session) || !has_worked(world, stop, &note)? {
+        return Ok(Verdict::Allow);
+    }
+    let Some(config) = every_session_policy(world, Path::new(&note.project))? else {
+        return Ok(Verdict::Allow);
+    };
+    let subject = trust::policy_subject(&world.home, &config, &world.env)?;
+    if !trust::is_approved(&world.home, &subject) {
+        return Ok(unapproved_notice(world, session, note, &subject)?);
+    }
+    let note = match &stop.prompt {
+        // The prompt was not noted, so this stop is its first.
+        Some(id) if note.prompt.id.is_some() && note.prompt.id.as_ref() != Some(id) => {
+            SessionNote {
+                prompt: NotedPrompt { id: Some(id.clone()), holds: 0, ..note.prompt },
+                ..note
+            }
+        }
+        Some(_) | None => note,
+    };
+    let run = open_record(world, session, &note, &config, &subject)?;
+    let note = SessionNote { record: Some(run.clone()), ..note };
+    note.write(&world.home, session)?;
+    world.current_run.get_or_init(|| run.clone());
+    match stop::decide_stop(&StopContext { world, stop, session, run: &run })? {
+        Ok(decision) => {
+            settle(note, &decision).write(&world.home, session)?;
+            Ok(decision.verdict)
+        }
+        Err(not_the_owner) => Ok(not_the_owner),
+    }
+}
+
+/// Whether the agent may have changed the tree since the prompt.
+fn has_worked(
+    world: &World,
+    stop: &StopEvent,
+    note: &SessionNote,
+) -> Result<bool, SessionGateError> {
+    if note.prompt.is_waiting {
+        return Ok(true);
+    }
+    let listing = list_tree(world, Path::new(&note.project))?;
+    Ok(listing.identity() != note.prompt.identity
+        // Something else changed the tree if the agent only read.
+        && transcript_reader::may_have_written(world, stop, note.prompt.transcript_length))
+}
+
+/// The note after the decision. A gate that is still running is asked for again at the next stop, changed or not.
+fn settle(note: SessionNote, decision: &StopDecision) -> SessionNote {
+    let is_held = matches!(decision.outcome, StopOutcome::Blocked { .. });
+    let prompt = NotedPrompt {
+        holds: note.prompt.holds.saturating_add(u32::from(is_held)),
+        is_waiting: decision.rule == DecisionRule::Waiting,
+        ..note.prompt
+    };
+    SessionNote { prompt, ..note }
+}
+
+/// Opens the record of the session under its current policy, or begins it.
+fn open_record(
+    world: &World,
+    session: &SessionId,
+    note: &SessionNote,
+    config: &ProjectConfig,
+    subject: &ApprovalSubject,
+) -> Result<RunId, SessionGateError> {
+    let parts = [session.as_str(), &note.project, &subject.hash].map(str::as_bytes);
+    let id = RunId::of_session(Digest64::of_parts(&parts).0);
+    if fs::exists(&world.home.run(&id).journal()) {
+        return Ok(id);
+    }
+    let mut record = RunRecord {
+        owner: Some(session.clone()),
+        origin: RunOrigin::Session,
+        limits: RunLimits {
+            max_iterations: None,
+            max_duration_ms: None,
+            max_cost_micro_usd: None,
+            ..RunLimits::DEFAULT
+        },
+        title: "gates of the session".to_string(),
+        host: world.host.recorded_name(),
+        transcript_length: note.prompt.transcript_length,
+        process: host_env::host_process(&world.env),
+        ..RunRecord::new(id.clone(), note.project.clone(), clock::now_ms())
+    };
+    let sealing = SealRequest {
+        home: &world.home,
+        env: &world.env,
+        run: &id,
+        exclude: &run_lists::excluded_paths(&world.home, &record),
+        complexity: None,
+        programs: &[],
+        deadline: world.step_deadline(),
+    };
+    let seal = contract::seal_session(&sealing, config, subject, note.base.clone())?;
+    record.seal = Some(Box::new(seal));
+    let files = RunFiles { goal: b"", lists: &[] };
+    store::create_run(&world.home, &record, &files, &world.step_deadline())?;
+    Ok(id)
+}
+
+/// Says once per session and policy that nothing ran.
+fn unapproved_notice(
+    world: &World,
+    session: &SessionId,
+    note: SessionNote,
+    subject: &ApprovalSubject,
+) -> Result<Verdict, FileError> {
+    if note.unapproved.as_deref() == Some(&subject.hash) {
+        return Ok(Verdict::Allow);
+    }
+    let note = SessionNote { unapproved: Some(subject.hash.clone()), ..note };
+    note.write(&world.home, session)?;
+    Ok(Verdict::AllowWithNotice(
+        "ralph: the gates of this project are not approved in their current form, so they hold no session; \
+         `ralph trust` shows them and asks"
+            .to_string(),
+    ))
+}
+
+/// The record of the decisions about a session without a run.
+pub fn find_record(home: &RalphHome, session: &SessionId) -> Option<RunId> {
+    SessionNote::read(home, session)?.record
+}
+
+/// The record that was written last, and when.
+pub fn latest_record(home: &RalphHome) -> Result<Option<LoadedRun>, FileError> {
+    let changed = |id: &RunId| fs::stat(&home.run(id).journal()).map(|stat| stat.modified_ns);
+    let latest = store::list_session_records(home)?.into_iter().max_by_key(changed);
+    Ok(latest.and_then(|id| store::load_run(home, &id).ok()))
+}
+
+fn is_off(world: &World, session: &SessionId) -> bool {
+    fs::exists(&world.home.tombstone(session.as_str())) || fs::exists(&world.home.kill_switch())
+}
+
+fn record_fault(world: &World, session: &SessionId, error: &SessionGateError) {
+    let fault = Fault::new(FaultKind::File, &describe_error(error)).with_session(session);
+    faults::record_fault(&world.home, &fault);
+}
