@@ -30,13 +30,13 @@ pub struct Policy {
     pub tests: TestPolicy,
     pub verify: VerifyPolicy,
     pub environment: GateEnvironment,
-    #[serde(default, skip_serializing_if = "SessionPolicy::is_default")]
-    pub session: SessionPolicy,
+    #[serde(default, skip_serializing_if = "SessionGatePolicy::is_default")]
+    pub session: SessionGatePolicy,
 }
 
 /// `[session]`: what holds sessions without a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionPolicy {
+pub struct SessionGatePolicy {
     pub gates: SessionGates,
     /// How often one prompt is held at most.
     pub holds: u32,
@@ -55,13 +55,13 @@ pub enum SessionGates {
     Every,
 }
 
-impl Default for SessionPolicy {
+impl Default for SessionGatePolicy {
     fn default() -> Self {
         Self { gates: SessionGates::default(), holds: 3, slow_ms: 60_000 }
     }
 }
 
-impl SessionPolicy {
+impl SessionGatePolicy {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -355,7 +355,7 @@ impl Default for Policy {
             tests: TestPolicy::default(),
             verify: VerifyPolicy::default(),
             environment: GateEnvironment::default(),
-            session: SessionPolicy::default(),
+            session: SessionGatePolicy::default(),
         }
     }
 }

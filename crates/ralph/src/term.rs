@@ -41,10 +41,15 @@ pub(crate) fn err(text: &str) {
 
 /// Whether the person answers the question that was just printed with `y` or `yes`.
 pub(crate) fn is_confirmed() -> std::io::Result<bool> {
+    Ok(matches!(read_answer()?.as_str(), "y" | "yes"))
+}
+
+/// Reads one line from the terminal, in lower case and without blanks around it.
+pub(crate) fn read_answer() -> std::io::Result<String> {
     use std::io::{BufRead, Read};
     let mut answer = String::new();
     std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(answer.trim().to_lowercase())
 }
 
 /// Redraws the last `lines` lines on stderr. Writes the cursor movement directly, because `anstream` would strip it

@@ -32,8 +32,12 @@ fn hold_or_release(stop: &RunStop<'_>) -> Option<StopDecision> {
     if holds < most && stop.reached_block_cap().is_none() {
         return Some(run_rows::hold_agent(stop));
     }
-    let times = if holds == 1 { "once".to_string() } else { format!("{holds} times") };
-    let because = format!("held {times}, still failing: {}", describe_failures(stop, &worse));
+    let held = match holds {
+        0 => String::new(),
+        1 => "held once, ".to_string(),
+        times => format!("held {times} times, "),
+    };
+    let because = format!("{held}still failing: {}", describe_failures(stop, &worse));
     let notice = format!(
         "ralph: the agent may stop, but the work is worse than before: {because}\n\
          `ralph why {}` shows the details, `/ralph:goal …` holds the agent until they are fixed",

@@ -1,8 +1,8 @@
 //! The rows of the decision table: each can fire, takes precedence over the rows below it, and has the expected effect.
 
 use crate::scenario::{
-    TestRun, TestStop, check, driven_run, files_only, requirement, run, sealed_run, stop_at,
-    test_run,
+    TestRun, TestStop, check, driven_run, files_only, gated_session, requirement, run, sealed_run,
+    stop_at, test_run,
 };
 use ralph_core::drive::DriveSettings;
 use ralph_core::event::{HostTrouble, PendingWorkKind};
@@ -102,6 +102,39 @@ fn rows_of_files() -> Vec<TableRow> {
     rows
 }
 
+/// The same for a session without a run that the gates of the project hold.
+fn rows_of_gated_session() -> Vec<TableRow> {
+    let all = stop_at(1)
+        .unmet("tests")
+        .running("e2e")
+        .unknown("lint")
+        .old_failures("types")
+        .prompt_holds(3)
+        .off(OffReason::KillSwitch)
+        .pending(PendingWorkKind::Background, "shell \"build\"")
+        .trust(PolicyTrust::Missing { what: "`ralph.toml`".into(), how: "ralph trust".into() });
+    let peels: [(&'static str, &dyn Fn(TestStop) -> TestStop); 9] = [
+        ("", &|at| at),
+        ("the switch", &|at| at.off(None)),
+        ("pending work", &|at| at.nothing_pending()),
+        ("mistrust", &|at| at.trust(PolicyTrust::Approved)),
+        ("three holds", &|at| at.prompt_holds(2)),
+        ("the failure", &|at| {
+            at.nothing_required().running("e2e").unknown("lint").old_failures("types")
+        }),
+        ("the running gate", &|at| at.nothing_required().unknown("lint").old_failures("types")),
+        ("the unknown", &|at| at.nothing_required().met("lint").old_failures("types")),
+        ("old failures", &|at| at.nothing_required().met("lint").met("types")),
+    ];
+    let mut stop = all;
+    let mut rows = Vec::new();
+    for (without, peel) in peels {
+        stop = peel(stop);
+        rows.push(TableRow { without, scenario: gated_session().stop(stop.clone()) });
+    }
+    rows
+}
+
 /// Met requirements end the run even if rows below match too, and nothing follows an end.
 fn rows_of_ends() -> Vec<TableRow> {
     let limits = RunLimits { max_iterations: Some(1), stuck_after: 2, ..RunLimits::DEFAULT };
@@ -183,6 +216,35 @@ fn the_first_matching_row_wins_for_files_too() {
     ");
 }
 
+#[test]
+fn the_first_matching_row_wins_for_gated_sessions_too() {
+    check!(shown(&rows_of_gated_session()), @r#"
+    without                    allow            rule off          0 charged  the kill switch file exists
+    without the switch         allow            rule waiting      0 charged  1 background task pending: shell "build"
+    without pending work       allow, noting    rule untrusted    0 charged  `ralph.toml`
+    without mistrust           allow, noting    rule limit        0 charged  held 3 times, still failing: tests (it fails)
+    without three holds        block            rule block        1 charged  2 not met, 1 pending
+    without the failure        allow, noting    rule waiting      0 charged  e2e is still running
+    without the running gate   allow, noting    rule gate-broken  0 charged  lint gave no result: timed out after 5 min
+    without the unknown        allow, noting    rule passed       0 charged  nothing got worse; failing as before: types (3 findings)
+    without old failures       allow, noting    rule passed       0 charged  2 gates passed
+    "#);
+}
+
+/// The holds of a prompt are bounded by the host's limit too, and the same report is shown once.
+#[test]
+fn a_gated_session_is_let_go_in_time() {
+    let capped = stop_at(1).unmet("tests").in_a_row(8, BlockCap::At(8));
+    let old = || stop_at(1).old_failures("tests");
+    check!(shown(&[
+        TableRow { without: "room below the cap", scenario: gated_session().stop(capped) },
+        TableRow { without: "news", scenario: gated_session().stop(old()).stop(old()) },
+    ]), @"
+    without room below the cap allow, noting    rule limit        0 charged  still failing: tests (it fails)
+    without news               allow            rule passed       0 charged  nothing got worse; failing as before: tests (3 findings)
+    ");
+}
+
 /// R-L2e, R-L8c: a limit forbids the next iteration and never fails the one that just ended.
 #[test]
 fn met_requirements_end_the_run_before_any_limit() {
@@ -200,11 +262,12 @@ fn met_requirements_end_the_run_before_any_limit() {
 
 #[test]
 fn every_rule_can_fire() {
-    let fired: Vec<DecisionRule> = [rows_of_a_run(), rows_of_files(), rows_of_ends()]
-        .iter()
-        .flatten()
-        .map(|row| row.scenario.last().decision.rule)
-        .collect();
+    let fired: Vec<DecisionRule> =
+        [rows_of_a_run(), rows_of_files(), rows_of_gated_session(), rows_of_ends()]
+            .iter()
+            .flatten()
+            .map(|row| row.scenario.last().decision.rule)
+            .collect();
     let never: Vec<DecisionRule> =
         DecisionRule::ALL.into_iter().filter(|rule| !fired.contains(rule)).collect();
     assert_eq!(never, []);

@@ -245,7 +245,7 @@ fn names_of_the_current_format() {
     RunChange: started restored decided trouble paused interrupted resumed cancelled asked waits moved compacted anchored denied overridden part hint_given waived waiver_revoked disputed limited stepped recalled learned drove accepted
     StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row garbled remedy proof cost took_ms
     StopOutcome: allowed blocked awaited handed_over repeated orphaned ended
-    DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block
+    DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block passed
     RunnerEvent: session metered hands_over waits woke waited_enough tried silent broke parked settled proof_base passed_on granted
     RunStatus: verified green claimed exhausted stuck needs_human needs_review gate_broken rate_limited cancelled overridden crashed
     ");

@@ -2,8 +2,8 @@
 //! each property.
 
 use crate::scenario::{
-    TakenStop, TestRun, TestStop, advisory, files_only, requirement, run, sealed_run, session,
-    stop_at,
+    TakenStop, TestRun, TestStop, advisory, files_only, gated_session, requirement, run,
+    sealed_run, session, stop_at,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -312,6 +312,7 @@ fn the_stories_reach_every_rule() {
         fired.extend(played.taken.iter().map(|taken| taken.decision.rule));
         let stop = stops().new_tree(&mut runner).unwrap().current().remove(0);
         fired.push(files_only().ask(&stop).rule);
+        fired.push(gated_session().ask(&stop).rule);
     }
     let never: Vec<DecisionRule> =
         DecisionRule::ALL.into_iter().filter(|rule| !fired.contains(rule)).collect();

@@ -16,12 +16,12 @@ use ralph_core::proof::{BrokenHow, BrokenTest, Proof as WorkProof, ProofVerdict,
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
     DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, PolicySeal, ProcessIdentity, RunChange,
-    RunRecord, StopRecord, TranscriptReading,
+    RunOrigin, RunRecord, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
-    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-    RequirementWeight,
+    EvidenceKind, OLD_FAILURES_SUFFIX, PendingReason, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::RunState;
 use ralph_core::verdict::Verdict;
@@ -71,6 +71,13 @@ pub(crate) fn test_run() -> TestRun {
 /// A session that a runner started.
 pub(crate) fn driven_run(settings: DriveSettings) -> TestRun {
     TestRun::of(RunRecord { drive: Some(Box::new(settings)), ..run() }).begin_session(1)
+}
+
+/// A session without a run, which the gates of the project hold.
+pub(crate) fn gated_session() -> TestRun {
+    let none = RunLimits { max_iterations: None, max_cost_micro_usd: None, ..RunLimits::DEFAULT };
+    let limits = RunLimits { max_duration_ms: None, ..none };
+    TestRun::of(RunRecord { origin: RunOrigin::Session, limits, ..sealed_run() })
 }
 
 /// A session without a run, about which other tools wrote files.
@@ -398,6 +405,30 @@ impl TestStop {
     pub(crate) fn continuing(mut self, continuing: bool) -> Self {
         self.stop.continuing = continuing;
         self
+    }
+
+    /// How often the gates of a session without a run have held the prompt.
+    pub(crate) fn prompt_holds(mut self, holds: u32) -> Self {
+        self.facts.prompt_holds = holds;
+        self
+    }
+
+    /// A gate that is still running.
+    pub(crate) fn running(self, name: &str) -> Self {
+        let running = PendingReason::Running("still running".into());
+        self.require(requirement(name, RequirementStatus::Pending(running)))
+    }
+
+    /// A gate that fails no more than at the start of the session.
+    pub(crate) fn old_failures(self, name: &str) -> Self {
+        let failure = RequirementFailure::new("3 findings".into());
+        self.met(name).require(Requirement {
+            weight: RequirementWeight::Advisory,
+            ..requirement(
+                &format!("{name}{OLD_FAILURES_SUFFIX}"),
+                RequirementStatus::Unmet(failure),
+            )
+        })
     }
 
     pub(crate) fn trouble(mut self, trouble: impl Into<Option<HostTrouble>>) -> Self {

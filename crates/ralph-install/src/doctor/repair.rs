@@ -11,6 +11,7 @@ use crate::install::program_path::{PathDoubt, RalphProgram};
 use crate::install::registration::{GateWarming, HookExtent};
 use crate::install::settings_layers;
 use crate::install::{InstallError, file_change};
+use ralph_core::policy::SessionGates;
 use ralph_host::client_settings::HookMode;
 use ralph_sys::fs;
 
@@ -79,6 +80,7 @@ fn repair_settings(
         warming: if is_warm { GateWarming::AfterEdits } else { GateWarming::Off },
         status_line: StatusLineChoice::Leave,
         gates: GateSetupChoice::Leave,
+        sessions: SessionGates::Goal,
         others: ForeignSetupChoice::Leave,
     };
     let install = InstallContext {

@@ -12,7 +12,7 @@ use super::settings_layers::{self, SettingsLayer, SettingsLayerKind, SettingsLay
 use super::slash_commands;
 use super::{InstallError, install_notes};
 use ralph_core::gate::Gate;
-use ralph_core::policy::GateEnvironment;
+use ralph_core::policy::{GateEnvironment, SessionGates};
 use ralph_core::sealed_file::SealedFile;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
@@ -60,6 +60,8 @@ pub struct InstallRequest {
     pub warming: GateWarming,
     pub status_line: StatusLineChoice,
     pub gates: GateSetupChoice,
+    /// The sessions that the gates of a proposed policy hold.
+    pub sessions: SessionGates,
     pub others: ForeignSetupChoice,
 }
 
@@ -126,7 +128,7 @@ pub fn plan_install(
 ) -> Result<InstallPlan, InstallError> {
     let program = RalphProgram::find(context.env)?;
     let layers = settings_layers::read_layers(context.env, context.host, context.project);
-    let policy = survey_policy(context, order.gates)?;
+    let policy = survey_policy(context, order)?;
     let path = settings_path(context, order.scope)?;
     let now = file_change::read_current(&path)?;
     let mut foreign = foreign_setups::find_loop_plugins(&layers);
@@ -272,7 +274,7 @@ impl ProjectPolicy {
 
 fn survey_policy(
     context: &InstallContext<'_>,
-    gates: GateSetupChoice,
+    order: &InstallRequest,
 ) -> Result<ProjectPolicy, InstallError> {
     let config = config::load(context.project, context.home)?;
     let total = |gates: &mut dyn Iterator<Item = &Gate>| {
@@ -297,13 +299,17 @@ fn survey_policy(
     // A home directory is not a project, whatever files it contains.
     let is_home =
         context.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(context.project);
-    if gates == GateSetupChoice::Leave || is_home {
+    if order.gates == GateSetupChoice::Leave || is_home {
         return Ok(policy);
     }
     let detected = detect::detect_gates(context.project, context.env);
     policy.notes.extend(install_notes::survey_notes(&detected));
     if !detected.gates.is_empty() {
-        let proposed = ProposedPolicy::from_detected(context.project, context.env, &detected);
+        let text = detect::render_policy::render_with_sessions(&detected, order.sessions);
+        let proposed = ProposedPolicy {
+            text,
+            ..ProposedPolicy::from_detected(context.project, context.env, &detected)
+        };
         let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
         let gates_ms = total(&mut active.map(|proposal| &proposal.gate));
         policy.gates_ms = policy.gates_ms.saturating_add(gates_ms);

@@ -20,6 +20,8 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
     ("ralph/goal.md", include_str!("../../../../plugin/commands/goal.md")),
     ("ralph/limits.md", include_str!("../../../../plugin/commands/limits.md")),
     ("ralph/loop.md", include_str!("../../../../plugin/commands/loop.md")),
+    ("ralph/off.md", include_str!("../../../../plugin/commands/off.md")),
+    ("ralph/on.md", include_str!("../../../../plugin/commands/on.md")),
     ("ralph/orchestrator.md", include_str!("../../../../plugin/commands/orchestrator.md")),
     ("ralph/pause.md", include_str!("../../../../plugin/commands/pause.md")),
     ("ralph/resume.md", include_str!("../../../../plugin/commands/resume.md")),

@@ -2,7 +2,7 @@
 
 use crate::config::{toml_list, toml_string};
 use ralph_core::gate::{Gate, GateInvocation, MinTests, ReportFormat};
-use ralph_core::policy::LineCheck;
+use ralph_core::policy::{LineCheck, SessionGates};
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 
@@ -12,6 +12,10 @@ const DEFAULT_HEADER: &str = "\
 # Proposed by `ralph gate detect`. Nothing in this file runs until a person approves it with `ralph trust`.
 ";
 
+const SESSION_COMMENT: &str = "\
+# `every`: no session stops with work that makes a gate worse. `goal`: the gates hold only sessions with a goal.
+";
+
 const PROTECT_COMMENT: &str = "\
 # Files that the agent may not change. Weakened tests are detected anyway; list tests here if none may be added.
 ";
@@ -19,6 +23,16 @@ const PROTECT_COMMENT: &str = "\
 /// Renders the proposal as TOML. Gates whose tool is missing are commented out, with the reason.
 pub fn render(detected: &DetectedGates) -> String {
     render_with_header(DEFAULT_HEADER, detected)
+}
+
+/// Renders the proposal with a choice of the sessions that its gates hold.
+pub fn render_with_sessions(detected: &DetectedGates, sessions: SessionGates) -> String {
+    let choice = match sessions {
+        SessionGates::Every => "every",
+        SessionGates::Goal => "goal",
+    };
+    let head = format!("{DEFAULT_HEADER}\n{SESSION_COMMENT}[session]\ngates = \"{choice}\"\n");
+    render_with_header(&head, detected)
 }
 
 /// Renders the proposal under another header, which must be a comment.

@@ -7,6 +7,7 @@ use crate::host_arg::HostArg;
 use crate::term::{self, paint};
 use crate::typed_consent;
 use clap::{Args, ValueEnum};
+use ralph_core::policy::SessionGates;
 use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_deck::wording::{self, safe_line};
@@ -65,6 +66,9 @@ pub(crate) struct InitArgs {
     /// Don't propose a `ralph.toml`
     #[arg(long)]
     pub no_gates: bool,
+    /// Choose the sessions that the gates hold
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = SessionGatesArg::Every)]
+    pub session_gates: SessionGatesArg,
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -84,6 +88,23 @@ pub(crate) enum ScopeArg {
     User,
     /// Shared through git: `.claude/settings.json` of this project
     Project,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SessionGatesArg {
+    /// Every session, if its work makes a gate worse
+    Every,
+    /// Only sessions with a goal
+    Goal,
+}
+
+impl From<SessionGatesArg> for SessionGates {
+    fn from(choice: SessionGatesArg) -> Self {
+        match choice {
+            SessionGatesArg::Every => Self::Every,
+            SessionGatesArg::Goal => Self::Goal,
+        }
+    }
 }
 
 impl From<ScopeArg> for install_plan::InstallScope {
@@ -143,7 +164,8 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     let project = resolved_project(env, args.project.as_deref())?;
     let host = args.host.profile();
     let context = InstallContext { env, host, home: &home, project: &project };
-    let mut plan = install_plan::plan_install(&context, &install_order(args))?;
+    let order = install_order(args);
+    let mut plan = install_plan::plan_install(&context, &order)?;
     let is_new = plan.changes.iter().any(InstallChange::is_visible);
     let status = match (is_new, args.dry_run) {
         (false, _) => InstallStatus::Unchanged,
@@ -154,14 +176,10 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
         term::out(&render_init_plan(&plan, args, &project))?;
     }
     if status == InstallStatus::Written {
-        let question = match &plan.policy {
-            Some(_) => "write this and approve these gates? [y/N] ",
-            None => "write this? [y/N] ",
-        };
-        confirm(
-            &ConfirmationOptions { yes: args.yes, json: args.json, command: "init" },
-            question,
-        )?;
+        if ask_to_write(args, &plan)? == InitAnswer::GoalsOnly {
+            let order = InstallRequest { sessions: SessionGates::Goal, ..order };
+            plan = install_plan::plan_install(&context, &order)?;
+        }
         if plan.policy.is_some() {
             typed_consent::require_while_held(&home, "approve these gates")?;
         }
@@ -189,6 +207,42 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum InitAnswer {
+    Write,
+    /// Write it, but with gates that hold only sessions with a goal.
+    GoalsOnly,
+}
+
+/// Asks once, unless `--yes` was given. Showing the changes in full repeats the question.
+fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, CommandFailure> {
+    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "init" };
+    if args.yes {
+        return Ok(InitAnswer::Write);
+    }
+    require_terminal(&asking)?;
+    let holds_every = plan.policy.is_some() && args.session_gates == SessionGatesArg::Every;
+    let question = match &plan.policy {
+        Some(_) if holds_every => {
+            "write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: "
+        }
+        Some(_) => "write this and approve these gates? [y]es · [d]iff · [N]o: ",
+        None => "write this? [y]es · [d]iff · [N]o: ",
+    };
+    loop {
+        term::out(question)?;
+        match term::read_answer().unwrap_or_default().as_str() {
+            "y" | "yes" => return Ok(InitAnswer::Write),
+            "g" | "goal" if holds_every => return Ok(InitAnswer::GoalsOnly),
+            "d" | "diff" => {
+                let shown = render_diffs(&plan.changes);
+                term::out(&format!("{shown}\n"))?;
+            }
+            _ => return Err(nothing_written(&asking)),
+        }
+    }
+}
+
 fn install_order(args: &InitArgs) -> InstallRequest {
     InstallRequest {
         scope: args.scope.into(),
@@ -199,6 +253,7 @@ fn install_order(args: &InitArgs) -> InstallRequest {
         },
         warming: if args.warm { GateWarming::AfterEdits } else { GateWarming::Off },
         status_line: if args.statusline { StatusLineChoice::Set } else { StatusLineChoice::Leave },
+        sessions: args.session_gates.into(),
         gates: if args.no_gates { GateSetupChoice::Leave } else { GateSetupChoice::Propose },
         others: if args.replace { ForeignSetupChoice::Replace } else { ForeignSetupChoice::Leave },
     }
@@ -230,6 +285,12 @@ pub(super) fn confirm(asking: &ConfirmationOptions, question: &str) -> Result<()
     if asking.yes {
         return Ok(());
     }
+    require_terminal(asking)?;
+    term::out(question)?;
+    if term::is_confirmed().unwrap_or(false) { Ok(()) } else { Err(nothing_written(asking)) }
+}
+
+fn require_terminal(asking: &ConfirmationOptions) -> Result<(), CommandFailure> {
     if asking.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--dry-run` shows what would change, `--yes` skips the question";
         return Err(CommandFailure::new(
@@ -237,17 +298,21 @@ pub(super) fn confirm(asking: &ConfirmationOptions, question: &str) -> Result<()
             hint,
         ));
     }
-    term::out(question)?;
-    if term::is_confirmed().unwrap_or(false) {
-        return Ok(());
-    }
+    Ok(())
+}
+
+fn nothing_written(asking: &ConfirmationOptions) -> CommandFailure {
     let hint = format!("`ralph {}` asks again", asking.command);
-    Err(CommandFailure::new("nothing was written", &hint))
+    CommandFailure::new("nothing was written", &hint)
 }
 
 fn render_init_plan(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String {
     let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&project.to_string_lossy())));
-    out.push_str(&render_diffs(&plan.changes));
+    out.push_str(&if args.dry_run {
+        render_diffs(&plan.changes)
+    } else {
+        render_summary(plan, args, project)
+    });
     out.push_str(&plan.policy.as_ref().map(render_gates).unwrap_or_default());
     let mut lines: Vec<_> = plan.foreign.iter().map(|one| foreign_line(one, args)).collect();
     lines.extend(note_lines(&plan.notes));
@@ -258,6 +323,38 @@ fn render_init_plan(plan: &InstallPlan, args: &InitArgs, project: &Path) -> Stri
         out.push('\n');
     }
     out
+}
+
+/// One line for each changed file, with what it is for.
+fn render_summary(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String {
+    let is_command = |change: &&InstallChange| slash_commands::is_command_file(&change.path);
+    let files = plan.changes.iter().filter(|change| change.is_visible() && !is_command(change));
+    let line = |change: &InstallChange| {
+        let verb = match (&change.current_content, &change.new_content) {
+            (_, None) => "remove",
+            (None, Some(_)) => "create",
+            (Some(_), Some(_)) => "edit",
+        };
+        let path = change.path.strip_prefix(project).unwrap_or(&change.path);
+        let is_policy = plan.policy.as_ref().is_some_and(|policy| policy.path == change.path);
+        let purpose = match (is_policy, args.session_gates) {
+            (true, SessionGatesArg::Every) => "gates for every session, and for goals",
+            (true, SessionGatesArg::Goal) => "gates for sessions with a goal",
+            (false, _) => "hooks that call ralph",
+        };
+        format!("{verb:<8}{:<32}{purpose}\n", safe_line(&path.to_string_lossy()))
+    };
+    let mut out = String::from("\n");
+    out.extend(files.map(line));
+    let count = plan.changes.iter().filter(|it| it.is_visible() && is_command(it)).count();
+    if count > 0 {
+        out.push_str(&format!(
+            "{:<8}{:<32}/ralph:goal, /ralph:why …\n",
+            "create",
+            format!("{count} slash commands")
+        ));
+    }
+    if out.len() == 1 { String::new() } else { out }
 }
 
 /// The changed lines of every file. A removed file is only named.
@@ -375,7 +472,10 @@ fn result_text(
     let project = safe_line(&project.to_string_lossy());
     let program = args.host.profile().program;
     let (obstacle, next) = match plan.obstacle {
-        None => (None, format!("next: start `{program}` in `{project}` and type `/ralph:goal …`")),
+        None => (
+            None,
+            format!("next: start `{program}` in `{project}` and work, or type `/ralph:goal …`"),
+        ),
         Some(InstallObstacle::Unapproved) => {
             (Some("no goal is accepted before `ralph trust`"), "next: `ralph trust`".to_string())
         }

@@ -27,7 +27,7 @@ pub(super) static SESSION: &[ConfigKey] = &[
         name: "slow",
         kind: ValueKind::Duration {
             least_ms: 1_000,
-            most_ms: HOUR_MS,
+            most_ms: 24 * HOUR_MS,
             set: |draft, ms| draft.policy.session.slow_ms = ms,
         },
         description: "A stop of a session without a run does not wait longer than this for its gates: they continue in the background, and a failure holds the next stop.",
