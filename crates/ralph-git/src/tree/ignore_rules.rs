@@ -13,7 +13,17 @@ pub(super) struct IgnoreRules {
     patterns: Vec<IgnorePattern>,
     /// Length of the path of the directory that the patterns apply to.
     base: usize,
+    /// Whether they are ralph's own, about what tools leave behind.
+    is_built_in: bool,
     outer: Option<Arc<IgnoreRules>>,
+}
+
+/// Whether the built-in patterns apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolOutput {
+    Ignored,
+    /// In a directory that a pattern of the project re-includes.
+    Listed,
 }
 
 #[derive(Debug)]
@@ -46,6 +56,15 @@ pub(super) enum IgnoreSubject {
     Directory,
 }
 
+impl ToolOutput {
+    /// The same for a subdirectory, whose path ends with a slash.
+    pub(super) fn below(self, path: &[u8], rules: Option<&IgnoreRules>) -> Self {
+        let path = path.strip_suffix(b"/").unwrap_or(path);
+        let is_re_included = rules.is_some_and(|rules| rules.re_includes(path));
+        if is_re_included { Self::Listed } else { self }
+    }
+}
+
 impl IgnoreRules {
     /// Parses the file content `text`. Returns `outer` if it has no patterns.
     pub(super) fn new(text: &[u8], base: usize, outer: Option<Arc<Self>>) -> Option<Arc<Self>> {
@@ -55,21 +74,44 @@ impl IgnoreRules {
         if patterns.is_empty() {
             return outer;
         }
-        Some(Arc::new(Self { patterns, base, outer }))
+        Some(Arc::new(Self { patterns, base, is_built_in: false, outer }))
+    }
+
+    /// The patterns that ralph adds to those of every repository.
+    pub(super) fn built_in(text: &[u8], base: usize) -> Self {
+        let patterns = text.split(|byte| *byte == b'\n').filter_map(IgnorePattern::new).collect();
+        Self { patterns, base, is_built_in: true, outer: None }
     }
 
     /// The last matching pattern of the nearest file decides.
-    pub(super) fn verdict(&self, path: &[u8], subject: IgnoreSubject) -> IgnoreVerdict {
-        let mut rules = Some(self);
-        while let Some(current) = rules {
-            let inside = path.get(current.base..).unwrap_or_default();
-            let found = current.patterns.iter().rev().find(|one| one.matches(inside, subject));
-            if let Some(pattern) = found {
-                return pattern.verdict;
-            }
-            rules = current.outer.as_deref();
-        }
-        IgnoreVerdict::Kept
+    pub(super) fn verdict(
+        &self,
+        path: &[u8],
+        subject: IgnoreSubject,
+        tool_output: ToolOutput,
+    ) -> IgnoreVerdict {
+        let applies = |rules: &&Self| !rules.is_built_in || tool_output == ToolOutput::Ignored;
+        let mut all = self.with_outer().filter(applies);
+        let found = all.find_map(|rules| rules.own_verdict(path, subject));
+        found.unwrap_or(IgnoreVerdict::Kept)
+    }
+
+    /// Whether a pattern of the project keeps a directory that the built-in ones ignore.
+    fn re_includes(&self, path: &[u8]) -> bool {
+        let subject = IgnoreSubject::Directory;
+        let mut built_in = self.with_outer().filter(|rules| rules.is_built_in);
+        built_in.any(|rules| rules.own_verdict(path, subject) == Some(IgnoreVerdict::Ignored))
+            && self.verdict(path, subject, ToolOutput::Ignored) == IgnoreVerdict::Kept
+    }
+
+    fn with_outer(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |rules| rules.outer.as_deref())
+    }
+
+    fn own_verdict(&self, path: &[u8], subject: IgnoreSubject) -> Option<IgnoreVerdict> {
+        let inside = path.get(self.base..).unwrap_or_default();
+        let found = self.patterns.iter().rev().find(|one| one.matches(inside, subject));
+        found.map(|pattern| pattern.verdict)
     }
 }
 
@@ -157,7 +199,8 @@ mod tests {
             ("sub/space", File, Kept),
             ("sub/# comment", File, Kept),
         ] {
-            assert_eq!(below.verdict(path.as_bytes(), subject), expected, "{path}");
+            let verdict = below.verdict(path.as_bytes(), subject, ToolOutput::Ignored);
+            assert_eq!(verdict, expected, "{path}");
         }
         assert!(IgnoreRules::new(b"\n# nothing\n/\n", 0, None).is_none());
     }

@@ -19,7 +19,7 @@ pub(super) struct RepositoryContext {
 }
 
 /// Files that tools create while they run, ignored even if the project does not ignore them. Tracked files with these
-/// names are listed, and so are files that a pattern of the project re-includes.
+/// names are listed, and so are files that a pattern of the project re-includes, by themselves or with their directory.
 const TOOL_OUTPUT_PATTERNS: &[u8] =
     b"__pycache__/\n*.pyc\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n.tox/\n.venv/\nnode_modules/\n";
 
@@ -38,12 +38,10 @@ impl RepositoryContext {
         let format = repository.map_or(ObjectFormat::Sha1, |repository| repository.format);
         let index = repository.and_then(|repository| repository.read_index(deadline));
         let excludes = repository.map(|repository| repository.exclude_patterns(deadline));
-        let rules = excludes
-            .into_iter()
-            .flatten()
-            .fold(IgnoreRules::new(TOOL_OUTPUT_PATTERNS, base.len(), None), |outer, text| {
-                IgnoreRules::new(&text, base.len(), outer)
-            });
+        let mut rules = Some(Arc::new(IgnoreRules::built_in(TOOL_OUTPUT_PATTERNS, base.len())));
+        for text in excludes.into_iter().flatten() {
+            rules = IgnoreRules::new(&text, base.len(), rules);
+        }
         Self { base, depth, format, index: index.unwrap_or_default(), rules }
     }
 }

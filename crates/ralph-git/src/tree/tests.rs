@@ -643,6 +643,44 @@ fn without_git_the_ignore_files_apply() {
     assert_eq!(scratch.fingerprint(), identity);
 }
 
+/// R-L10a: what tools leave behind counts if the project re-includes it, or the directory that it is in.
+#[test]
+fn re_included_tool_output_counts() {
+    let left_behind = [
+        "deep/__pycache__/a.pyc",
+        "deep/__pycache__/b/c.pyc",
+        "deep/__pycache__/d.py",
+        "deep/e.pyc",
+    ];
+    let other = ["__pycache__/f.pyc", ".venv/node_modules/g.js", "node_modules/h.js"];
+    let in_cache = &left_behind[..3];
+    for (file, rules, expected) in [
+        (".gitignore", "# none\n", &[][..]),
+        (".gitignore", "!deep/__pycache__\n", in_cache),
+        (".gitignore", "__pycache__/\n!deep/__pycache__/\n", in_cache),
+        ("deep/.gitignore", "!__pycache__\n", in_cache),
+        (".gitignore", "!deep/__pycache__\n*.pyc\n", &left_behind[2..3]),
+        (
+            ".gitignore",
+            "!deep/__pycache__\ndeep/__pycache__/b/\n",
+            &["deep/__pycache__/a.pyc", "deep/__pycache__/d.py"],
+        ),
+        (".gitignore", "!deep/*.pyc\n", &left_behind[3..]),
+        (".gitignore", "!deep/\n", &[]),
+        (".gitignore", "!.venv/\n", &[".venv/node_modules/g.js"]),
+    ] {
+        let scratch = ListingScratch::empty();
+        for name in left_behind.iter().chain(&other) {
+            scratch.write(name, "x");
+        }
+        scratch.write(file, rules);
+        let names: Vec<_> = scratch.list().entries.into_iter().map(|entry| entry.path).collect();
+        let found: Vec<_> = names.iter().filter(|name| *name != file).collect();
+        assert_eq!(found, expected, "{file}: {rules}");
+        assert_eq!(scratch.list_cached(), scratch.list(), "{file}: {rules}");
+    }
+}
+
 #[test]
 fn an_unreadable_index_leaves_the_untracked_files() {
     let scratch = ListingScratch::committed();

@@ -11,7 +11,7 @@ use std::thread;
 use super::assemble::{DirectoryItem, DirectoryListing};
 use super::directory_names::{DirectoryNames, NameClass, NamesOrigin, UntrackedPolicy};
 use super::git_index::{self, TrackedEntry};
-use super::ignore_rules::{IgnoreRules, IgnoreSubject, IgnoreVerdict};
+use super::ignore_rules::{IgnoreRules, IgnoreSubject, IgnoreVerdict, ToolOutput};
 use super::object_id::{self, BlobReader};
 use super::repository::GitRepository;
 use super::repository_context::RepositoryContext;
@@ -65,6 +65,7 @@ pub(super) struct WalkJob {
     tracked: Range<usize>,
     rules: Option<Arc<IgnoreRules>>,
     untracked: UntrackedPolicy,
+    tool_output: ToolOutput,
 }
 
 #[derive(Default)]
@@ -94,6 +95,7 @@ pub(super) fn walk_tree(plan: &WalkPlan<'_>, ground: RepositoryContext) -> WalkR
         rules: ground.rules.clone(),
         repository: Arc::new(ground),
         untracked: UntrackedPolicy::Open,
+        tool_output: ToolOutput::Ignored,
     };
     let trusted = job.parent.stamp().ok().filter(|_| job.parent.has_reliable_dir_times());
     let queue = WalkQueue::new(job, trusted.map(|stamp| stamp.device));
@@ -209,6 +211,7 @@ impl<'a> WalkWorker<'a> {
         job.tracked = 0..ground.index.len();
         job.rules.clone_from(&ground.rules);
         job.untracked = UntrackedPolicy::Open;
+        job.tool_output = ToolOutput::Ignored;
         job.repository = Arc::new(ground);
         repository?.read_head(deadline)
     }
@@ -332,6 +335,7 @@ impl<'a> WalkWorker<'a> {
                 tracked: below,
                 rules: job.rules.clone(),
                 untracked: standing,
+                tool_output: job.tool_output.below(&path, job.rules.as_deref()),
             });
         }
         self.add_sparse_entries(ground, tracked.rest(), listed);
@@ -484,10 +488,8 @@ impl OpenDirectory<'_> {
 }
 
 fn untracked_policy(job: &WalkJob, path: &[u8], subject: IgnoreSubject) -> UntrackedPolicy {
-    let is_ignored = || {
-        let rules = job.rules.as_ref();
-        rules.is_some_and(|rules| rules.verdict(path, subject) == IgnoreVerdict::Ignored)
-    };
+    let verdict = |rules: &Arc<IgnoreRules>| rules.verdict(path, subject, job.tool_output);
+    let is_ignored = || job.rules.as_ref().map(verdict) == Some(IgnoreVerdict::Ignored);
     if job.untracked == UntrackedPolicy::Ignored || is_ignored() {
         UntrackedPolicy::Ignored
     } else {

@@ -91,6 +91,27 @@ fn checkpoints_are_listed_compared_and_restored() {
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown)));
 }
 
+/// R-L10a: a checkpoint has the files that a pattern of the project re-includes.
+#[test]
+fn re_included_files_are_in_checkpoints() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "__pycache__/\n!deep/__pycache__/\n");
+    sandbox.commit();
+    let run = sandbox.start_run(GOAL_FROM_STDIN);
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    for file in
+        ["deep/__pycache__/a.pyc", "deep/__pycache__/b/c", "deep/d.pyc", "__pycache__/e.pyc"]
+    {
+        sandbox.write(file, "left behind\n");
+    }
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    let ended = checkpoint_succeeds(&sandbox, &["diff", &run, "0", "1", "--stat"]);
+    assert_snapshot!(sandbox.normalize(&ended.stdout), @"
+    added             +1      -0  deep/__pycache__/a.pyc
+    added             +1      -0  deep/__pycache__/b/c
+    ");
+}
+
 #[test]
 fn refusals_come_with_a_hint() {
     let (sandbox, run) = run_with_checkpoints();
