@@ -71,7 +71,9 @@ impl CodeHunks {
         let versions = change.as_ref().and_then(|change| Some((change.before?, change.after?)));
         let old = versions.and_then(|(before, after)| {
             match compose_file(&file.path, Some(before), Some(after), rules) {
-                ComposedFile::TakeCode | ComposedFile::NotSeparable(_) => Some(before.to_string()),
+                ComposedFile::TakeCode
+                | ComposedFile::TakeUndecided
+                | ComposedFile::NotSeparable(_) => Some(before.to_string()),
                 ComposedFile::Text(text) => Some(text),
                 ComposedFile::TakeTests => None,
             }

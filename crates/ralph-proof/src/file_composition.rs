@@ -19,6 +19,8 @@ pub enum ComposedFile {
     TakeCode,
     /// The version on the test side; absent if it is absent there.
     TakeTests,
+    /// The version on the code side. The file is named like a test and contains none: it is code, or a helper of tests.
+    TakeUndecided,
     /// The code of the code side with the tests or settings of the test side.
     Text(String),
     /// Code and tests cannot be separated; the reason completes "it cannot be separated: …".
@@ -39,9 +41,12 @@ pub fn compose_file(
         && matches!(file_extension(path), "py" | "rs" | "js" | "mjs" | "cjs" | "ts");
     let mut sides = [code_side, test_side].into_iter().flatten();
     match class {
-        // A product may have files that are named like tests.
+        // A product may have files that are named like tests. Tests cannot depend on a version without the file.
         FileClass::Tests if is_test_name && !sides.any(|text| may_contain_tests(path, text)) => {
-            ComposedFile::TakeCode
+            match test_side {
+                Some(_) => ComposedFile::TakeUndecided,
+                None => ComposedFile::TakeCode,
+            }
         }
         // A file of which only the mode differs, too.
         FileClass::Tests | FileClass::Harness => ComposedFile::TakeTests,

@@ -175,6 +175,7 @@ fn is_selected(request: &ProofRequest<'_>, plan: &ProofPlan<'_>, gate: &Gate) ->
         && !plan.has_changed_helpers
         && plan.changed_settings.is_empty()
         && plan.file_facts.inseparable.is_empty()
+        && plan.changed_outside.is_empty()
         && plan.old_tests.merged.is_empty()
         && plan.new_tests.merged.is_empty()
         && request.may_change.is_empty();

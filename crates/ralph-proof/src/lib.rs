@@ -24,6 +24,7 @@ pub mod installed_packages;
 mod json_merge;
 mod measured_steps;
 mod naming_conventions;
+mod outside_changes;
 mod proof_directory;
 mod proof_plan;
 mod proof_step;
@@ -38,6 +39,7 @@ mod test_selection;
 mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
+mod unlisted_files;
 mod untested_base;
 mod worktree_packages;
 

@@ -1,14 +1,22 @@
 //! The results of all steps of a proof, and what they show together.
 
-use ralph_core::gate::GateReport;
+use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
+
+use ralph_core::gate::{Gate, GateOutcome, GateReport};
 use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofVerdict, TellingTest};
 use ralph_core::test_cases::TestCases;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
 
+use crate::environment_roots::environment_roots;
+use crate::outside_changes::path_in_work_tree;
 use crate::proof_plan::ProofPlan;
-use crate::proof_step::{StepGate, StepResult, run_step};
+use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
 use crate::prove::{ProofError, ProofRequest};
 use crate::reported_paths::{code_reported_as_tests, runs_examples};
 use crate::test_selection::complete_report;
+use crate::unlisted_files::{UnlistedScope, has_changed_unlisted_files};
 
 /// The results of all steps.
 pub(crate) struct MeasuredSteps<'a> {
@@ -66,7 +74,12 @@ impl MeasuredSteps<'_> {
                 proof.doubt(ProofVerdict::Green, why);
             }
         }
-        let reported = code_reported_as_tests(&plan.changed_code, cases.into_iter());
+        let below = request.project_below();
+        let is_code =
+            |path: &&String| !plan.old_tests.from_tests.contains(&path_in_work_tree(&below, path));
+        let outside = plan.changed_outside.iter().filter(is_code);
+        let code: Vec<String> = plan.changed_code.iter().chain(outside).cloned().collect();
+        let reported = code_reported_as_tests(&code, cases.into_iter());
         if !reported.is_empty() {
             let why = format!(
                 "tests that count as code were changed: {}; `[tests] paths` in ralph.toml can name them",
@@ -77,8 +90,9 @@ impl MeasuredSteps<'_> {
         proof
     }
 
-    /// Tests that were not selected ran once on the new code, in the project, and may have passed by chance. If the
-    /// proof rests on nothing else, their gates run whole in a checkout, and only tests that pass again count.
+    /// Tests that were not selected ran once on the new code, in the project, and may have passed by chance, or because of
+    /// an ignored file. If the proof rests on nothing else, their gates run whole in a checkout, and only tests that pass
+    /// again count. If ignored files changed, all tests that passed in the project have to pass again.
     pub(crate) fn confirm_unselected(
         &self,
         request: &ProofRequest<'_>,
@@ -97,14 +111,35 @@ impl MeasuredSteps<'_> {
             is_selected && !has_passed(now, test) && test.test != test.gate
         };
         let rests_on_others = !proof.telling.is_empty() && proof.telling.iter().all(is_unselected);
-        if proof.verdict != ProofVerdict::Verified || !rests_on_others {
+        let is_selected = gates.iter().any(|gate| gate.files.is_some());
+        if proof.verdict != ProofVerdict::Verified || !is_selected {
             return Ok(());
         }
-        let is_needed =
-            |gate: &&StepGate<'_>| proof.telling.iter().any(|test| test.gate == gate.gate.name);
+        let deadline = Deadline::after(CHECKOUT_TIMEOUT);
+        let scope = UnlistedScope {
+            repository: request.repository,
+            below: &request.project_below(),
+            skipped: compared_directories(request),
+        };
+        let sides = (request.base, request.candidate);
+        let has_stand_ins = has_changed_unlisted_files(&scope, sides, &deadline)?;
+        let is_needed = |gate: &&StepGate<'_>| {
+            let tells = || proof.telling.iter().any(|test| test.gate == gate.gate.name);
+            has_stand_ins && gate.files.is_some() || rests_on_others && tells()
+        };
         let whole: Vec<StepGate<'_>> =
             gates.iter().filter(is_needed).map(StepGate::whole).collect();
+        if whole.is_empty() {
+            return Ok(());
+        }
         let again = run_step(request, &plan.now, &whole)?;
+        if has_stand_ins && let Some(why) = failed_again(request, &whole, &again) {
+            proof.doubt(ProofVerdict::Green, why);
+            return Ok(());
+        }
+        if !rests_on_others {
+            return Ok(());
+        }
         let is_confirmed = |test: &TellingTest| {
             has_passed(again.reports.iter().find(|report| report.name == test.gate), test)
         };
@@ -115,6 +150,39 @@ impl MeasuredSteps<'_> {
             let why = format!(
                 "`{}` fails without the change, passes in the project and does not pass in a clean checkout of it",
                 first.test
+            );
+            proof.doubt(ProofVerdict::Green, why);
+        }
+        Ok(())
+    }
+
+    /// Changed files that may be code or helpers of tests have their new version in all steps on the new code, so a
+    /// changed expectation in one of them would not show. Old tests therefore have to pass with the old version too.
+    pub(crate) fn confirm_undecided(
+        &self,
+        request: &ProofRequest<'_>,
+        plan: &ProofPlan<'_>,
+        gates: &[StepGate<'_>],
+        proof: &mut Proof,
+    ) -> Result<(), ProofError> {
+        let Some(tree) = &plan.old_helpers else { return Ok(()) };
+        if proof.verdict != ProofVerdict::Verified {
+            return Ok(());
+        }
+        let whole: Vec<StepGate<'_>> = gates.iter().map(StepGate::whole).collect();
+        let again = run_step(request, tree, &whole)?;
+        let is_held = |at: usize| {
+            let completed = self.complete(request, at, &gates[at]);
+            let old_tests = match &completed {
+                Some([_, old_tests, _]) => Some(old_tests),
+                None => self.old_tests.reports.get(at),
+            };
+            holds(self.before.reports.get(at), old_tests, again.reports.get(at))
+        };
+        if !(0..gates.len()).all(is_held) {
+            let files = plan.undecided.join(", ");
+            let why = format!(
+                "old tests fail with the old version of {files}, which may be code or a helper of tests"
             );
             proof.doubt(ProofVerdict::Green, why);
         }
@@ -137,6 +205,58 @@ impl MeasuredSteps<'_> {
             complete_report(old, tree, &[now]),
             complete_report(new, before, &[now, old]),
         ])
+    }
+}
+
+/// Directories with packages, which the run compares with its start, and ralph's home.
+fn compared_directories(request: &ProofRequest<'_>) -> HashSet<PathBuf> {
+    let gates: Vec<Gate> = request.gates.iter().map(|gate| (*gate).clone()).collect();
+    let roots =
+        environment_roots(request.project, request.links, &gates, request.env, request.path);
+    // The directory itself may be a link.
+    let in_place = roots.iter().filter_map(|root| {
+        let name = root.path.file_name()?;
+        Some(fs::resolve(root.path.parent()?)?.join(name))
+    });
+    in_place.chain(fs::resolve(request.home.root())).collect()
+}
+
+/// What passed in the project and does not pass in a checkout of the same files.
+fn failed_again(
+    request: &ProofRequest<'_>,
+    gates: &[StepGate<'_>],
+    again: &StepResult,
+) -> Option<String> {
+    gates.iter().zip(&again.reports).find_map(|(gate, report)| {
+        let failed = match (request.tree_report(gate.gate)?.cases.as_ref(), &report.cases) {
+            (Some(tree), Some(here)) => {
+                let passed: BTreeSet<&String> = here.passed.iter().collect();
+                tree.passed.iter().find(|test| !passed.contains(test))?
+            }
+            _ if report.outcome == GateOutcome::Passed => return None,
+            _ => &gate.gate.name,
+        };
+        Some(format!("`{failed}` passes in the project and fails in a clean checkout of it"))
+    })
+}
+
+/// Whether everything that passed both in the base and with the old tests passes again.
+fn holds(
+    before: Option<&GateReport>,
+    old_tests: Option<&GateReport>,
+    again: Option<&GateReport>,
+) -> bool {
+    let (Some(before), Some(old_tests), Some(again)) = (before, old_tests, again) else {
+        return false;
+    };
+    match (&before.cases, &old_tests.cases, &again.cases) {
+        (Some(before), Some(old_tests), Some(again)) => {
+            let passed_again: BTreeSet<&String> = again.passed.iter().collect();
+            let passed_before: BTreeSet<&String> = before.passed.iter().collect();
+            let mut passed = old_tests.passed.iter().filter(|test| passed_before.contains(test));
+            passed.all(|test| passed_again.contains(test))
+        }
+        _ => before.outcome != GateOutcome::Passed || again.outcome == GateOutcome::Passed,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
 
 use ralph_check::tool_settings::is_ci_file;
 use ralph_core::proof::{ChangedFileFacts, ProofStep};
@@ -15,7 +14,8 @@ use ralph_sys::clock::Deadline;
 
 use crate::changed_file_facts::{find_file_facts, has_changed_helpers, shadowing_modules};
 use crate::file_class::{FileClass, classify_file};
-use crate::naming_conventions::{classify_by_name, is_mixed_manifest};
+use crate::naming_conventions::is_mixed_manifest;
+use crate::outside_changes::{OutsideChanges, path_in_work_tree};
 use crate::prove::{ProofError, ProofRequest};
 use crate::tree_changes::{FileChangeKind, TreeChanges};
 use crate::tree_composition::{RewrittenFile, TreeComposition, TreeSides, compose_tree};
@@ -43,12 +43,18 @@ pub(crate) struct ProofPlan<'a> {
     pub new_tests: StepTree<'a>,
     /// The change with the settings of the base; `None` if none changed.
     pub old_settings: Option<StepTree<'a>>,
+    /// New code with old tests, and with the old version of `undecided`; `None` if there are none.
+    pub old_helpers: Option<StepTree<'a>>,
+    /// Changed files that are code, or helpers of tests.
+    pub undecided: Vec<String>,
     /// The settings that changed.
     pub changed_settings: Vec<String>,
     /// Whether the base has none of the settings that changed.
     pub has_only_new_settings: bool,
     pub changed_code: Vec<String>,
     pub changed_tests: Vec<String>,
+    /// Changed files outside of the project, as it names them.
+    pub changed_outside: Vec<String>,
     pub file_facts: ChangedFileFacts,
     /// The changed tests that exist in the base, and in the candidate.
     pub old_files: Vec<String>,
@@ -66,14 +72,10 @@ impl<'a> ProofPlan<'a> {
         let (base, candidate) = (request.base, request.candidate);
         let sides = (base, candidate);
         let changes = TreeChanges::between(request.repository, sides, request.project, deadline)?;
-        let (mut old_tests, mut new_tests) = compose_both(request, &changes);
-        let outside = changed_outside(request, deadline)?;
-        let shadowing = shadowing_modules(request, &changes);
-        for tests in [&mut old_tests, &mut new_tests] {
-            tests.outside.clone_from(&outside);
-            tests.from_tests.extend(shadowing.iter().cloned());
-        }
+        let outside = read_outside_changes(request, deadline)?;
+        let (mut old_tests, new_tests) = compose_both(request, &changes, &outside);
         let has_new_harness = new_tests.from_tests.iter().any(|path| is_harness(request, path))
+            || new_tests.outside.iter().any(|path| is_harness_outside(&outside, path))
             || new_tests.rewritten.iter().any(|file| is_mixed_manifest(&file.path));
         let allowed = take_allowed(&mut old_tests, &new_tests, &compile_globs(request.may_change));
         let (file_facts, examples) =
@@ -82,7 +84,7 @@ impl<'a> ProofPlan<'a> {
         let has_new_harness = has_new_harness || file_facts.is_base_untested;
         let is_test_file =
             |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
-        let settings = old_settings(request, &old_tests);
+        let settings = old_settings(request, &outside, &old_tests);
         let changed_settings = settings.paths();
         let is_added = |path: &String| {
             changes.all.iter().any(|one| one.path == *path && one.kind == FileChangeKind::Added)
@@ -107,8 +109,18 @@ impl<'a> ProofPlan<'a> {
         } else {
             Some(tree(ProofStep::OldSettings, candidate, base, &settings)?)
         };
+        let undecided = old_tests.undecided.clone();
+        let old_helpers = if undecided.is_empty() {
+            None
+        } else {
+            let mut helpers = old_tests.clone();
+            helpers.from_tests.extend(undecided.iter().cloned());
+            Some(tree(ProofStep::OldTests, candidate, base, &helpers)?)
+        };
         Ok(Self {
             old_settings,
+            old_helpers,
+            undecided,
             changed_settings,
             has_only_new_settings,
             examples,
@@ -119,6 +131,7 @@ impl<'a> ProofPlan<'a> {
             new_tests: tree(ProofStep::NewTests, base, candidate, &new_tests)?,
             changed_code,
             changed_tests,
+            changed_outside: outside.shown_paths(),
             file_facts,
             old_files,
             new_files,
@@ -184,6 +197,7 @@ impl<'a> StepTree<'a> {
 fn compose_both(
     request: &ProofRequest<'_>,
     changes: &TreeChanges,
+    outside: &OutsideChanges<'_>,
 ) -> (TreeComposition, TreeComposition) {
     let texts = changes.texts();
     let mut old_tests = compose_tree(&texts, TreeSides::NewCodeOldTests, request.rules);
@@ -195,6 +209,12 @@ fn compose_both(
             old_tests.from_tests.push(path.clone());
             new_tests.from_tests.push(path.clone());
         }
+    }
+    outside.compose(TreeSides::NewCodeOldTests, &mut old_tests);
+    outside.compose(TreeSides::OldCodeNewTests, &mut new_tests);
+    let shadowing = shadowing_modules(request, changes);
+    for tests in [&mut old_tests, &mut new_tests] {
+        tests.from_tests.extend(shadowing.iter().cloned());
     }
     (old_tests, new_tests)
 }
@@ -209,6 +229,7 @@ fn take_allowed(
     old_tests.from_tests.retain(|path| !allowed.is_match(path));
     old_tests.rewritten.retain(|file| !allowed.is_match(&file.path));
     old_tests.not_separable.retain(|file| !allowed.is_match(&file.path));
+    old_tests.undecided.retain(|path| !allowed.is_match(path));
     let from_tests = new_tests.from_tests.iter().filter(|path| allowed.is_match(path));
     let rewritten = new_tests.rewritten.iter().filter(|file| allowed.is_match(&file.path));
     TreeComposition {
@@ -219,38 +240,41 @@ fn take_allowed(
 }
 
 /// The settings of the base, for a tree that has everything else from the candidate. Those of a CI service do not count.
-fn old_settings(request: &ProofRequest<'_>, old_tests: &TreeComposition) -> TreeComposition {
+fn old_settings(
+    request: &ProofRequest<'_>,
+    changed_outside: &OutsideChanges<'_>,
+    old_tests: &TreeComposition,
+) -> TreeComposition {
     let is_settings = |path: &&String| is_harness(request, path) && !is_ci_file(path);
     let rewritten = old_tests.rewritten.iter().filter(|file| is_mixed_manifest(&file.path));
-    let outside = old_tests.outside.iter().filter(|path| {
-        path.to_str().is_some_and(|path| {
-            matches!(classify_by_name(path), Some((FileClass::Harness, _))) && !is_ci_file(path)
-        })
-    });
+    let is_ci = |path: &OsString| path.to_str().is_some_and(is_ci_file);
+    let outside = old_tests
+        .outside
+        .iter()
+        .filter(|path| is_harness_outside(changed_outside, path) && !is_ci(path));
     TreeComposition {
         from_tests: old_tests.from_tests.iter().filter(is_settings).cloned().collect(),
         rewritten: rewritten.cloned().collect(),
         outside: outside.cloned().collect(),
-        not_separable: Vec::new(),
+        ..TreeComposition::default()
     }
 }
 
-/// Changed tests and settings of the work tree outside of the project.
-fn changed_outside(
-    request: &ProofRequest<'_>,
+fn read_outside_changes<'a>(
+    request: &ProofRequest<'a>,
     deadline: &Deadline,
-) -> Result<Vec<OsString>, CheckpointError> {
-    let below = request.project_below();
-    if below.as_os_str().is_empty() {
-        return Ok(Vec::new());
-    }
-    let changed = request.repository.diff(request.base, request.candidate, deadline)?;
-    let is_test = |path: &OsString| {
-        let outside = !Path::new(path).starts_with(&below);
-        let class = path.to_str().and_then(classify_by_name).map(|(class, _)| class);
-        outside && matches!(class, Some(FileClass::Tests | FileClass::Harness))
+) -> Result<OutsideChanges<'a>, CheckpointError> {
+    let (below, sides) = (request.project_below(), (request.base, request.candidate));
+    let changes = if below.as_os_str().is_empty() {
+        TreeChanges::default()
+    } else {
+        TreeChanges::outside(request.repository, sides, request.project, deadline)?
     };
-    Ok(changed.into_iter().map(|one| one.path).filter(is_test).collect())
+    Ok(OutsideChanges { changes, below, gates: request.gates, rules: request.rules })
+}
+
+fn is_harness_outside(outside: &OutsideChanges<'_>, path: &OsString) -> bool {
+    path.to_str().is_some_and(|path| outside.is_harness(path))
 }
 
 fn is_harness(request: &ProofRequest<'_>, path: &str) -> bool {
@@ -259,13 +283,13 @@ fn is_harness(request: &ProofRequest<'_>, path: &str) -> bool {
 
 fn in_work_tree(request: &ProofRequest<'_>, paths: &[String]) -> BTreeSet<OsString> {
     let below = request.project_below();
-    paths.iter().map(|path| below.join(path).into_os_string()).collect()
+    paths.iter().map(|path| path_in_work_tree(&below, path)).collect()
 }
 
 fn overlay(request: &ProofRequest<'_>, rewritten: &[RewrittenFile]) -> Vec<OverlayFile> {
     let below = request.project_below();
     let file = |file: &RewrittenFile| OverlayFile {
-        path: below.join(&file.path).into_os_string(),
+        path: path_in_work_tree(&below, &file.path),
         content: file.text.clone().into_bytes(),
     };
     rewritten.iter().map(file).collect()

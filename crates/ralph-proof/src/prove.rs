@@ -149,6 +149,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     };
     let mut proof = measured.evaluate(request, &plan, &gates);
     measured.confirm_unselected(request, &plan, &gates, &mut proof)?;
+    measured.confirm_undecided(request, &plan, &gates, &mut proof)?;
     if request.base_reports.is_none() && !accepted.is_empty() {
         let gates = accepted.join(", ");
         let why = format!(

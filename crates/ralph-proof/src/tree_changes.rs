@@ -83,13 +83,34 @@ impl TreeChanges {
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
         let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let changed: Vec<ChangedPath> = repository
-            .diff(base, now, deadline)?
-            .into_iter()
-            .filter(|one| Path::new(&one.path).starts_with(below))
-            // A commit may contain them, and the work tree as it is listed never does.
-            .filter(|one| !tree::is_local_settings(Path::new(&one.path), below))
-            .collect();
+        let mut changed = repository.diff(base, now, deadline)?;
+        changed.retain(|one| Path::new(&one.path).starts_with(below));
+        // A commit may contain them, and the work tree as it is listed never does.
+        changed.retain(|one| !tree::is_local_settings(Path::new(&one.path), below));
+        Self::read(repository, changed, below, deadline)
+    }
+
+    /// The other differences between two checkpoints, with paths relative to the work tree.
+    pub(crate) fn outside(
+        repository: &CheckpointRepository,
+        (base, now): (&Checkpoint, &Checkpoint),
+        project: &Path,
+        deadline: &Deadline,
+    ) -> Result<Self, CheckpointError> {
+        let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
+        let mut changed = repository.diff(base, now, deadline)?;
+        changed.retain(|one| !Path::new(&one.path).starts_with(below));
+        changed.retain(|one| !tree::is_local_settings(Path::new(&one.path), below));
+        Self::read(repository, changed, Path::new(""), deadline)
+    }
+
+    /// Reads the texts of changed files. Their paths become relative to `below`.
+    fn read(
+        repository: &CheckpointRepository,
+        changed: Vec<ChangedPath>,
+        below: &Path,
+        deadline: &Deadline,
+    ) -> Result<Self, CheckpointError> {
         let is_text = |side: &&PathVersion| {
             matches!(side.mode, TreeEntryMode::File | TreeEntryMode::Executable)
         };

@@ -26,6 +26,8 @@ pub struct TreeComposition {
     pub outside: Vec<OsString>,
     /// Files that stay as in the version of the code, although they also affect tests.
     pub not_separable: Vec<InseparableFile>,
+    /// Files that stay as in the version of the code, although they may be helpers of tests.
+    pub undecided: Vec<String>,
 }
 
 impl TreeComposition {
@@ -64,6 +66,7 @@ pub fn compose_tree(
         let path = change.path.to_string();
         match compose_file(change.path, code, tests, rules) {
             ComposedFile::TakeCode => {}
+            ComposedFile::TakeUndecided => tree.undecided.push(path),
             ComposedFile::TakeTests => tree.from_tests.push(path),
             ComposedFile::Text(text) => tree.rewritten.push(RewrittenFile { path, text }),
             ComposedFile::NotSeparable(why) => {

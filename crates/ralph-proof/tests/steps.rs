@@ -48,7 +48,7 @@ exit $bad
 
 type ProofCase = (&'static str, fn());
 
-const CASES: [ProofCase; 14] = [
+const CASES: [ProofCase; 17] = [
     ("packages of the project stay as they are", packages_of_the_project_stay_as_they_are),
     ("old failures are those of the project", old_failures_are_those_of_the_project),
     ("gates run on single trees", gates_run_on_single_trees),
@@ -59,6 +59,9 @@ const CASES: [ProofCase; 14] = [
     ("long suites run only changed tests", long_suites_run_only_changed_tests),
     ("the number of old tests is expected", the_number_of_old_tests_is_expected),
     ("a test that was red passes twice", a_test_that_was_red_passes_twice),
+    ("files named like tests hold in both versions", files_named_like_tests_hold_in_both_versions),
+    ("ignored files take no part in long suites", ignored_files_take_no_part_in_long_suites),
+    ("tests outside of the project count", tests_outside_of_the_project_count),
     ("gates may write what they write", gates_may_write_what_they_write),
     ("a checkout that disagrees is in doubt", a_checkout_that_disagrees_is_in_doubt),
     ("a checkout is not installed", a_checkout_is_not_installed),
@@ -88,6 +91,8 @@ struct SmallProject {
     gate: Gate,
     may_change: Vec<String>,
     gate_writes: Vec<String>,
+    /// The directory of the policy in the repository.
+    below: &'static str,
     /// Which steps ran, as opposed to those with cached results.
     ran: Mutex<Vec<ProofStep>>,
 }
@@ -101,7 +106,7 @@ impl SmallProject {
         let home = dir.path().join("home");
         let (may_change, gate_writes) = (Vec::new(), Vec::new());
         let ran = Mutex::default();
-        let project = Self { dir, home, gate, may_change, gate_writes, ran };
+        let project = Self { dir, home, gate, may_change, gate_writes, below: "", ran };
         fs::create_private_dir(&project.path()).unwrap();
         project.git(&["init", "--quiet"]);
         project.write("suite.sh", SUITE);
@@ -158,7 +163,7 @@ impl SmallProject {
         act(&ProofRequest {
             home: &home,
             env: &env,
-            project: &project,
+            project: &project.join(self.below),
             repository: &repository,
             base: &find("HEAD~1"),
             candidate: &find("HEAD"),
@@ -510,6 +515,157 @@ fn a_test_that_was_red_passes_twice() {
         project.gate.rerun = RerunPolicy::Never;
         let tree = passed_report(&["tests/a.bats", "tests/b.bats"]);
         assert_eq!(project.prove_after(GateReport { took_ms: 11_000, ..tree }), expected);
+    }
+}
+
+/// R-V1b: a file that is named like a test and contains none may be a helper with the expected results, or code. Old tests
+/// have to pass with both versions of it, unless a person allowed it to change.
+fn files_named_like_tests_hold_in_both_versions() {
+    let unclear = "old tests fail with the old version of sums-test.js, which may be code or a helper of tests";
+    let verified = "verified; ran [before now old-tests old-tests new-tests]; +tests/three.sh";
+    for (sum, sums, allowed, expected) in [
+        ("$(($1 + $2 + ${3:-0}))", "3 # of 1 and 2", "", verified.to_string()),
+        (
+            "$(($1 + $2 + ${3:-0} + ($1 == 1 && !${3:-0})))",
+            "4",
+            "",
+            format!(
+                "green; ran [before now old-tests old-tests new-tests]; +tests/three.sh; {unclear}"
+            ),
+        ),
+        (
+            "$(($1 + $2 + ${3:-0} + ($1 == 1 && !${3:-0})))",
+            "4",
+            "sums-test.js",
+            "verified; ran [before now old-tests new-tests]; +tests/three.sh".to_string(),
+        ),
+    ] {
+        let mut project = SmallProject::new();
+        project.write("sums-test.js", "3\n");
+        project.write(
+            "tests/adds.sh",
+            "read -r sum rest < sums-test.js; test \"$(sh add.sh 1 2)\" = $sum\n",
+        );
+        project.commit();
+        project.write("sums-test.js", &format!("{sums}\n"));
+        project.write("add.sh", &format!("echo {sum}\n"));
+        project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+        project.commit();
+        project.may_change = vec![allowed.to_string()];
+        assert_eq!(project.prove(), expected, "{sums}");
+    }
+}
+
+/// R-V1f: the tests of a long suite that did not change ran in the project only. If ignored files changed since the base,
+/// all of them run once in a checkout, too.
+fn ignored_files_take_no_part_in_long_suites() {
+    let hour_ms = 3_600_000;
+    for (file, base_ms, code, expected) in [
+        (None, 0, "echo $(($1 + $2 + ${3:-0}))", "verified; ran [before now old-tests new-tests]"),
+        (
+            Some("__pycache__/a.pyc"),
+            0,
+            "echo $(($1 + $2 + ${3:-0}))",
+            "verified; ran [before now old-tests new-tests]",
+        ),
+        (
+            Some("local/a.log"),
+            clock::now_ms() + hour_ms,
+            "echo $(($1 + $2 + ${3:-0}))",
+            "verified; ran [before now old-tests new-tests]",
+        ),
+        (
+            Some("local/a.log"),
+            clock::now_ms() - hour_ms,
+            "echo $(($1 + $2 + ${3:-0}))",
+            "verified; ran [before now now old-tests new-tests]",
+        ),
+        (
+            Some("local/add.sh"),
+            clock::now_ms() - hour_ms,
+            "test $1 = 1 && . ./local/add.sh; echo $(($1 + $2 + ${3:-0}))",
+            "green; ran [before now now old-tests new-tests]; +tests/b.bats; `tests/a.bats` passes in the project and fails in a clean checkout of it",
+        ),
+    ] {
+        let mut project = SmallProject::new();
+        project.write("bats", FAKE_BATS);
+        run_successfully(&project.path(), &["chmod", "755", "bats"]);
+        project.write(".gitignore", "local\n__pycache__\n");
+        project.write("tests/a.bats", "test \"$(sh add.sh 1 2)\" = 3\n");
+        project.write("tests/b.bats", "test \"$(sh add.sh 0 0)\" = 0\n");
+        project.commit();
+        project.write("add.sh", &format!("{code}\n"));
+        project.write("tests/b.bats", "test \"$(sh add.sh 0 0 1)\" = 1\n");
+        project.commit();
+        if let Some(file) = file {
+            project.write(file, ":\n");
+        }
+        project.gate.command = GateInvocation::Argv(vec!["./bats".into(), "tests".into()]);
+        project.gate.rerun = RerunPolicy::Never;
+        let tree = passed_report(&["tests/a.bats", "tests/b.bats"]);
+        let shown = project.with_request(&[GateReport { took_ms: 11_000, ..tree }], |request| {
+            let base = Checkpoint { at_ms: base_ms, ..request.base.clone() };
+            project.describe(&prove(&ProofRequest { base: &base, ..*request }).unwrap())
+        });
+        let shown = shown.strip_suffix("; +tests/b.bats").unwrap_or(&shown);
+        assert_eq!(shown, expected, "{file:?}");
+    }
+}
+
+/// R-V1a, R-V1b: the project is a directory of the work tree, and its gate runs tests and reads settings outside of it.
+fn tests_outside_of_the_project_count() {
+    let suite = SUITE.replace("tests/*.sh", "../tests/*.sh ../qa/*.sh");
+    let settings = "[tool.pytest.ini_options]\naddopts = \"-q\"\n";
+    let broken = "echo $(($1 + $2 + ${3:-0} + ($1 == 1 && !${3:-0})))\n";
+    let works = "echo $(($1 + $2 + ${3:-0}))\n";
+    for (code, path, text, expected) in [
+        (works, "tests/note.md", "Adds.\n".to_string(), "verified; +../tests/three.sh"),
+        (
+            broken,
+            "tests/adds.sh",
+            "true\n".to_string(),
+            "needs_review; +../tests/three.sh; -../tests/adds.sh",
+        ),
+        (
+            broken,
+            "suite.sh",
+            suite.replace("if sh", "if true sh"),
+            "needs_review; -../tests/adds.sh",
+        ),
+        (
+            works,
+            "qa/adds.sh",
+            "true\n".to_string(),
+            "green; +../tests/three.sh; tests that count as code were changed: ../qa/adds.sh; `[tests] paths` in ralph.toml can name them",
+        ),
+        (
+            works,
+            "pom.xml",
+            "<skipTests/>\n".to_string(),
+            "green; +../tests/three.sh; tests cannot be separated from code in ../pom.xml",
+        ),
+        (works, "pyproject.toml", settings.replace("-q", "-v"), "verified; +../tests/three.sh"),
+    ] {
+        let mut project = SmallProject::new();
+        project.below = "app";
+        for path in ["suite.sh", "add.sh", "tests/adds.sh", "tests/zero.sh"] {
+            project.remove(path);
+        }
+        project.write("app/add.sh", "echo $(($1 + $2))\n");
+        project.write("suite.sh", &suite);
+        project.write("pom.xml", "<a/>\n");
+        project.write("pyproject.toml", settings);
+        project.write("tests/adds.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
+        project.write("qa/adds.sh", "test \"$(sh add.sh 2 2)\" = 4\n");
+        project.commit();
+        project.write("app/add.sh", code);
+        project.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+        project.write(path, &text);
+        project.commit();
+        project.gate.command = GateInvocation::Argv(vec!["sh".into(), "../suite.sh".into()]);
+        let shown = project.prove();
+        let without_steps = shown.split("; ").filter(|word| !word.starts_with("ran ["));
+        assert_eq!(without_steps.collect::<Vec<_>>().join("; "), expected, "{path}");
     }
 }
 

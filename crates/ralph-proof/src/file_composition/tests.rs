@@ -17,6 +17,7 @@ fn text(path: &str, code: &str, tests: &str) -> String {
     match compose(path, code, tests) {
         ComposedFile::Text(text) => text,
         other @ (ComposedFile::TakeCode
+        | ComposedFile::TakeUndecided
         | ComposedFile::TakeTests
         | ComposedFile::NotSeparable(_)) => format!("{other:?}"),
     }
@@ -189,7 +190,10 @@ fn a_new_rust_file_keeps_its_code_and_loses_its_tests() {
 fn a_new_project_without_its_code_keeps_its_tests() {
     let compose = |path: &str, text: &str| match compose_file(path, None, Some(text), &rules()) {
         ComposedFile::Text(text) | ComposedFile::NotSeparable(text) => text,
-        taken @ (ComposedFile::TakeCode | ComposedFile::TakeTests) => format!("{taken:?}"),
+        taken
+        @ (ComposedFile::TakeCode | ComposedFile::TakeUndecided | ComposedFile::TakeTests) => {
+            format!("{taken:?}")
+        }
     };
     let test = "#[test]\nfn works() {}\n";
     let code = "pub fn add() {}\n";
@@ -340,9 +344,10 @@ const SOURCES: &[(&str, &str, &str, &str)] = &[
         "app/test_results.py",
         "class Results:\n    def __init__(self): self.expected = split(1)\n",
         "class Results:\n    def __init__(self): self.expected = split(2)\n",
-        "code",
+        "undecided",
     ),
-    ("src/cmd/test.rs", "pub fn run() {}\n", "pub fn run() -> u8 { 1 }\n", "code"),
+    ("src/cmd/test.rs", "pub fn run() {}\n", "pub fn run() -> u8 { 1 }\n", "undecided"),
+    ("totals-test.js", "exports.totals = [3];\n", "exports.totals = [4];\n", "undecided"),
     ("src/snapshots/a.js", "1", "2", "its directory may hold data of tests or of the product"),
     ("src/__snapshots__/a.snap", "1", "2", "tests"),
     // Only its mode differs.
@@ -361,12 +366,16 @@ fn sources_are_taken_by_side_or_are_not_separable() {
     for (path, code, tests, expected) in SOURCES.iter().copied() {
         let found = match compose(path, code, tests) {
             ComposedFile::TakeCode => "code".to_string(),
+            ComposedFile::TakeUndecided => "undecided".to_string(),
             ComposedFile::TakeTests => "tests".to_string(),
             ComposedFile::Text(text) => text,
             ComposedFile::NotSeparable(why) => why,
         };
         assert_eq!(found, expected, "{path}: {code}");
     }
+    // The base does not have it, so no old test uses it.
+    let added = compose_file("totals-test.js", Some("exports.totals = [3];\n"), None, &rules());
+    assert_eq!(added, ComposedFile::TakeCode);
     // The settings of a new manifest go with the tests, which had none.
     let new = "[project]\nname = \"a\"\n\n[tool.pytest]\naddopts = \"-p compat\"\n";
     assert_eq!(

@@ -83,6 +83,9 @@ struct CheatCase {
     /// Whether the base of the table is the agent's work too, all but the policy and `.gitignore`.
     #[serde(default)]
     greenfield: bool,
+    /// The directory of the project in its repository. Paths of the base may begin with `../`.
+    #[serde(default)]
+    directory: String,
     /// Overlays that are part of the base.
     #[serde(default)]
     base: Vec<String>,
@@ -175,13 +178,16 @@ fn install_packages(table: &CheatTable) -> Option<Vec<PackageLink>> {
 impl CheatTable {
     /// A project as the case finds it, committed, with an approved policy.
     fn project(&self, case: &CheatCase, packages: &[PackageLink]) -> Sandbox {
-        let sandbox = pass_variables(Sandbox::without_git("project"));
+        let project = Path::new("project").join(&case.directory);
+        let sandbox = pass_variables(Sandbox::without_git(project.to_str().unwrap()));
         let home = std::env::home_dir().unwrap();
         let homes = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
         let sandbox = homes.into_iter().fold(sandbox, |sandbox, (name, below)| {
             sandbox.env(name, home.join(below).to_str().unwrap())
         });
-        sandbox.git(&["init", "--quiet", "--initial-branch=main"]);
+        let repository = sandbox.root().join("project");
+        let repository = repository.to_str().unwrap();
+        sandbox.git(&["init", "--quiet", "--initial-branch=main", repository]);
         write_file(&sandbox.project().join("README.md"), "a project\n");
         let base = self.base.iter().filter(|(path, _)| !case.greenfield || is_policy(path));
         for (path, text) in base.chain(self.overlays(&case.base)) {
