@@ -191,6 +191,8 @@ pub struct ChangedFileFacts {
     pub changed_judges: Vec<String>,
     /// No file of the base is a test or contains one.
     pub is_base_untested: bool,
+    /// Files with code that were deleted. A test may be named after one that it was generated from.
+    pub deleted_code: Vec<String>,
 }
 
 /// Evaluates the four runs of all gates.
@@ -205,7 +207,7 @@ pub fn evaluate(gates: &[GateProof<'_>], files: &ChangedFileFacts) -> Proof {
         } else if gate.has_untested_base(files) {
             gate.check_new_canary(&mut proof);
         } else {
-            gate.check_old_tests(&mut proof);
+            gate.check_old_tests(files, &mut proof);
         }
         gate.find_telling_tests(files, &mut proof);
         gate.find_removed_tests(&mut proof);
@@ -311,7 +313,7 @@ impl<'a> GateProof<'a> {
     }
 
     /// The old tests must hold on the new code: each is reported, and none fails.
-    fn check_old_tests(&self, proof: &mut Proof) {
+    fn check_old_tests(&self, files: &ChangedFileFacts, proof: &mut Proof) {
         let Some(old) = self.old_tests else {
             let why = format!("the old tests of {} did not run on the new code", self.gate);
             return proof.doubt(ProofVerdict::NeedsReview, why);
@@ -342,15 +344,26 @@ impl<'a> GateProof<'a> {
             (before, old) => {
                 let none = TestCases { is_complete: true, ..TestCases::default() };
                 let (before, old) = (before.unwrap_or(&none), old.as_ref().unwrap_or(&none));
-                self.compare_names(before, old, proof);
+                self.compare_names(before, old, files, proof);
             }
         }
     }
 
-    fn compare_names(&self, before: &TestCases, old: &TestCases, proof: &mut Proof) {
+    fn compare_names(
+        &self,
+        before: &TestCases,
+        old: &TestCases,
+        files: &ChangedFileFacts,
+        proof: &mut Proof,
+    ) {
         let (passed, failed) = (name_set(&old.passed), name_set(&old.failed));
         let red = name_set(&before.failed);
-        // A file that did not load is reported under its own name. Once it loads, its tests are.
+        // A file that did not load is reported under its own name. Once it loads, its tests are. A test that failed has
+        // to be reported again, even if new code brings tests with new names: tests that are generated from the code
+        // would disappear with it.
+        let groups = name_set(&before.failed_groups);
+        let deleted = name_set(&files.deleted_code);
+        let may_be_replaced = |test: &str| groups.contains(test) && !deleted.contains(test);
         let all = || [&before.passed, &before.failed, &before.skipped].into_iter();
         let known: BTreeSet<&str> = all().flat_map(|names| name_set(names)).collect();
         let loads = passed.iter().any(|test| !known.contains(test));
@@ -364,7 +377,8 @@ impl<'a> GateProof<'a> {
                 // A changed version of a test that fails without the change is not an old test.
                 let is_old = proof.allowed.is_empty() || !red.contains(test);
                 proof.held = proof.held.saturating_add(usize::from(is_old));
-            } else if !failed.contains(test) && old.is_complete && !(red.contains(test) && loads) {
+            } else if !failed.contains(test) && old.is_complete && !(may_be_replaced(test) && loads)
+            {
                 proof.broken.push(self.broken_test(test, BrokenHow::Missing));
             }
         }
@@ -486,8 +500,8 @@ mod tests {
         GateReport { cases, ..GateReport::new("tests", outcome, 0) }
     }
 
-    /// `+a -b ~c` is a report in which `a` passed, `b` failed and `c` was skipped. `pass` and `fail` name no tests, and
-    /// `none` is a run that did not take place.
+    /// `+a -b ~c /d` is a report in which `a` passed, `b` failed, `c` was skipped and the group `d` did not load. `pass`
+    /// and `fail` name no tests, and `none` is a run that did not take place.
     fn parse(text: &str) -> Option<GateReport> {
         Some(match text {
             "none" => return None,
@@ -505,9 +519,13 @@ mod tests {
                     let words = named.split(' ').filter_map(|word| word.strip_prefix(sign));
                     words.map(ToString::to_string).collect()
                 };
-                let is_complete = !named.ends_with('…');
-                let cases =
-                    TestCases { passed: of('+'), failed: of('-'), skipped: of('~'), is_complete };
+                let cases = TestCases {
+                    passed: of('+'),
+                    failed: [of('-'), of('/')].concat(),
+                    skipped: of('~'),
+                    failed_groups: of('/'),
+                    is_complete: !named.ends_with('…'),
+                };
                 let is_red = !cases.failed.is_empty() || named.ends_with(" !");
                 let outcome = if is_red { GateOutcome::Failed } else { GateOutcome::Passed };
                 report(outcome, Some(cases))
@@ -526,7 +544,11 @@ mod tests {
             canary,
             new_canary: CanaryResult::NotPossible,
         };
-        let files = ChangedFileFacts { has_changed_tests: true, ..ChangedFileFacts::default() };
+        let files = ChangedFileFacts {
+            has_changed_tests: true,
+            deleted_code: vec!["deleted.js".to_string()],
+            ..ChangedFileFacts::default()
+        };
         let proof = evaluate(&[gate], &files);
         let mut words = vec![format!("{} held {}", proof.verdict.name(), proof.held)];
         let telling: Vec<_> = proof.telling.iter().map(|one| one.test.as_str()).collect();
@@ -639,7 +661,7 @@ mod tests {
             (["fail", "+a", "+a", "fail"], "verified held 0; telling a"),
             (["fail", "pass", "pass", "fail"], "verified held 1; telling tests"),
             // A file that did not load is reported by its name, until its tests are.
-            (["+a -file", "+a +b", "+a +b", "+a -file"], "verified held 1; telling b"),
+            (["+a /file", "+a +b", "+a +b", "+a /file"], "verified held 1; telling b"),
             // A test that fails as in the base, if that was accepted.
             (["+a -b", "+a -b +c", "+a -b", "+a -b -c"], "verified held 1; telling c"),
             // No test distinguishes the code.
@@ -655,6 +677,16 @@ mod tests {
             (["+a +b", "+a", "+a", "+a"], "needs_review held 1; b missing"),
             (["+a +b", "+a ~b", "+a ~b", "+a"], "needs_review held 1; b missing"),
             (["+a -b", "+a", "+a -b", "+a"], "needs_review held 1; b fails"),
+            // A test that was red, generated from code, disappears with it. Another takes its place.
+            (["+a -b", "+a +c", "+a +c", "+a -b"], "needs_review held 1; telling c; b missing"),
+            (
+                ["+a /file", "+a +b", "+a", "+a /file"],
+                "needs_review held 1; telling b; file missing",
+            ),
+            (
+                ["+a /deleted.js", "+a +b", "+a +b", "+a /deleted.js"],
+                "needs_review held 1; telling b; deleted.js missing",
+            ),
             (["pass", "pass", "fail", "pass"], "needs_review held 0; tests fails"),
             (["fail", "pass", "fail", "fail"], "needs_review held 0; telling tests; tests fails"),
             (["+a +b", "+a +b", "fail", "+a +b"], "needs_review held 0; a missing; b missing"),

@@ -1,7 +1,7 @@
 //! The names of the tests that one execution of a gate reported, by outcome. Two executions of the same tests are
 //! compared by these names, so a name contains nothing that differs between two checkouts of a project.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write as _;
@@ -20,6 +20,9 @@ pub struct TestCases {
     pub failed: Vec<String>,
     /// Skipped, or expected to fail. Some runners count these without naming them.
     pub skipped: Vec<String>,
+    /// Those of `failed` that are no tests but stand for some: a file, package or group that did not load, or whose
+    /// set-up failed. Once that succeeds, the tests are reported and this name is not.
+    pub failed_groups: Vec<String>,
     /// Whether every test that passed or failed is named. If not, a test without a name here may still have run.
     pub is_complete: bool,
 }
@@ -35,6 +38,7 @@ pub enum TestOutcome {
 #[derive(Clone, Debug, Default)]
 pub struct TestCaseCollector {
     outcomes: BTreeMap<String, TestOutcome>,
+    failed_groups: BTreeSet<String>,
     bytes: usize,
     has_dropped: bool,
 }
@@ -52,7 +56,20 @@ impl TestOutcome {
 }
 
 impl TestCaseCollector {
+    /// Adds the name of a failure that stands for tests. If a test of this name fails too, it is an ordinary failure.
+    pub fn add_failed_group(&mut self, name: String) {
+        let is_new = self.outcomes.get(&name) != Some(&TestOutcome::Failed);
+        let was_group = self.failed_groups.contains(&name);
+        self.add(name.clone(), TestOutcome::Failed);
+        if (is_new || was_group) && self.outcomes.contains_key(&name) {
+            self.failed_groups.insert(name);
+        }
+    }
+
     pub fn add(&mut self, name: String, outcome: TestOutcome) {
+        if outcome == TestOutcome::Failed {
+            self.failed_groups.remove(&name);
+        }
         if let Some(known) = self.outcomes.get_mut(&name) {
             *known = known.combine(outcome);
         } else if self.outcomes.len() < MAX_CASES && self.bytes + name.len() <= MAX_CASE_BYTES {
@@ -73,7 +90,8 @@ impl TestCaseCollector {
             return None;
         }
         let is_complete = is_complete && !self.has_dropped;
-        let mut cases = TestCases { is_complete, ..TestCases::default() };
+        let failed_groups = self.failed_groups.into_iter().collect();
+        let mut cases = TestCases { failed_groups, is_complete, ..TestCases::default() };
         for (name, outcome) in self.outcomes {
             cases.names_mut(outcome).push(name);
         }
@@ -112,8 +130,11 @@ impl TestCases {
         let is_complete = self.is_complete;
         let has_passed = |name: &str| second.outcome(name) == Some(TestOutcome::Passed);
         for name in self.failed {
-            let outcome = if has_passed(&name) { TestOutcome::Passed } else { TestOutcome::Failed };
-            collector.add(name, outcome);
+            match (has_passed(&name), self.failed_groups.contains(&name)) {
+                (true, _) => collector.add(name, TestOutcome::Passed),
+                (false, true) => collector.add_failed_group(name),
+                (false, false) => collector.add(name, TestOutcome::Failed),
+            }
         }
         self.passed.into_iter().for_each(|name| collector.add(name, TestOutcome::Passed));
         self.skipped.into_iter().for_each(|name| collector.add(name, TestOutcome::Skipped));
@@ -131,6 +152,8 @@ struct TestCasesWire {
     failed: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     skipped: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    failed_groups: String,
     complete: bool,
 }
 
@@ -140,6 +163,7 @@ impl From<TestCases> for TestCasesWire {
             passed: encode_names(&cases.passed),
             failed: encode_names(&cases.failed),
             skipped: encode_names(&cases.skipped),
+            failed_groups: encode_names(&cases.failed_groups),
             complete: cases.is_complete,
         }
     }
@@ -151,10 +175,12 @@ impl TryFrom<TestCasesWire> for TestCases {
     fn try_from(wire: TestCasesWire) -> Result<Self, Self::Error> {
         // A few bytes on disk can expand to a long name, so the limit is enforced again.
         let mut room = MAX_CASE_BYTES;
+        let mut group_room = MAX_CASE_BYTES;
         Ok(Self {
             passed: decode_names(&wire.passed, &mut room)?,
             failed: decode_names(&wire.failed, &mut room)?,
             skipped: decode_names(&wire.skipped, &mut room)?,
+            failed_groups: decode_names(&wire.failed_groups, &mut group_room)?,
             is_complete: wire.complete,
         })
     }
@@ -237,6 +263,7 @@ mod tests {
             passed: vec!["a".to_string(), "b".to_string()],
             failed: vec!["c".to_string(), "e".to_string()],
             skipped: vec!["d".to_string()],
+            failed_groups: Vec::new(),
             is_complete: true,
         };
         assert_eq!(cases, expected);
@@ -251,6 +278,30 @@ mod tests {
         let second = collect(&[("a", Passed), ("b", Failed), ("d", Failed)]);
         let expected = collect(&[("a", Passed), ("b", Failed), ("c", Failed), ("d", Passed)]);
         assert_eq!(first.without_flaky(&second), expected);
+    }
+
+    /// A test that fails under the name of a group is a failed test, in either order.
+    #[test]
+    fn a_group_that_failed_stands_for_tests() {
+        let mut collector = TestCaseCollector::default();
+        collector.add_failed_group("a".to_string());
+        collector.add_failed_group("a".to_string());
+        collector.add_failed_group("b".to_string());
+        collector.add("b".to_string(), TestOutcome::Failed);
+        collector.add("c".to_string(), TestOutcome::Failed);
+        collector.add_failed_group("c".to_string());
+        collector.add_failed_group("d".to_string());
+        let cases = collector.into_cases(true).unwrap_or_default();
+        assert_eq!(cases.failed, ["a", "b", "c", "d"]);
+        assert_eq!(cases.failed_groups, ["a", "d"]);
+        let json = serde_json::to_string(&cases).unwrap();
+        assert_eq!(serde_json::from_str::<TestCases>(&json).unwrap(), cases);
+        let second = collect(&[("d", TestOutcome::Passed)]);
+        let cases = cases.without_flaky(&second);
+        assert_eq!(
+            (cases.failed_groups.join(" "), cases.passed.join(" ")),
+            ("a".into(), "d".into())
+        );
     }
 
     #[test]

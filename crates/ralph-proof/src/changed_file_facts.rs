@@ -58,6 +58,7 @@ pub(crate) fn find_file_facts(
         has_changed_tests: new_tests.from_tests.iter().any(is_tests)
             || new_tests.rewritten.iter().any(|file| !is_mixed_manifest(&file.path)),
         deleted_with_tests: deleted_with_tests(changes),
+        deleted_code: deleted_code(request, changes),
         unjudged_tests: Vec::new(),
         new_judges: new_judges(request, changes),
         changed_judges: changed_judges(request, changes),
@@ -231,6 +232,12 @@ fn unreadable_files(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<St
     };
     let unread = changes.all.iter().filter(|one| !one.is_text());
     unread.map(|one| one.path.clone()).filter(is_mixed).collect()
+}
+
+fn deleted_code(request: &ProofRequest<'_>, changes: &TreeChanges) -> Vec<String> {
+    let is_code = |path: &String| classify_file(path, request.rules).class == FileClass::Code;
+    let deleted = changes.all.iter().filter(|one| one.kind == FileChangeKind::Deleted);
+    deleted.map(|one| one.path.clone()).filter(is_code).collect()
 }
 
 /// Files of Rust that contained tests and no longer exist.

@@ -163,7 +163,7 @@ impl GoTestParser<'_> {
             && !event.package.ends_with("...")
         {
             // The package failed without a failed test: it does not compile, or exited early.
-            self.names.add_name(outcome, &[&event.package]);
+            self.names.add_failed_group(&[&event.package]);
         }
     }
 

@@ -18,6 +18,8 @@ const MAX_DEPTH: usize = 100;
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 const MAX_ATTRIBUTE_CHARS: usize = 4 * 1024;
 const MAX_FAILURES_PER_CASE: usize = 10;
+/// The message of pytest for a module that could not be loaded.
+const COLLECTION_FAILURE: &str = "collection failure";
 
 struct JunitParser<'a> {
     names: NameCollector<'a>,
@@ -62,6 +64,16 @@ impl JunitCase {
         } else {
             TestOutcome::Passed
         }
+    }
+}
+
+impl JunitCase {
+    /// Whether it is no test: a module that pytest could not collect, or a class of Java whose set-up failed.
+    fn stands_for_tests(&self) -> bool {
+        let is_collection = |one: &JunitFailure| one.message == COLLECTION_FAILURE;
+        self.class.is_empty() && self.failures.iter().any(is_collection)
+            || self.name.is_empty()
+            || matches!(self.name.as_str(), "initializationError" | "classMethod")
     }
 }
 
@@ -235,8 +247,9 @@ impl<'a> JunitParser<'a> {
                         let case = JunitCase { name: self.suite.clone(), ..JunitCase::default() };
                         self.tests.failed = self.tests.failed.saturating_add(1);
                         self.tests.run = self.tests.run.saturating_add(1);
-                        self.names
-                            .add(TestOutcome::Failed, &[self.suites.around(self.suite_depth)]);
+                        let suites = self.suites.around(self.suite_depth);
+                        self.names.add_failed_group(&[suites.trim_end_matches([' ', '>'])]);
+                        self.names.count_outcome(TestOutcome::Failed);
                         add_failure(&case, &failure, &self.suite, found);
                     }
                 }
@@ -273,7 +286,13 @@ impl<'a> JunitParser<'a> {
         let class = if case.class == "test" { "" } else { &case.class };
         let suites = self.suites.around(self.suite_depth).trim_end_matches([' ', '>']);
         let file = case.file.strip_prefix("./").unwrap_or(&case.file);
-        self.names.add(case.outcome(), &[file, suites, class, &case.name]);
+        let (outcome, parts) = (case.outcome(), [file, suites, class, &case.name]);
+        if outcome == TestOutcome::Failed && case.stands_for_tests() {
+            self.names.add_failed_group(&parts);
+        } else {
+            self.names.add_file_or_test(outcome, &parts);
+        }
+        self.names.count_outcome(outcome);
     }
 
     fn add_text(&mut self, text: &str) {
@@ -367,7 +386,7 @@ fn without_colours(text: &str) -> String {
 
 /// Whether the message is useful. For `collection failure`, pytest puts the reason into the text.
 fn is_informative(message: &str) -> bool {
-    !message.trim().is_empty() && message != "collection failure"
+    !message.trim().is_empty() && message != COLLECTION_FAILURE
 }
 
 /// pytest: the first line that starts with `E`. For a syntax error, source lines are indented below it.

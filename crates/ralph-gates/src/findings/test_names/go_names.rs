@@ -51,7 +51,9 @@ impl GoNames {
         let failed = std::mem::take(&mut self.failed);
         let has_failed = started.values().any(|result| *result == Some(TestOutcome::Failed));
         // Without names, or if the package failed by itself, it stands for its tests.
-        if started.is_empty() || outcome == TestOutcome::Failed && !has_failed {
+        if outcome == TestOutcome::Failed && !has_failed && failed.is_empty() {
+            names.add_failed_group(&[package]);
+        } else if started.is_empty() {
             names.add_name(outcome, &[package]);
         }
         if started.is_empty() {

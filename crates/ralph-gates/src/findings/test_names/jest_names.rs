@@ -91,7 +91,9 @@ impl JestNames {
     fn close_file(&mut self, names: &mut NameCollector<'_>) {
         let Some(file) = self.file.take() else { return };
         self.files = sum_of(self.files, super::outcome_counts(file.outcome));
-        if !file.has_tests {
+        if !file.has_tests && file.is_broken {
+            names.add_failed_group(&[&file.name]);
+        } else if !file.has_tests {
             names.add_name(file.outcome, &[&file.name]);
             self.unlisted_files += u32::from(!file.is_broken);
         }

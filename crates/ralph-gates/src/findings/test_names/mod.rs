@@ -21,6 +21,7 @@ mod tape_names;
 mod unittest_names;
 mod vitest_names;
 
+use super::source_location;
 use super::{OutputExtent, ReportContext};
 use ralph_core::digest64::Digest64;
 use ralph_core::gate::TestCounts;
@@ -64,13 +65,38 @@ impl<'a> NameCollector<'a> {
         self.count(outcome_counts(outcome));
     }
 
-    /// Adds the name of something that the runner does not count as a test.
+    /// Adds the name of something that the runner does not count as a test. The failure of a hook stands for the tests
+    /// that did not run because of it.
     pub(super) fn add_name(&mut self, outcome: TestOutcome, parts: &[&str]) {
+        if outcome == TestOutcome::Failed && parts.last().is_some_and(|last| is_hook(last)) {
+            return self.add_failed_group(parts);
+        }
         let name = self.stable_name(parts);
         if name.is_empty() {
             self.is_incomplete = true;
         } else {
             self.cases.add(name, outcome);
+        }
+    }
+
+    /// Adds a result that the runner reports under the name of a file if the file could not be loaded.
+    pub(super) fn add_file_or_test(&mut self, outcome: TestOutcome, parts: &[&str]) {
+        let name = self.stable_name(parts);
+        let is_file = !name.contains([' ', '[']) && source_location::is_source_file(&name);
+        if outcome == TestOutcome::Failed && is_file {
+            self.add_failed_group(parts);
+        } else {
+            self.add_name(outcome, parts);
+        }
+    }
+
+    /// Adds a file, package or group that failed by itself, so that its tests were not reported.
+    pub(super) fn add_failed_group(&mut self, parts: &[&str]) {
+        let name = self.stable_name(parts);
+        if name.is_empty() {
+            self.is_incomplete = true;
+        } else {
+            self.cases.add_failed_group(name);
         }
     }
 
@@ -159,6 +185,20 @@ impl<'a> NameCollector<'a> {
     }
 }
 
+/// `cart > "before all" hook for "adds"` of mocha, `setup_file failed` of bats.
+fn is_hook(name: &str) -> bool {
+    const HOOKS: [&str; 6] = [
+        "\"before all\" hook",
+        "\"before each\" hook",
+        "\"after all\" hook",
+        "\"after each\" hook",
+        "setup_file failed",
+        "bats-gather-tests",
+    ];
+    let last = name.rsplit(PART_SEPARATOR).next().unwrap_or(name).trim();
+    HOOKS.iter().any(|hook| last.starts_with(hook))
+}
+
 fn outcome_counts(outcome: TestOutcome) -> TestCounts {
     match outcome {
         TestOutcome::Passed => TestCounts { run: 1, ..TestCounts::default() },
@@ -222,6 +262,22 @@ fn leading_spaces(line: &str) -> usize {
 struct PendingCase {
     outcome: TestOutcome,
     name: String,
+    /// Whether it is a group that failed by itself.
+    is_failed_group: bool,
+}
+
+impl PendingCase {
+    fn new(outcome: TestOutcome, name: String) -> Self {
+        Self { outcome, name, is_failed_group: false }
+    }
+
+    fn add_name(&self, names: &mut NameCollector<'_>) {
+        if self.is_failed_group {
+            names.add_failed_group(&[&self.name]);
+        } else {
+            names.add_name(self.outcome, &[&self.name]);
+        }
+    }
 }
 
 /// Results that count only if their runner's summary follows.
@@ -234,17 +290,22 @@ struct PendingCases {
 
 impl PendingCases {
     fn push(&mut self, outcome: TestOutcome, name: String) {
-        self.bytes += name.len();
+        self.push_case(PendingCase::new(outcome, name));
+    }
+
+    fn push_case(&mut self, case: PendingCase) {
+        self.bytes += case.name.len();
         if self.cases.len() < MAX_CASES && self.bytes <= MAX_PENDING_BYTES {
-            self.cases.push(PendingCase { outcome, name });
+            self.cases.push(case);
         } else {
             self.has_dropped = true;
         }
     }
 
     fn commit(&mut self, names: &mut NameCollector<'_>) {
-        for PendingCase { outcome, name } in self.cases.drain(..) {
-            names.add(outcome, &[&name]);
+        for case in self.cases.drain(..) {
+            case.add_name(names);
+            names.count_outcome(case.outcome);
         }
         names.is_incomplete |= self.has_dropped;
         *self = Self::default();

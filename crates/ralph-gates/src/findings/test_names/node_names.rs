@@ -1,8 +1,8 @@
 //! Names the tests of node's own runner, as its `spec` reporter prints them: `suite > inner`. Names count only if the
 //! summary follows, and if it has as many tests and suites as were printed.
 
-use super::super::test_counter;
-use super::{GroupPath, NameCollector, PendingCases, leading_spaces};
+use super::super::{source_location, test_counter};
+use super::{GroupPath, NameCollector, PendingCase, PendingCases, leading_spaces};
 use ralph_core::test_cases::TestOutcome;
 use std::cmp::Ordering;
 
@@ -80,12 +80,15 @@ impl NodeNames {
         if is_failed && let Some(around) = self.open.last_mut() {
             around.has_failure = true;
         }
+        let is_file = depth == 0 && source_location::is_source_file(name);
+        let is_failed_group = is_failed && (closed.is_some() || is_file);
         let is_named = match closed {
             Some(group) => is_failed && !group.has_failure,
             None => mark != "▶",
         };
         if is_named {
-            self.pending.push(outcome, self.path.join(depth, name));
+            let name = self.path.join(depth, name);
+            self.pending.push_case(PendingCase { outcome, name, is_failed_group });
         }
     }
 
@@ -95,7 +98,7 @@ impl NodeNames {
         match (key, &self.summary) {
             ("tests", NodeSummary::Running) => {
                 for case in self.pending.cases.drain(..) {
-                    names.add_name(case.outcome, &[&case.name]);
+                    case.add_name(names);
                 }
                 self.summary = NodeSummary::Counted { tests: number };
             }

@@ -86,7 +86,7 @@ impl PytestNames {
                         PytestStatus::SubtestPassed => return,
                     };
                     if self.summary.len() < MAX_CASES {
-                        self.summary.push(PendingCase { outcome, name: name.to_owned() });
+                        self.summary.push(PendingCase::new(outcome, name.to_owned()));
                     } else {
                         self.has_dropped = true;
                     }
@@ -140,7 +140,13 @@ impl PytestNames {
             self.failures.insert(id.to_owned());
             self.failed_themselves.insert(id.to_owned());
         }
-        names.add(outcome, &[id]);
+        // A file that could not be loaded has no test in its id.
+        if outcome == TestOutcome::Failed && !id.contains("::") {
+            names.add_failed_group(&[id]);
+        } else {
+            names.add_name(outcome, &[id]);
+        }
+        names.count_outcome(outcome);
     }
 
     fn add_subtest(&mut self, id: &str, names: &mut NameCollector<'_>) {
@@ -153,7 +159,7 @@ impl PytestNames {
 
     fn close_run(&mut self, names: &mut NameCollector<'_>) {
         self.close_case(names);
-        for PendingCase { outcome, name } in std::mem::take(&mut self.summary) {
+        for PendingCase { outcome, name, .. } in std::mem::take(&mut self.summary) {
             // With `-v`, the summary adds files that could not be loaded, and failed subtests.
             let is_new = outcome == TestOutcome::Failed && !self.failures.contains(&name);
             if !self.is_verbose || is_new {

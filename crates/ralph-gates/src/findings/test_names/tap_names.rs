@@ -1,6 +1,7 @@
 //! Names the tests of TAP by the subtests that they are in: `suite > inner`. The point of a subtest comes after those
 //! inside it. Streams of tape have no subtests, and are named by their comments.
 
+use super::super::source_location;
 use super::tape_names::TapeNames;
 use super::{MAX_PENDING_BYTES, NameCollector, PART_SEPARATOR, PendingCase};
 use ralph_core::test_cases::{MAX_CASES, TestOutcome};
@@ -70,7 +71,7 @@ impl TapNames {
             self.close_subtests(depth);
             let name = point.name.replace("\\#", "#").replace("\\\\", "\\");
             if point.is_open {
-                let case = PendingCase { outcome: point.outcome, name };
+                let case = PendingCase::new(point.outcome, name);
                 self.open.push(OpenSubtest { depth, case });
             } else {
                 self.add_point(point.outcome, &name, depth);
@@ -98,7 +99,8 @@ impl TapNames {
         }
         let points = self.points.into_iter().map(|point| point.case);
         for case in self.tape.into_cases().unwrap_or_else(|| points.collect()) {
-            names.add(case.outcome, &[&case.name]);
+            case.add_name(names);
+            names.count_outcome(case.outcome);
         }
     }
 
@@ -133,7 +135,9 @@ impl TapNames {
             return;
         }
         if self.points.len() < MAX_CASES {
-            let case = PendingCase { outcome, name: name.to_owned() };
+            let is_file = depth == 0 && source_location::is_source_file(name);
+            let is_failed_group = outcome == TestOutcome::Failed && (has_subtests || is_file);
+            let case = PendingCase { outcome, name: name.to_owned(), is_failed_group };
             self.points.push(TapCase { depth, case });
         } else {
             self.has_dropped = true;

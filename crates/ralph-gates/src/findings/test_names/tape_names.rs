@@ -87,7 +87,7 @@ impl TapeNames {
             return;
         }
         heading.has_case = true;
-        self.cases.push(PendingCase { outcome, name: heading.name.clone() });
+        self.cases.push(PendingCase::new(outcome, heading.name.clone()));
     }
 
     /// The tests, if comments name them and none is missing.

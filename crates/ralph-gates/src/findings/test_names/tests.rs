@@ -5,7 +5,7 @@ use ralph_core::gate::{ParsedReport, ReportFormat};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The names in a recorded report, with a mark for their outcome.
+/// The names in a recorded report, with a mark for their outcome: `!` for a failure that stands for tests.
 fn read_names(format: ReportFormat, file: &str) -> String {
     format_names(&read_recorded_report(format, file))
 }
@@ -15,6 +15,7 @@ fn format_names(report: &ParsedReport) -> String {
     let mut out = String::new();
     for (mark, names) in [("+", &cases.passed), ("x", &cases.failed), ("-", &cases.skipped)] {
         for name in names {
+            let mark = if mark == "x" && cases.failed_groups.contains(name) { "!" } else { mark };
             writeln!(out, "{mark} {name}").unwrap();
         }
     }
@@ -66,7 +67,7 @@ fn go_names_tests_by_package() {
     + example.com/acme/shop/cart > TestParallel/same
     + example.com/acme/shop/cart > TestParallel/same#01
     + example.com/acme/shop/store > TestAdd
-    x example.com/acme/shop/broken
+    ! example.com/acme/shop/broken
     x example.com/acme/shop/cart > TestAdd
     x example.com/acme/shop/cart > TestAdd/big_ones
     - example.com/acme/shop/cart > TestSkipped
@@ -76,7 +77,7 @@ fn go_names_tests_by_package() {
     insta::assert_snapshot!(read_names(ReportFormat::GoTestJson, "go-test-json/no-module.jsonl"), @"no names");
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-go-default.txt"), @"
     + example.com/acme/shop/store
-    x example.com/acme/shop/broken
+    ! example.com/acme/shop/broken
     x example.com/acme/shop/cart
     x example.com/acme/shop/cart > TestAdd
     x example.com/acme/shop/cart > TestAdd/big_ones
@@ -90,7 +91,7 @@ fn go_names_tests_by_package() {
     + example.com/acme/shop/cart > TestParallel/same
     + example.com/acme/shop/cart > TestParallel/same#01
     + example.com/acme/shop/store > TestAdd
-    x example.com/acme/shop/broken
+    ! example.com/acme/shop/broken
     x example.com/acme/shop/cart > TestAdd
     x example.com/acme/shop/cart > TestAdd/big_ones
     - example.com/acme/shop/cart > TestSkipped
@@ -104,7 +105,7 @@ fn go_names_tests_by_package() {
     + example.com/acme/shop/cart > TestParallel/same
     + example.com/acme/shop/cart > TestParallel/same#01
     + example.com/acme/shop/store > TestAdd
-    x example.com/acme/shop/broken
+    ! example.com/acme/shop/broken
     x example.com/acme/shop/cart > TestAdd
     x example.com/acme/shop/cart > TestAdd/big_ones
     - example.com/acme/shop/cart > TestSkipped
@@ -192,7 +193,7 @@ fn other_runners_in_junit_name_tests() {
     + mochat/other.spec.cjs > Mocha Tests > cart > adds
     + mochat/other.spec.cjs > Mocha Tests > dup > twice
     x mochat/cart.spec.cjs > Mocha Tests > cart > adds more
-    x mochat/cart.spec.cjs > Mocha Tests > hooks > "before all" hook for "never runs"
+    ! mochat/cart.spec.cjs > Mocha Tests > hooks > "before all" hook for "never runs"
     - mochat/cart.spec.cjs > Mocha Tests > cart > later
     - mochat/cart.spec.cjs > Mocha Tests > cart > someday
     complete
@@ -209,7 +210,7 @@ fn vitest_and_node_in_junit_name_tests() {
     + suite > inner
     + suite > same
     x adds more
-    x nodet/broken.test.mjs
+    ! nodet/broken.test.mjs
     x suite > inner fails
     - later
     - someday
@@ -224,7 +225,7 @@ fn vitest_and_node_in_junit_name_tests() {
     + vt/cart.test.mjs > cart > slow
     + vt/cart.test.mjs > top level 3ms
     + vt/other.test.mjs > same
-    x vt/broken.test.mjs
+    ! vt/broken.test.mjs
     x vt/cart.test.mjs > cart > adds more
     - vt/cart.test.mjs > cart > later
     - vt/cart.test.mjs > cart > someday
@@ -253,7 +254,7 @@ fn pytest_in_junit_names_tests() {
     + pytest > tests.test_cart.TestFirst > test_xpassed
     + pytest > tests.test_cart.TestFirst.TestInner > test_same
     + pytest > tests.test_other > test_same
-    x pytest > tests.test_broken
+    ! pytest > tests.test_broken
     x pytest > tests.test_cart > test_adds[2-5]
     x pytest > tests.test_cart > test_setup_error
     x pytest > tests.test_cart > test_teardown_error
@@ -331,7 +332,7 @@ fn verbose_pytest_names_tests() {
     + tests/test_cart.py::test_texts[two words]
     + tests/test_cart.py::test_texts[x::y]
     + tests/test_other.py::test_same
-    x tests/test_broken.py
+    ! tests/test_broken.py
     x tests/test_cart.py::OldCase::test_sub
     x tests/test_cart.py::test_adds[2-5]
     x tests/test_cart.py::test_setup_error
@@ -460,7 +461,7 @@ fn node_and_vitest_in_tap_name_tests() {
     + suite > inner
     + suite > same
     x adds more
-    x nodet/broken.test.mjs
+    ! nodet/broken.test.mjs
     x suite > inner fails
     - later
     - someday
@@ -475,7 +476,7 @@ fn node_and_vitest_in_tap_name_tests() {
     + vt/cart.test.mjs > cart > slow
     + vt/cart.test.mjs > top level 3ms
     + vt/other.test.mjs > same
-    x vt/broken.test.mjs
+    ! vt/broken.test.mjs
     x vt/cart.test.mjs > cart > adds more
     - vt/cart.test.mjs > cart > later
     - vt/cart.test.mjs > cart > someday
@@ -490,7 +491,7 @@ fn node_and_vitest_in_tap_name_tests() {
     + vt/cart.test.mjs > cart > slow
     + vt/cart.test.mjs > top level 3ms
     + vt/other.test.mjs > same
-    x vt/broken.test.mjs
+    ! vt/broken.test.mjs
     x vt/cart.test.mjs > cart > adds more
     - vt/cart.test.mjs > cart > later
     - vt/cart.test.mjs > cart > someday
@@ -521,7 +522,7 @@ fn ava_names_tests() {
 fn jest_names_tests_or_files() {
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-jest-default.txt"), @"
     + jestt/other.test.js
-    x jestt/broken.test.js
+    ! jestt/broken.test.js
     x jestt/cart.test.js
     x jestt/cart.test.js > cart > adds more
     complete
@@ -534,7 +535,7 @@ fn jest_names_tests_or_files() {
     + jestt/cart.test.js > cart > same
     + jestt/cart.test.js > top level > odd
     + jestt/other.test.js > same
-    x jestt/broken.test.js
+    ! jestt/broken.test.js
     x jestt/cart.test.js > cart > adds more
     - jestt/cart.test.js > cart > later
     - jestt/cart.test.js > cart > someday
@@ -546,7 +547,7 @@ fn jest_names_tests_or_files() {
 fn mocha_names_tests() {
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-mocha-noisy.txt"), @r#"
     x cart > adds more
-    x hooks > "before all" hook for "never runs"
+    ! hooks > "before all" hook for "never runs"
     - cart > later
     - cart > someday
     incomplete
@@ -559,7 +560,7 @@ fn mocha_names_tests() {
     + dup > twice
     + top level
     x cart > adds more
-    x hooks > "before all" hook for "never runs"
+    ! hooks > "before all" hook for "never runs"
     - cart > later
     - cart > someday
     complete
@@ -570,7 +571,7 @@ fn mocha_names_tests() {
 fn node_names_tests() {
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-node-noisy.txt"), @"
     x adds more
-    x nodet/broken.test.mjs
+    ! nodet/broken.test.mjs
     x suite > inner fails
     - later
     - someday
@@ -584,7 +585,7 @@ fn node_names_tests() {
     + suite > inner
     + suite > same
     x adds more
-    x nodet/broken.test.mjs
+    ! nodet/broken.test.mjs
     x suite > inner fails
     - later
     - someday
@@ -610,7 +611,7 @@ fn vitest_names_tests_or_files() {
     + vt/cart.test.mjs > cart > slow
     + vt/cart.test.mjs > top level 3ms
     + vt/other.test.mjs > same
-    x vt/broken.test.mjs
+    ! vt/broken.test.mjs
     x vt/cart.test.mjs > cart > adds more
     - vt/cart.test.mjs > cart > later
     - vt/cart.test.mjs > cart > someday
@@ -643,8 +644,8 @@ fn nextest_names_tests_by_binary() {
 #[test]
 fn unittest_names_tests() {
     insta::assert_snapshot!(read_names(ReportFormat::Text, "text/names-unittest-default.txt"), @"
-    x unit.test_import
-    x unit.test_unit.Broken.setUpClass
+    ! unit.test_import
+    ! unit.test_unit.Broken.setUpClass
     x unit.test_unit.CartCase.test_fails
     x unit.test_unit.CartCase.test_raises
     x unit.test_unit.CartCase.test_sub
@@ -657,8 +658,8 @@ fn unittest_names_tests() {
     + unit.test_unit.CartCase.test_plain
     + unit.test_unit.CartCase.test_prints
     + unit.test_unit.CartCase.test_prints_out
-    x unit.test_import
-    x unit.test_unit.Broken.setUpClass
+    ! unit.test_import
+    ! unit.test_unit.Broken.setUpClass
     x unit.test_unit.CartCase.test_fails
     x unit.test_unit.CartCase.test_raises
     x unit.test_unit.CartCase.test_sub
@@ -673,8 +674,8 @@ fn unittest_names_tests() {
     + unit.test_unit.CartCase.test_plain
     + unit.test_unit.CartCase.test_prints
     + unit.test_unit.CartCase.test_prints_out
-    x unit.test_import
-    x unit.test_unit.Broken.setUpClass
+    ! unit.test_import
+    ! unit.test_unit.Broken.setUpClass
     x unit.test_unit.CartCase.test_fails
     x unit.test_unit.CartCase.test_raises
     x unit.test_unit.CartCase.test_sub

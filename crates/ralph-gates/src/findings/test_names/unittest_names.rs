@@ -5,6 +5,9 @@ use super::NameCollector;
 use ralph_core::gate::TestCounts;
 use ralph_core::test_cases::TestOutcome;
 
+/// The class of a test that stands for a module that cannot be imported.
+const FAILED_IMPORT: &str = "unittest.loader._FailedTest";
+
 #[derive(Debug, Default)]
 pub(super) struct UnittestNames {
     current: Option<UnittestCase>,
@@ -22,6 +25,8 @@ struct UnittestCase {
     status: Option<UnittestStatus>,
     /// `setUpClass` and `setUpModule` are not counted as tests.
     is_fixture: bool,
+    /// Whether its failure stands for other tests.
+    is_group: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +52,11 @@ impl UnittestNames {
                 && let Some(title) = failure_title(line)
                 && let Some((test, _)) = parse_case(title)
             {
-                names.add_name(TestOutcome::Failed, &[&test]);
+                if is_group(title) {
+                    names.add_failed_group(&[&test]);
+                } else {
+                    names.add_name(TestOutcome::Failed, &[&test]);
+                }
             }
             return;
         }
@@ -57,12 +66,9 @@ impl UnittestNames {
             && (rest.is_empty() || rest.starts_with("... "))
         {
             self.close_case(names);
-            let is_fixture =
-                ["setUpClass (", "setUpModule (", "tearDownClass (", "tearDownModule ("]
-                    .iter()
-                    .any(|start| line.starts_with(start));
             let status = rest.strip_prefix("... ").and_then(parse_status);
-            self.current = Some(UnittestCase { name, status, is_fixture });
+            let (is_fixture, is_group) = (is_fixture(line), is_group(line));
+            self.current = Some(UnittestCase { name, status, is_fixture, is_group });
         } else if let Some(current) = &mut self.current {
             // A result after the first line of the test's description, or after its output.
             let result = line.rsplit_once(" ... ").map_or(line, |(_, result)| result);
@@ -88,7 +94,9 @@ impl UnittestNames {
     }
 
     fn close_case(&mut self, names: &mut NameCollector<'_>) {
-        let Some(UnittestCase { name, status, is_fixture }) = self.current.take() else { return };
+        let Some(UnittestCase { name, status, is_fixture, is_group }) = self.current.take() else {
+            return;
+        };
         let outcome = match status {
             Some(UnittestStatus::Ok) => TestOutcome::Passed,
             Some(UnittestStatus::Failed) => TestOutcome::Failed,
@@ -98,7 +106,11 @@ impl UnittestNames {
                 return;
             }
         };
-        names.add_name(outcome, &[&name]);
+        if outcome == TestOutcome::Failed && is_group {
+            names.add_failed_group(&[&name]);
+        } else {
+            names.add_name(outcome, &[&name]);
+        }
         let is_run = !is_fixture && status != Some(UnittestStatus::Skipped);
         names.count(TestCounts {
             run: u32::from(is_run),
@@ -106,6 +118,17 @@ impl UnittestNames {
             skipped: u32::from(status == Some(UnittestStatus::Skipped)),
         });
     }
+}
+
+fn is_fixture(line: &str) -> bool {
+    ["setUpClass (", "setUpModule (", "tearDownClass (", "tearDownModule ("]
+        .iter()
+        .any(|start| line.starts_with(start))
+}
+
+/// A fixture of several tests, or a module that cannot be imported.
+fn is_group(line: &str) -> bool {
+    is_fixture(line) || line.contains(&format!(" ({FAILED_IMPORT}"))
 }
 
 fn is_ruler(line: &str, char: char) -> bool {
@@ -129,9 +152,12 @@ fn parse_case(line: &str) -> Option<(String, &str)> {
         return None;
     }
     // A module that cannot be imported is reported as a test of this class.
-    let full = full.strip_prefix("unittest.loader._FailedTest.").unwrap_or(full);
+    let full = full
+        .strip_prefix(FAILED_IMPORT)
+        .and_then(|module| module.strip_prefix('.'))
+        .unwrap_or(full);
     let has_test = full == test || full.strip_suffix(test).is_some_and(|head| head.ends_with('.'));
-    let name = if full == "unittest.loader._FailedTest" {
+    let name = if full == FAILED_IMPORT {
         test.to_owned()
     } else if has_test {
         full.to_owned()

@@ -102,8 +102,11 @@ fn add_failure(rest: &str, names: &mut NameCollector<'_>) {
     let (project, rest) = split_project(rest);
     let (file, _) = rest.split_once(' ').unwrap_or((rest, ""));
     if source_location::is_source_file(file) {
-        let name = if rest.ends_with(']') && rest.contains(" [ ") { file } else { rest };
-        names.add_name(TestOutcome::Failed, &[project, name]);
+        if rest.ends_with(']') && rest.contains(" [ ") {
+            names.add_failed_group(&[project, file]);
+        } else {
+            names.add_name(TestOutcome::Failed, &[project, rest]);
+        }
     }
 }
 
