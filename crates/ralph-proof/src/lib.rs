@@ -33,6 +33,7 @@ pub mod python_distributions;
 mod reported_paths;
 mod rust_splice;
 mod settings_references;
+mod settings_rerun;
 mod step_cache;
 mod step_progress;
 mod test_selection;

@@ -14,7 +14,7 @@ use crate::outside_changes::path_in_work_tree;
 use crate::proof_plan::ProofPlan;
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
 use crate::prove::{ProofError, ProofRequest};
-use crate::reported_paths::{code_reported_as_tests, runs_examples};
+use crate::reported_paths::{ReportedCases, code_reported_as_tests, runs_examples};
 use crate::test_selection::complete_report;
 use crate::unlisted_files::{UnlistedScope, has_changed_unlisted_files};
 
@@ -57,9 +57,13 @@ impl MeasuredSteps<'_> {
         };
         let proofs: Vec<GateProof<'_>> = (0..gates.len()).map(proof).collect();
         let mut proof = proof::evaluate(&proofs, &plan.file_facts);
-        let reports = proofs.iter().flat_map(|gate| [gate.before, gate.now]).flatten();
-        let cases = reports.filter_map(|report| report.cases.as_ref());
-        let cases: Vec<&TestCases> = cases.collect();
+        let reported = proofs.iter().zip(gates).flat_map(|(proof, gate)| {
+            let reports = [proof.before, proof.now].into_iter().flatten();
+            let cases = reports.filter_map(|report| report.cases.as_ref());
+            cases.map(|cases| ReportedCases { directory: &gate.gate.cwd, cases })
+        });
+        let reported: Vec<ReportedCases<'_>> = reported.collect();
+        let cases: Vec<&TestCases> = reported.iter().map(|one| one.cases).collect();
         let examples = plan.examples.iter().filter(|path| runs_examples(path, &cases));
         let examples: Vec<&str> = examples.map(String::as_str).collect();
         if !examples.is_empty() {
@@ -79,7 +83,7 @@ impl MeasuredSteps<'_> {
             |path: &&String| !plan.old_tests.from_tests.contains(&path_in_work_tree(&below, path));
         let outside = plan.changed_outside.iter().filter(is_code);
         let code: Vec<String> = plan.changed_code.iter().chain(outside).cloned().collect();
-        let reported = code_reported_as_tests(&code, cases.into_iter());
+        let reported = code_reported_as_tests(&code, &reported);
         if !reported.is_empty() {
             let why = format!(
                 "tests that count as code were changed: {}; `[tests] paths` in ralph.toml can name them",

@@ -176,6 +176,19 @@ impl<'a> StepTree<'a> {
         Ok(tree)
     }
 
+    /// The same tree with these files of the project as in the base, or without them if the base has none.
+    pub(crate) fn with_base_files(
+        &self,
+        request: &ProofRequest<'a>,
+        files: &[String],
+        deadline: &Deadline,
+    ) -> Result<Self, ProofError> {
+        let mut tree = self.clone();
+        tree.from_tests.extend(in_work_tree(request, files));
+        tree.id = tree.find_id(request.repository, deadline)?;
+        Ok(tree)
+    }
+
     fn find_id(
         &self,
         repository: &CheckpointRepository,

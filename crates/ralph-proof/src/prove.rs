@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ReportFormat};
 use ralph_core::policy::GateEnvironment;
-use ralph_core::proof::{self, CanaryResult, Proof, ProofStep, ProofVerdict};
+use ralph_core::proof::{self, CanaryResult, Proof, ProofStep, ProofVerdict, SettingsRuns};
 use ralph_core::requirement::RequirementStage;
 use ralph_gates::gates::{GateResult, ResultReuse};
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
@@ -23,6 +23,8 @@ use crate::measured_steps::MeasuredSteps;
 use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::ProofPlan;
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, rerun_step, run_step};
+use crate::reported_paths::is_named_after;
+use crate::settings_rerun::run_without_failed_tests;
 use crate::step_cache::StepCache;
 
 #[derive(Debug, thiserror::Error)]
@@ -158,9 +160,15 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
         proof.doubt(ProofVerdict::Green, why);
     }
     if let Some(settings) = &settings {
-        let (changed, now) = (&plan.changed_settings, &now.reports);
-        let exempt = plan.gates_without_old_settings(now);
-        proof::judge_old_settings(&mut proof, changed, &settings.reports, now, &exempt);
+        let runs = SettingsRuns {
+            settings: &plan.changed_settings,
+            reports: &settings.reports,
+            without_failed_tests: &[],
+            now: &now.reports,
+            new_judges: &plan.gates_without_old_settings(&now.reports),
+        };
+        let without_failed_tests = &run_without_failed_tests(request, &plan, &runs)?;
+        proof::judge_old_settings(&mut proof, &SettingsRuns { without_failed_tests, ..runs });
     }
     let mut steps = vec![
         (ProofStep::Now, now.into()),
@@ -230,14 +238,8 @@ fn confirm_alone(
 ) -> Result<(), ProofError> {
     let OtherSteps { before, new_tests, old_tests, .. } = others;
     // A new test that fails is expected to, and so is one whose name shows that its file changed.
-    let is_of_changed_file = |test: &String| {
-        plan.new_files.iter().any(|file| {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            let stem = name.split('.').next().unwrap_or(name);
-            test.contains(file.as_str())
-                || test.split(['.', ' ', '/', ':']).any(|part| part == stem)
-        })
-    };
+    let is_of_changed_file =
+        |test: &String| plan.new_files.iter().any(|file| is_named_after(test, file));
     let fails_only_known_tests = |(report, before): (&GateReport, &GateReport)| {
         let passed = before.outcome == GateOutcome::Passed;
         report.outcome == GateOutcome::Failed

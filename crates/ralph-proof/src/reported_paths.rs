@@ -1,23 +1,92 @@
-//! Files that count as code although a runner reports them as tests. No naming convention knows their directory, so their
-//! old version was not run on the new code.
+//! Files that count as code although a runner reports them as tests. No naming convention knows their name or directory,
+//! so their old version was not run on the new code.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use ralph_check::Language;
 use ralph_core::test_cases::TestCases;
 
-/// The changed files with code that tests are named after, as runners of scripts do.
-pub(crate) fn code_reported_as_tests<'a>(
+/// The names of the tests that a gate reported.
+#[derive(Clone, Copy)]
+pub(crate) struct ReportedCases<'a> {
+    /// The directory of the gate, relative to the project. Paths in the names may be relative to it.
+    pub directory: &'a str,
+    pub cases: &'a TestCases,
+}
+
+/// The changed files with code that tests are named after, as runners of scripts do, and pytest with `python_files`.
+pub(crate) fn code_reported_as_tests(
     changed_code: &[String],
-    cases: impl Iterator<Item = &'a TestCases>,
+    reported: &[ReportedCases<'_>],
 ) -> Vec<String> {
-    let mut reported: BTreeSet<&str> = BTreeSet::new();
-    for one in cases {
-        let names = one.passed.iter().chain(&one.failed).chain(&one.skipped);
-        reported.extend(names.map(|name| name.split(" > ").next().unwrap_or(name)));
+    let (mut scripts, mut modules) = (BTreeSet::new(), BTreeSet::new());
+    for one in reported {
+        let cases = one.cases;
+        for name in cases.passed.iter().chain(&cases.failed).chain(&cases.skipped) {
+            scripts.insert(name.split(" > ").next().unwrap_or(name));
+            modules.extend(reported_modules(name).into_iter().map(|it| (one.directory, it)));
+        }
     }
-    let is_reported = |path: &&String| may_be_test(path) && reported.contains(path.as_str());
+    let directories: BTreeSet<&str> = reported.iter().map(|one| one.directory).collect();
+    let has_reported_module = |path: &str| {
+        directories.iter().any(|directory| {
+            let below = Path::new(path).strip_prefix(directory).ok().and_then(Path::to_str);
+            let module = below.and_then(python_module);
+            module.is_some_and(|module| modules.contains(&(*directory, module)))
+        })
+    };
+    let is_reported = |path: &&String| {
+        has_reported_module(path) || may_be_test(path) && scripts.contains(path.as_str())
+    };
     changed_code.iter().filter(is_reported).cloned().collect()
+}
+
+/// `qa/check_cart.py` is `qa.check_cart`.
+fn python_module(path: &str) -> Option<String> {
+    Some(path.strip_suffix(".py")?.replace('/', "."))
+}
+
+/// The modules of Python that may contain a test: of `qa/check_cart.py::test_adds`,
+/// `pytest > qa.check_cart.TestCart > test_adds` and `qa.check_cart.CartCase.test_adds`. None for an example in the
+/// documentation of a module, because the module is code all the same. The name of an example contains the module's.
+fn reported_modules(name: &str) -> Vec<String> {
+    if let Some((file, test)) = name.split_once("::") {
+        let module = python_module(file).filter(|_| !is_example_name(test));
+        return module.into_iter().collect();
+    }
+    let (mut path, is_test) = if let Some((groups, test)) = name.rsplit_once(" > ") {
+        let path = groups.rsplit(" > ").next().unwrap_or(groups);
+        (path, !is_example_name(test) && test != path)
+    } else if let Some((path, test)) = name.rsplit_once('.') {
+        (path, test.starts_with("test"))
+    } else {
+        return Vec::new();
+    };
+    if !is_test {
+        return Vec::new();
+    }
+    // The names of classes follow that of the module.
+    let mut modules = vec![path.to_string()];
+    while let Some((outer, last)) = path.rsplit_once('.')
+        && last.starts_with(char::is_uppercase)
+    {
+        modules.push(outer.to_string());
+        path = outer;
+    }
+    modules
+}
+
+/// Parameters, which are in brackets, may contain anything.
+fn is_example_name(test: &str) -> bool {
+    test.split('[').next().unwrap_or(test).contains('.')
+}
+
+/// Whether the name of a test shows that it is in this file.
+pub(crate) fn is_named_after(test: &str, file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name.split('.').next().unwrap_or(name);
+    test.contains(file) || test.split(['.', ' ', '/', ':']).any(|part| part == stem)
 }
 
 /// Whether a runner reports examples of this file as tests: pytest names the file or its module.
@@ -38,7 +107,7 @@ pub(crate) fn runs_examples(path: &str, cases: &[&TestCases]) -> bool {
 }
 
 /// `false` for languages whose tests are recognized by file name or text: groups of their tests may be named after the
-/// file that they test.
+/// file that they test. Tests of Python are named after their module.
 fn may_be_test(path: &str) -> bool {
     match Language::from_path(path) {
         Language::Rust
@@ -75,7 +144,36 @@ mod tests {
             ..TestCases::default()
         };
         let all = [names(&["qa/add.sh", "lib/parser.js > parses"]), names(&["qa/a.rb > one"])];
+        let all = all.each_ref().map(|cases| ReportedCases { directory: "", cases });
         let code = ["qa/add.sh", "qa/a.rb", "add.sh", "lib/parser.js"].map(str::to_string);
-        assert_eq!(code_reported_as_tests(&code, all.iter()), ["qa/add.sh", "qa/a.rb"]);
+        assert_eq!(code_reported_as_tests(&code, &all), ["qa/add.sh", "qa/a.rb"]);
+    }
+
+    /// R-V1b: `python_files` of pytest can name any file.
+    #[test]
+    fn modules_of_python_with_reported_tests_are_tests() {
+        for (directory, path, name, is_test) in [
+            ("", "qa/check_a.py", "qa/check_a.py::test_x[1.5]", true),
+            ("", "qa/check_a.py", "qa/check_a.py::TestA::test_x", true),
+            ("", "qa/check_a.py", "pytest > qa.check_a > test_x", true),
+            ("", "qa/check_a.py", "pytest > qa.check_a.TestA > test_x", true),
+            ("", "qa/check_a.py", "qa/check_a.py > pytest > qa.check_a > test_x", true),
+            ("", "qa/check_a.py", "qa.check_a.CaseA.test_x", true),
+            ("api", "api/qa/check_a.py", "qa/check_a.py::test_x", true),
+            ("", "api/qa/check_a.py", "qa/check_a.py::test_x", false),
+            ("", "qa/check_a.py", "pytest > qa.check_ab > test_x", false),
+            ("", "shop.py", "pytest > shop.tests.test_a > test_x", false),
+            ("", "qa/check_a.py", "pytest > tests.qa.check_a > test_x", false),
+            // Examples in the documentation of code.
+            ("", "cart.py", "cart.py::cart.total", false),
+            ("", "cart.py", "pytest > cart > cart.total", false),
+            ("", "cart.py", "pytest > cart > cart", false),
+            ("", "cart.py", "cart.Cart.total", false),
+        ] {
+            let cases = TestCases { passed: vec![name.to_string()], ..TestCases::default() };
+            let reported = [ReportedCases { directory, cases: &cases }];
+            let found = code_reported_as_tests(&[path.to_string()], &reported);
+            assert_eq!(!found.is_empty(), is_test, "{directory} {path} {name}");
+        }
     }
 }
