@@ -41,6 +41,7 @@ mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
 mod unlisted_files;
+mod unnamed_canary;
 mod untested_base;
 mod worktree_packages;
 

@@ -26,6 +26,7 @@ use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, rerun_step, run_
 use crate::reported_paths::is_named_after;
 use crate::settings_rerun::run_without_failed_tests;
 use crate::step_cache::StepCache;
+use crate::unnamed_canary::run_unnamed_canaries;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {
@@ -141,6 +142,7 @@ pub fn prove(request: &ProofRequest<'_>) -> Result<ProofReport, ProofError> {
     if let Some(result) = new_canaries {
         first.set_canaries(&result.canaries);
     }
+    run_unnamed_canaries(request, &plan, &gates, &mut first)?;
     let FirstStep { now, chosen, accepted, .. } = first;
     let measured = MeasuredSteps {
         chosen: &chosen,

@@ -119,6 +119,20 @@ mod tests {
             verdict(&missing(), &failed, &["other"], &[]),
             "needs_review: the old tests of tests gave no result on the new code: no `Makefile`"
         );
+        let gate = GateProof {
+            gate: "tests",
+            before: Some(&failed),
+            now: Some(&passed),
+            old_tests: Some(&failed),
+            new_tests: Some(&failed),
+            new_canary: CanaryResult::Silent,
+            ..GateProof::default()
+        };
+        let files = ChangedFileFacts {
+            new_judges: vec!["tests".to_string()],
+            ..ChangedFileFacts::default()
+        };
+        assert_eq!(evaluate(&[gate], &files).verdict, ProofVerdict::NeedsReview);
         let named = report(GateOutcome::Failed, Some("b"));
         assert_eq!(verdict(&named, &failed, &["tests"], &[]), "verified");
     }
