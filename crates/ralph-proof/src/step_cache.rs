@@ -19,7 +19,7 @@ use crate::proof_step::StepGate;
 use crate::prove::ProofRequest;
 
 /// Incremented when results of older versions must no longer be used.
-const STEP_FORMAT: u64 = 2;
+const STEP_FORMAT: u64 = 3;
 /// Stands for the directory of a checkout.
 const ANY_CHECKOUT: &str = "/checkout";
 
