@@ -1,7 +1,7 @@
 //! A failing test that is added beside the project's own. A harness that does not report it as failed cannot fail, so
 //! nothing that it reports counts.
 
-use ralph_core::gate::{Gate, GateInvocation, GateReport, RerunPolicy};
+use ralph_core::gate::{Gate, GateInvocation, GateOutcome, GateReport, RerunPolicy};
 use ralph_core::proof::CanaryResult;
 use ralph_gates::test_runner::TestRunner;
 use std::path::Path;
@@ -289,6 +289,14 @@ pub(crate) fn take_canary(report: &mut GateReport, canary: &Canary) -> CanaryRes
     if has_failed { CanaryResult::Failed } else { CanaryResult::Silent }
 }
 
+/// What became of the canary of a gate that names no tests, and passes without it: it can show only in the outcome.
+pub(crate) fn unnamed_canary(canary: CanaryResult, report: &GateReport) -> CanaryResult {
+    match (canary, &report.outcome) {
+        (CanaryResult::Silent, GateOutcome::Failed) => CanaryResult::Failed,
+        (canary, _) => canary,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -464,6 +472,21 @@ mod tests {
             report.cases = Some(cases);
             assert_eq!(take_canary(&mut report, &canary), expected, "{passed:?} {failed:?}");
             assert_eq!(report.cases.unwrap().passed, ["test_a"]);
+        }
+    }
+
+    /// R-V1c: without names, a canary is reported if the gate fails with it.
+    #[test]
+    fn a_gate_without_names_must_fail_with_a_canary() {
+        use CanaryResult::{Failed, NotPossible, Silent};
+        for (canary, outcome, expected) in [
+            (Silent, GateOutcome::Failed, Failed),
+            (Silent, GateOutcome::Passed, Silent),
+            (Failed, GateOutcome::Failed, Failed),
+            (NotPossible, GateOutcome::Passed, NotPossible),
+        ] {
+            let report = GateReport::new("tests", outcome, 0);
+            assert_eq!(unnamed_canary(canary, &report), expected, "{canary:?}");
         }
     }
 }

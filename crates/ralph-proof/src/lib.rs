@@ -33,7 +33,6 @@ pub mod python_distributions;
 mod reported_paths;
 mod rust_splice;
 mod settings_references;
-mod settings_rerun;
 mod step_cache;
 mod step_progress;
 mod test_selection;
@@ -41,7 +40,6 @@ mod toml_merge;
 pub mod tree_changes;
 pub mod tree_composition;
 mod unlisted_files;
-mod unnamed_canary;
 mod untested_base;
 mod worktree_packages;
 

@@ -4,17 +4,22 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport};
-use ralph_core::proof::{self, CanaryResult, GateProof, Proof, ProofVerdict, TellingTest};
+use ralph_core::proof::{
+    self, CanaryResult, GateProof, Proof, ProofVerdict, SettingsRuns, TellingTest,
+};
 use ralph_core::test_cases::TestCases;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
+use crate::canary::unnamed_canary;
 use crate::environment_roots::environment_roots;
+use crate::file_class::{FileClass, classify_file};
+use crate::first_step::{FirstStep, step_limit_ms};
 use crate::outside_changes::path_in_work_tree;
-use crate::proof_plan::ProofPlan;
+use crate::proof_plan::{ProofPlan, StepTree};
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, run_step};
-use crate::prove::{ProofError, ProofRequest};
-use crate::reported_paths::{ReportedCases, code_reported_as_tests, runs_examples};
+use crate::prove::{ProofError, ProofRequest, step_gates};
+use crate::reported_paths::{ReportedCases, code_reported_as_tests, files_of_tests, runs_examples};
 use crate::test_selection::complete_report;
 use crate::unlisted_files::{UnlistedScope, has_changed_unlisted_files};
 
@@ -262,6 +267,62 @@ fn holds(
         }
         _ => before.outcome != GateOutcome::Passed || again.outcome == GateOutcome::Passed,
     }
+}
+
+/// Runs the gates without names of which the judge is new on the change itself, with a canary. A failing test beside theirs
+/// must make them fail. `gates` are those that run tests.
+pub(crate) fn run_unnamed_canaries(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    gates: &[StepGate<'_>],
+    first: &mut FirstStep<'_>,
+) -> Result<(), ProofError> {
+    for (gate, at) in gates.iter().zip(&first.chosen) {
+        let is_unnamed = first.now.reports.get(*at).is_some_and(|report| report.cases.is_none());
+        let has_new_judge = plan.file_facts.new_judges.contains(&gate.gate.name);
+        if !is_unnamed || !has_new_judge {
+            continue;
+        }
+        let with_canary = StepGate { wants_canary: true, ..gate.whole() };
+        let ran = run_step(request, &plan.now, &[with_canary])?;
+        if let (Some(canary), Some(report), Some(known)) =
+            (ran.canaries.first(), ran.reports.first(), first.now.canaries.get_mut(*at))
+        {
+            *known = unnamed_canary(*canary, report);
+        }
+    }
+    Ok(())
+}
+
+/// Runs the gates of which tests fail with the settings of the base once more, without these tests. A failed test makes its
+/// gate fail, whatever else does: a coverage threshold that is not reached, for example, shows only without it.
+pub(crate) fn run_without_failed_tests(
+    request: &ProofRequest<'_>,
+    plan: &ProofPlan<'_>,
+    runs: &SettingsRuns<'_>,
+) -> Result<Vec<GateReport>, ProofError> {
+    let failed = runs.failed_tests();
+    let (Some(tree), false) = (&plan.old_settings, failed.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let is_tests = |path: &&String| classify_file(path, request.rules).class == FileClass::Tests;
+    let changed: Vec<&String> = plan.changed_tests.iter().filter(is_tests).collect();
+    let with_failures = files_of_tests(&changed, failed.iter().map(|(_, test)| *test));
+    let tree = match with_failures {
+        Some(files) => {
+            &tree.with_base_files(request, &files, &Deadline::after(CHECKOUT_TIMEOUT))?
+        }
+        // It is not known where the tests are, so all changed tests are as in the base.
+        None => &StepTree { step: tree.step, ..plan.old_tests.clone() },
+    };
+    let has_failures = |gate: &&&Gate| failed.iter().any(|(name, _)| *name == gate.name);
+    let gates: Vec<&Gate> = request.gates.iter().filter(has_failures).copied().collect();
+    let mut gates = step_gates(&gates, |_| false);
+    for gate in &mut gates {
+        let now = runs.now.iter().find(|report| report.name == gate.gate.name);
+        gate.limit_ms = now.map(|report| step_limit_ms(report.took_ms));
+    }
+    Ok(run_step(request, tree, &gates)?.reports)
 }
 
 /// Gates of which no test passes in the base and some test still fails.

@@ -19,14 +19,12 @@ use ralph_sys::proc::cancel::CancelToken;
 
 use crate::file_class::ClassRules;
 use crate::first_step::FirstStep;
-use crate::measured_steps::MeasuredSteps;
+use crate::measured_steps::{MeasuredSteps, run_unnamed_canaries, run_without_failed_tests};
 use crate::proof_directory::ProofDirectory;
 use crate::proof_plan::ProofPlan;
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, StepResult, rerun_step, run_step};
 use crate::reported_paths::is_named_after;
-use crate::settings_rerun::run_without_failed_tests;
 use crate::step_cache::StepCache;
-use crate::unnamed_canary::run_unnamed_canaries;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProofError {

@@ -89,6 +89,25 @@ pub(crate) fn is_named_after(test: &str, file: &str) -> bool {
     test.contains(file) || test.split(['.', ' ', '/', ':']).any(|part| part == stem)
 }
 
+/// The changed files that contain the tests; `None` if the name of a test shows none of them.
+pub(crate) fn files_of_tests<'a>(
+    changed: &[&String],
+    tests: impl Iterator<Item = &'a str>,
+) -> Option<Vec<String>> {
+    let mut files = Vec::new();
+    for test in tests {
+        let found = changed.iter().filter(|file| is_named_after(test, file));
+        let known = files.len();
+        files.extend(found.map(ToString::to_string));
+        if files.len() == known {
+            return None;
+        }
+    }
+    files.sort();
+    files.dedup();
+    Some(files)
+}
+
 /// Whether a runner reports examples of this file as tests: pytest names the file or its module.
 pub(crate) fn runs_examples(path: &str, cases: &[&TestCases]) -> bool {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
@@ -174,6 +193,27 @@ mod tests {
             let reported = [ReportedCases { directory, cases: &cases }];
             let found = code_reported_as_tests(&[path.to_string()], &reported);
             assert_eq!(!found.is_empty(), is_test, "{directory} {path} {name}");
+        }
+    }
+
+    #[test]
+    fn files_are_found_by_the_names_of_their_tests() {
+        let changed = ["src/zone.test.js", "tests/test_cart.py"].map(str::to_string);
+        let changed: Vec<&String> = changed.iter().collect();
+        for (tests, expected) in [
+            (&["src/zone.test.js > fixed"][..], Some("src/zone.test.js")),
+            (
+                &["pytest > tests.test_cart > test_a", "tests/test_cart.py::b"],
+                Some("tests/test_cart.py"),
+            ),
+            (
+                &["src/zone.test.js > fixed", "tests.test_cart.A.b"],
+                Some("src/zone.test.js tests/test_cart.py"),
+            ),
+            (&["src/zone.test.js > fixed", "example.com/shop > TestTotal"], None),
+        ] {
+            let files = files_of_tests(&changed, tests.iter().copied());
+            assert_eq!(files.map(|files| files.join(" ")).as_deref(), expected, "{tests:?}");
         }
     }
 }
