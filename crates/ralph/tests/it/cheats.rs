@@ -750,7 +750,7 @@ fn a_project_that_the_agent_begins_can_be_verified() {
     let tables = load_tables(&["unittest", "node"]);
     let mut planned = plan_cases(&tables, 1);
     planned.retain(|one| one.case.greenfield);
-    assert_eq!(planned.len(), 6);
+    assert_eq!(planned.len(), 10);
     check_cases(&planned, &[PlayMode::Prove, PlayMode::Hook]);
 }
 
