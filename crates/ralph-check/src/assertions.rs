@@ -22,9 +22,9 @@ pub(crate) struct AssertionIndex {
     hashes: Vec<u64>,
 }
 
-/// One asserting statement.
+/// A statement that asserts, by itself or by the function that it calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expectation {
+pub(crate) struct AssertingStatement {
     pub(crate) line: usize,
     /// Otherwise it calls a function that asserts.
     pub(crate) is_direct: bool,
@@ -106,10 +106,10 @@ impl AssertionIndex {
         &self,
         source: &SourceText<'_>,
         range: &Range<usize>,
-    ) -> Vec<Expectation> {
+    ) -> Vec<AssertingStatement> {
         const MOST: usize = 500;
         let positions = self.positions.get(self.indices(range)).unwrap_or_default();
-        let statements = positions.iter().take(MOST).map(|at| Expectation {
+        let statements = positions.iter().take(MOST).map(|at| AssertingStatement {
             line: source.line_of(*at),
             is_direct: is_assertion(source, *at, word_search::word_at(&source.code, *at)),
             text: statement_text(source, *at),

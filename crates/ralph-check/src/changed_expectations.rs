@@ -1,7 +1,7 @@
 //! Changed expectations of tests that still exist: another value, a looser comparison, a wider error, fewer cases. Such a
 //! change may be right, so it is only listed for a person.
 
-use super::assertions::Expectation;
+use super::assertions::AssertingStatement;
 use super::change_finding::{line_place, new_finding};
 use super::measured_tests::MeasuredTest;
 use super::word_search;
@@ -104,18 +104,18 @@ pub(crate) fn find_changed_expectations(
 
 /// The statements that only one side has.
 fn different_expectations<'e>(
-    was: &'e [Expectation],
-    is: &'e [Expectation],
-) -> (Vec<&'e Expectation>, Vec<&'e Expectation>) {
-    let count = |all: &'e [Expectation]| {
+    was: &'e [AssertingStatement],
+    is: &'e [AssertingStatement],
+) -> (Vec<&'e AssertingStatement>, Vec<&'e AssertingStatement>) {
+    let count = |all: &'e [AssertingStatement]| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for one in all {
             *counts.entry(without_format(&one.text)).or_default() += 1;
         }
         counts
     };
-    let without = |all: &'e [Expectation], mut known: BTreeMap<String, usize>| {
-        let is_new = |one: &&Expectation| match known.get_mut(&without_format(&one.text)) {
+    let without = |all: &'e [AssertingStatement], mut known: BTreeMap<String, usize>| {
+        let is_new = |one: &&AssertingStatement| match known.get_mut(&without_format(&one.text)) {
             Some(count) if *count > 0 => {
                 *count -= 1;
                 false
@@ -140,9 +140,9 @@ fn without_format(text: &str) -> String {
 }
 
 /// The statement that shares the most words with this one, at least half of them.
-fn closest(all: &[&Expectation], one: &Expectation) -> Option<usize> {
+fn closest(all: &[&AssertingStatement], one: &AssertingStatement) -> Option<usize> {
     let words: Vec<&str> = word_search::split_words(&one.text).map(|(_, word)| word).collect();
-    let shared = |other: &Expectation| {
+    let shared = |other: &AssertingStatement| {
         word_search::split_words(&other.text).filter(|(_, word)| words.contains(word)).count()
     };
     let best = all.iter().enumerate().map(|(index, other)| (shared(other), index));

@@ -1,6 +1,6 @@
 //! Measures the tests on one side of a change, so that they can be compared with the other side.
 
-use super::assertions::{self, AssertionIndex, Expectation};
+use super::assertions::{self, AssertingStatement, AssertionIndex};
 use super::language::TestLanguage;
 use super::source_text::SourceText;
 use super::test_cases::{self, FoundTest, TestExecution};
@@ -23,7 +23,7 @@ pub(crate) struct MeasuredTest<'a> {
     pub(crate) identity: TestIdentity,
     pub(crate) assertions: usize,
     /// The statements that assert, in the order of the text.
-    pub(crate) expectations: Vec<Expectation>,
+    pub(crate) expectations: Vec<AssertingStatement>,
     /// How many rows of a table it runs with.
     pub(crate) cases: usize,
     pub(crate) expects_panic: bool,

@@ -11,7 +11,7 @@ use super::shared_helpers;
 use super::source_text::SourceText;
 use super::test_cases::TestExecution;
 use super::test_collection;
-use super::test_matching::{Replacements, RunningTests, match_tests};
+use super::test_matching::{ReplacementSearch, RunningTests, match_tests};
 use super::word_search;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
@@ -99,7 +99,7 @@ fn find_removed_tests(
     matched: &[Option<usize>],
 ) -> Vec<Finding> {
     let running = RunningTests::find(&after.tests);
-    let mut replacements = Replacements::find(&before.tests, &after.tests, matched);
+    let mut replacements = ReplacementSearch::find(&before.tests, &after.tests, matched);
     let mut gone: BTreeMap<&str, Vec<&MeasuredTest<'_>>> = BTreeMap::new();
     let mut findings = Vec::new();
     for (test, _) in before.tests.iter().zip(matched).filter(|(_, now)| now.is_none()) {

@@ -122,7 +122,7 @@ impl<'t, 'a> RunningTests<'t, 'a> {
 }
 
 /// The tests after a change that may replace tests that are gone.
-pub(crate) struct Replacements<'t, 'a> {
+pub(crate) struct ReplacementSearch<'t, 'a> {
     new: Vec<ReplacingTest<'t, 'a>>,
     looked: usize,
 }
@@ -133,7 +133,7 @@ struct ReplacingTest<'t, 'a> {
     left: usize,
 }
 
-impl<'t, 'a> Replacements<'t, 'a> {
+impl<'t, 'a> ReplacementSearch<'t, 'a> {
     /// Tests that are new, and those that took over cases or assertions.
     pub(crate) fn find(
         before: &[MeasuredTest<'a>],

@@ -1,5 +1,6 @@
 //! What calls of a model cost: token counts times list prices. The prices are data of the `ralph-policy` crate.
 
+use crate::text;
 use crate::wildcard::matches_wildcard;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -49,6 +50,13 @@ pub struct CallUsage {
     pub is_fast: bool,
     /// Whether the call was restricted to one region, which costs a tenth more.
     pub is_regional: bool,
+}
+
+const MAX_MODEL_CHARS: usize = 100;
+
+/// The name of a model in messages and records. Hosts and transcripts may name anything.
+pub fn shown_model(model: &str) -> String {
+    text::clean_line(model, MAX_MODEL_CHARS)
 }
 
 /// All known prices. The first that matches a model applies.

@@ -186,6 +186,12 @@ impl RunState {
         self.limits.as_ref().unwrap_or(&run.limits)
     }
 
+    /// Why the run's limit on the cost does not work, or not for everything. A runner has the cost from its client.
+    pub fn cost_limit_gap(&self, run: &RunRecord) -> Option<String> {
+        let most = self.limits(run).max_cost_micro_usd.filter(|_| run.drive.is_none())?;
+        self.cost.as_ref()?.limit_gap(most)
+    }
+
     /// The session that the run holds, if any.
     pub fn owner<'a>(&'a self, run: &'a RunRecord) -> Option<&'a SessionId> {
         self.owner.as_ref().or(run.owner.as_ref())

@@ -27,6 +27,11 @@ pub struct TestCases {
     pub is_complete: bool,
 }
 
+/// The files, suites and functions in the name of a test: `tests/test_cart.py::TestCart::test_total`, `cart > adds`.
+pub fn name_parts(test: &str) -> impl Iterator<Item = &str> {
+    test.split(" > ").flat_map(|part| part.split("::"))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestOutcome {
     Passed,

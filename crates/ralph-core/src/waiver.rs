@@ -5,6 +5,7 @@ use crate::record::Waiver;
 use crate::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
 };
+use crate::test_cases::name_parts;
 use crate::text;
 use crate::units;
 use alloc::format;
@@ -198,10 +199,6 @@ fn is_in_file(test: &str, file: &str) -> bool {
         let below = part.strip_prefix(&*module).is_some_and(|rest| rest.starts_with('.'));
         part == file || part == module || below
     })
-}
-
-fn name_parts(test: &str) -> impl Iterator<Item = &str> {
-    test.split(" > ").flat_map(|part| part.split("::"))
 }
 
 /// `waived by kim for another 2 h: the service is down`

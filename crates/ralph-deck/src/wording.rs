@@ -321,8 +321,7 @@ pub fn spent(state: &RunState) -> Option<String> {
 
 /// Why the run's limit on the cost does not work, or not for everything.
 pub fn cost_gap(run: &RunRecord, state: &RunState) -> Option<MarkedText> {
-    let most = state.limits(run).max_cost_micro_usd.filter(|_| run.drive.is_none())?;
-    let gap = state.cost.as_ref()?.limit_gap(most)?;
+    let gap = state.cost_limit_gap(run)?;
     Some(MarkedText::new(FactMark::Unclear, safe_line(&gap)))
 }
 

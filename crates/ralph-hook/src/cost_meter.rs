@@ -9,10 +9,9 @@ use crate::run_start_search::find_run_start;
 use crate::transcript_reader::resolve_transcript;
 use ralph_core::digest64::Digest64;
 use ralph_core::event::StopEvent;
-use ralph_core::model_price::{CallUsage, PriceTable};
+use ralph_core::model_price::{self, CallUsage, PriceTable};
 use ralph_core::record::{CostReading, RunRecord};
 use ralph_core::run::RunState;
-use ralph_core::text;
 use ralph_home::client_cost;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::LoadedRun;
@@ -35,7 +34,6 @@ const MAX_READ_BYTES: u64 = 128 * 1024 * 1024;
 /// The lines of a call follow each other, so only the last calls of a file can occur again.
 const MAX_REMEMBERED_CALLS: usize = 8;
 const MAX_UNPRICED: usize = 8;
-const MAX_MODEL_CHARS: usize = 100;
 
 /// The cost as of one stop.
 #[derive(Clone, Debug)]
@@ -293,7 +291,7 @@ fn price_call(context: &MeterContext<'_>, usage: &CallUsage, unpriced: &mut Vec<
     if let Some(nano_usd) = context.prices().nano_usd(usage) {
         return nano_usd;
     }
-    let model = text::clean_line(&usage.model, MAX_MODEL_CHARS);
+    let model = model_price::shown_model(&usage.model);
     if unpriced.len() < MAX_UNPRICED && !unpriced.contains(&model) {
         unpriced.push(model);
     }

@@ -84,6 +84,8 @@ fn write_prompt_note(
     let project = config.project.to_string_lossy().into_owned();
     let known = SessionNote::read(&world.home, session).filter(|note| note.project == project);
     let listing = list_tree(world, &config.project)?;
+    // The result of a slow gate holds the next stop, whichever prompt it answers.
+    let is_waiting = known.as_ref().is_some_and(|note| note.prompt.is_waiting);
     let (base, record) = match known {
         Some(note) => (note.base, note.record),
         None => (note_base(world, session, &config.project, &listing)?, None),
@@ -94,7 +96,7 @@ fn write_prompt_note(
         identity: listing.identity(),
         transcript_length: length.map_or(0, |stat| stat.len),
         holds: 0,
-        is_waiting: false,
+        is_waiting,
     };
     let note = SessionNote { record, ..SessionNote::new(project, base, prompt) };
     Ok(note.write(&world.home, session)?)

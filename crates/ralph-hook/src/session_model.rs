@@ -3,10 +3,12 @@
 
 use crate::transcript_reader::resolve_transcript;
 use ralph_core::id::SessionId;
+use ralph_core::model_price::ModelPrice;
 use ralph_home::host_env;
 use ralph_home::world::World;
 use ralph_host::HostProfile;
 use ralph_host::transcript_usage::TranscriptUsage;
+use ralph_policy::price_list;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use ralph_sys::tail::{self, TailWindow};
@@ -53,10 +55,22 @@ fn find_transcript(world: &World, session: &SessionId) -> Option<PathBuf> {
     let directory = host_env::host_config_dir(&world.env, world.host)?;
     let directory = directory.join(world.host.files.transcripts);
     let projects = fs::list_if_exists(&directory, MAX_PROJECTS).unwrap_or_default();
-    let name = format!("{session}.jsonl");
+    let name = (world.host.files.transcript_name)(session.as_str());
     let paths = projects.iter().map(|project| directory.join(project).join(&name));
     let path = paths.into_iter().find(|path| fs::exists(path))?;
     resolve_transcript(world, path.to_str()?)
+}
+
+/// Whether a price or the client's status line tells what the model costs.
+pub fn is_cost_known(
+    env: &Env,
+    host: &HostProfile,
+    project: &Path,
+    own: &[ModelPrice],
+    model: &str,
+) -> bool {
+    price_list::price_table(own).find(model).is_some()
+        || is_status_line_registered(env, host, project)
 }
 
 /// Whether the settings of the host make `ralph statusline` its status line.

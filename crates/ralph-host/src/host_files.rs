@@ -27,6 +27,8 @@ pub struct HostFiles {
     pub project_memory: fn(&str) -> String,
     /// The directory with a directory of transcripts for each project, below the configuration directory.
     pub transcripts: &'static str,
+    /// The name of a session's transcript in the directory of its project.
+    pub transcript_name: fn(&str) -> String,
     /// The directory with the transcripts of a session's subagents, below the path of the session's own transcript
     /// without its extension.
     pub subagent_transcripts: &'static str,

@@ -20,24 +20,31 @@ use crate::prove::ProofRequest;
 use crate::settings_references::referenced_by_settings;
 use crate::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
 use crate::tree_composition::TreeComposition;
-use crate::untested_base::{find_base_tests, is_base_untested};
+use crate::untested_base::{BaseFiles, find_base_tests, is_base_untested};
 
 /// How many entries of a directory are looked at.
 const MAX_LISTED: usize = 10_000;
 const MAX_ROOTS: usize = 100;
 const MAX_ROOT_BYTES: usize = 1024 * 1024;
 
-/// What a proof has to know about the changed files, and those whose examples are tests only if the runner runs them. `allowed` are the
-/// files that a person allowed to change.
+/// How the tests of a proof are composed.
+pub(crate) struct ComposedTests<'a> {
+    pub(crate) old: &'a TreeComposition,
+    pub(crate) new: &'a TreeComposition,
+    /// The files that a person allowed to change.
+    pub(crate) allowed: &'a TreeComposition,
+}
+
+/// What a proof has to know about the changed files, and those whose examples are tests only if the runner runs them.
 pub(crate) fn find_file_facts(
     request: &ProofRequest<'_>,
     changes: &TreeChanges,
-    [old_tests, new_tests]: [&TreeComposition; 2],
-    allowed: &TreeComposition,
+    tests: &ComposedTests<'_>,
     deadline: &Deadline,
 ) -> Result<(ChangedFileFacts, Vec<String>), CheckpointError> {
+    let ComposedTests { old, new, allowed } = tests;
     let (mut examples, mut inseparable) = (Vec::new(), Vec::new());
-    for file in &old_tests.not_separable {
+    for file in &old.not_separable {
         let is_example = file.why == CHANGED_EXAMPLES;
         let list = if is_example { &mut examples } else { &mut inseparable };
         list.push(file.path.clone());
@@ -48,26 +55,31 @@ pub(crate) fn find_file_facts(
     if changes.left_out + changes.missing > 0 {
         inseparable.push("files that cannot be read".to_string());
     }
-    let base = (request.repository, request.base);
     let below = request.project_below();
+    let base = BaseFiles {
+        repository: request.repository,
+        checkpoint: request.base,
+        below: &below,
+        rules: request.rules,
+    };
     let rewritten = allowed.rewritten.iter().map(|file| &file.path);
     let is_tests = |path: &String| classify_file(path, request.rules).class == FileClass::Tests;
     let facts = ChangedFileFacts {
         inseparable,
         allowed: allowed.from_tests.iter().chain(rewritten).cloned().collect(),
-        has_changed_tests: new_tests.from_tests.iter().any(is_tests)
-            || new_tests.rewritten.iter().any(|file| !is_mixed_manifest(&file.path)),
+        has_changed_tests: new.from_tests.iter().any(is_tests)
+            || new.rewritten.iter().any(|file| !is_mixed_manifest(&file.path)),
         deleted_with_tests: deleted_with_tests(changes),
         deleted_code: deleted_code(request, changes),
         unjudged_tests: Vec::new(),
         new_judges: new_judges(request, changes),
         changed_judges: changed_judges(request, changes),
-        is_base_untested: is_base_untested(base, &below, request.rules, changes, deadline)?,
+        is_base_untested: is_base_untested(base, changes, deadline)?,
     };
     if facts.new_judges.is_empty() {
         return Ok((facts, examples));
     }
-    let unjudged_tests = find_base_tests(base, &below, request.rules, deadline)?;
+    let unjudged_tests = find_base_tests(base, deadline)?;
     Ok((ChangedFileFacts { unjudged_tests, ..facts }, examples))
 }
 

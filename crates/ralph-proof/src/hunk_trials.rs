@@ -14,7 +14,7 @@ use crate::proof_plan::StepTree;
 use crate::proof_step::{CHECKOUT_TIMEOUT, StepGate, run_step};
 use crate::prove::{ProofError, ProofReport, ProofRequest, StepOutcome, is_test_gate};
 use crate::test_selection::{MIN_SELECTED_MS, select_files};
-use crate::tree_changes::{FileChangeKind, TreeChanges};
+use crate::tree_changes::{ComparedCheckpoints, FileChangeKind, TreeChanges};
 
 /// How many hunks are tried, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ pub fn try_hunks(
     watch: &dyn Fn(HunkProgress<'_>),
 ) -> Result<HunkTrials, ProofError> {
     let deadline = Deadline::after(limits.time);
-    let sides = (request.base, request.candidate);
+    let sides = ComparedCheckpoints { base: request.base, now: request.candidate };
     let reading = Deadline::after(CHECKOUT_TIMEOUT);
     let changes = TreeChanges::between(request.repository, sides, request.project, &reading)?;
     let hunks = CodeHunks::find(&changes, request.rules);

@@ -12,12 +12,14 @@ use ralph_git::checkpoint::{
 use ralph_git::tree::ObjectId;
 use ralph_sys::clock::Deadline;
 
-use crate::changed_file_facts::{find_file_facts, has_changed_helpers, shadowing_modules};
+use crate::changed_file_facts::{
+    ComposedTests, find_file_facts, has_changed_helpers, shadowing_modules,
+};
 use crate::file_class::{FileClass, classify_file};
 use crate::naming_conventions::is_mixed_manifest;
 use crate::outside_changes::{OutsideChanges, path_in_work_tree};
 use crate::prove::{ProofError, ProofRequest};
-use crate::tree_changes::{FileChangeKind, TreeChanges};
+use crate::tree_changes::{ComparedCheckpoints, FileChangeKind, TreeChanges};
 use crate::tree_composition::{RewrittenFile, TreeComposition, TreeSides, compose_tree};
 
 /// The tree of one step.
@@ -70,7 +72,7 @@ pub(crate) struct ProofPlan<'a> {
 impl<'a> ProofPlan<'a> {
     pub(crate) fn new(request: &ProofRequest<'a>, deadline: &Deadline) -> Result<Self, ProofError> {
         let (base, candidate) = (request.base, request.candidate);
-        let sides = (base, candidate);
+        let sides = ComparedCheckpoints { base, now: candidate };
         let changes = TreeChanges::between(request.repository, sides, request.project, deadline)?;
         let outside = read_outside_changes(request, deadline)?;
         let (mut old_tests, new_tests) = compose_both(request, &changes, &outside);
@@ -78,8 +80,8 @@ impl<'a> ProofPlan<'a> {
             || new_tests.outside.iter().any(|path| is_harness_outside(&outside, path))
             || new_tests.rewritten.iter().any(|file| is_mixed_manifest(&file.path));
         let allowed = take_allowed(&mut old_tests, &new_tests, &compile_globs(request.may_change));
-        let (file_facts, examples) =
-            find_file_facts(request, &changes, [&old_tests, &new_tests], &allowed, deadline)?;
+        let tests = ComposedTests { old: &old_tests, new: &new_tests, allowed: &allowed };
+        let (file_facts, examples) = find_file_facts(request, &changes, &tests, deadline)?;
         // Without old tests, only a canary among the new ones shows that a failure is reported.
         let has_new_harness = has_new_harness || file_facts.is_base_untested;
         let is_test_file =
@@ -277,7 +279,8 @@ fn read_outside_changes<'a>(
     request: &ProofRequest<'a>,
     deadline: &Deadline,
 ) -> Result<OutsideChanges<'a>, CheckpointError> {
-    let (below, sides) = (request.project_below(), (request.base, request.candidate));
+    let below = request.project_below();
+    let sides = ComparedCheckpoints { base: request.base, now: request.candidate };
     let changes = if below.as_os_str().is_empty() {
         TreeChanges::default()
     } else {

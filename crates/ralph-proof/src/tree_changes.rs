@@ -74,16 +74,23 @@ impl ChangedFile {
     }
 }
 
+/// Two checkpoints, the earlier one first.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedCheckpoints<'a> {
+    pub base: &'a Checkpoint,
+    pub now: &'a Checkpoint,
+}
+
 impl TreeChanges {
     /// The differences between two checkpoints, limited to the project.
     pub fn between(
         repository: &CheckpointRepository,
-        (base, now): (&Checkpoint, &Checkpoint),
+        compared: ComparedCheckpoints<'_>,
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
         let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let mut changed = repository.diff(base, now, deadline)?;
+        let mut changed = repository.diff(compared.base, compared.now, deadline)?;
         changed.retain(|one| Path::new(&one.path).starts_with(below));
         // A commit may contain them, and the work tree as it is listed never does.
         changed.retain(|one| !tree::is_local_settings(Path::new(&one.path), below));
@@ -93,12 +100,12 @@ impl TreeChanges {
     /// The other differences between two checkpoints, with paths relative to the work tree.
     pub(crate) fn outside(
         repository: &CheckpointRepository,
-        (base, now): (&Checkpoint, &Checkpoint),
+        compared: ComparedCheckpoints<'_>,
         project: &Path,
         deadline: &Deadline,
     ) -> Result<Self, CheckpointError> {
         let below = project.strip_prefix(repository.root()).unwrap_or(Path::new(""));
-        let mut changed = repository.diff(base, now, deadline)?;
+        let mut changed = repository.diff(compared.base, compared.now, deadline)?;
         changed.retain(|one| !Path::new(&one.path).starts_with(below));
         changed.retain(|one| !tree::is_local_settings(Path::new(&one.path), below));
         Self::read(repository, changed, Path::new(""), deadline)

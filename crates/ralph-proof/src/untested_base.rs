@@ -18,36 +18,42 @@ const MAX_SOURCES: usize = 2_000;
 const MAX_SOURCE_BYTES: usize = 1024 * 1024;
 const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether no file of the project in the base is a test or contains one. In doubt it does. `below` is the path of the
-/// project in the work tree.
+/// The files of a project at the base.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BaseFiles<'a> {
+    pub(crate) repository: &'a CheckpointRepository,
+    pub(crate) checkpoint: &'a Checkpoint,
+    /// The path of the project in the work tree.
+    pub(crate) below: &'a Path,
+    pub(crate) rules: &'a ClassRules,
+}
+
+/// Whether no file of the project in the base is a test or contains one. In doubt it does.
 pub(crate) fn is_base_untested(
-    base: (&CheckpointRepository, &Checkpoint),
-    below: &Path,
-    rules: &ClassRules,
+    base: BaseFiles<'_>,
     changes: &TreeChanges,
     deadline: &Deadline,
 ) -> Result<bool, CheckpointError> {
-    let is_tests = |path: &str| classify_file(path, rules).class == FileClass::Tests;
+    let is_tests = |path: &str| classify_file(path, base.rules).class == FileClass::Tests;
     let mut tests = changes.all.iter().filter(|one| is_tests(&one.path));
     if tests.any(|one| one.kind != FileChangeKind::Added) {
         return Ok(false);
     }
-    let found = find_base_tests(base, below, rules, deadline)?;
+    let found = find_base_tests(base, deadline)?;
     Ok(!found.iter().any(|path| !path.starts_with("../")))
 }
 
 /// The files of the base that are tests or may contain them, relative to the project. Of those outside of it, which start
 /// with `../`, only the names are considered.
 pub(crate) fn find_base_tests(
-    (repository, base): (&CheckpointRepository, &Checkpoint),
-    below: &Path,
-    rules: &ClassRules,
+    base: BaseFiles<'_>,
     deadline: &Deadline,
 ) -> Result<Vec<String>, CheckpointError> {
+    let BaseFiles { repository, checkpoint, below, rules } = base;
     let is_tests = |path: &str| classify_file(path, rules).class == FileClass::Tests;
     let up = "../".repeat(below.components().count());
     let (mut found, mut sources) = (Vec::new(), Vec::new());
-    for entry in repository.checkpoint_files(base, deadline)? {
+    for entry in repository.checkpoint_files(checkpoint, deadline)? {
         let Ok(path) = Path::new(&entry.path).strip_prefix(below) else {
             let path = entry.path.to_string_lossy();
             if is_tests(&path) {

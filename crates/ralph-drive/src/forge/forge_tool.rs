@@ -172,7 +172,7 @@ pub(super) fn call_api<T: DeserializeOwned>(
         ProgramEnd::Exited { code: LOGGED_OUT_EXIT_CODE, .. } if tool == ForgeTool::GitHub => {
             Err(ForgeError::NotLoggedIn { tool, host: forge.host.clone() })
         }
-        ProgramEnd::Exited { code, stdout, .. } => Err(refusal(tool, what, (code, &stdout))),
+        ProgramEnd::Exited { code, stdout, .. } => Err(refusal(tool, what, code, &stdout)),
         ProgramEnd::TimedOut => Err(ForgeError::OutOfTime { tool, what }),
         ProgramEnd::Signalled => Err(ForgeError::UnexpectedAnswer { tool, what }),
         ProgramEnd::CouldNotStart(_) => Err(ForgeError::NoTool { tool, host: forge.host.clone() }),
@@ -180,7 +180,7 @@ pub(super) fn call_api<T: DeserializeOwned>(
 }
 
 /// The error for a failed call, with the forge's own message if there is one: the tools print its answer.
-fn refusal(tool: ForgeTool, what: &'static str, (code, stdout): (i32, &[u8])) -> ForgeError {
+fn refusal(tool: ForgeTool, what: &'static str, code: i32, stdout: &[u8]) -> ForgeError {
     let answer: Option<Value> = serde_json::from_slice(stdout).ok();
     let said = |value: &Value| match value {
         Value::String(text) => text.clone(),

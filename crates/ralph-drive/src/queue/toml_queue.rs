@@ -58,7 +58,7 @@ pub(super) fn read_file(reading: &mut QueueReader, path: &Path) -> Result<(), Qu
         }
         for item in items {
             match item.get_ref() {
-                DeValue::Table(fields) => read_task(reading, (fields, item.span()), path),
+                DeValue::Table(fields) => read_task(reading, fields, item.span(), path),
                 DeValue::String(_)
                 | DeValue::Integer(_)
                 | DeValue::Float(_)
@@ -75,7 +75,7 @@ pub(super) fn read_file(reading: &mut QueueReader, path: &Path) -> Result<(), Qu
     Ok(())
 }
 
-fn read_task(reading: &mut QueueReader, (fields, span): (&DeTable, Range<usize>), path: &Path) {
+fn read_task(reading: &mut QueueReader, fields: &DeTable, span: Range<usize>, path: &Path) {
     let mut task = QueueTask::default();
     let (mut name, mut goal, mut goal_file) = (None, None, None);
     let mut after = Vec::new();

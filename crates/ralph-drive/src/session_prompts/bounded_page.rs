@@ -76,7 +76,7 @@ impl<'a> HandoverPage<'a> {
     }
 
     /// Foreign text. Every line needs room for its mark, so a text of many short lines is cut earlier.
-    pub(super) fn quote(&mut self, heading: &str, label: &str, (foreign, most): (&str, usize)) {
+    pub(super) fn quote(&mut self, heading: &str, label: &str, foreign: &str, most: usize) {
         if foreign.trim().is_empty() {
             return;
         }

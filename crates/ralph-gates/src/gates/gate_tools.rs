@@ -8,7 +8,7 @@ use ralph_core::gate::Gate;
 use ralph_core::record::GateTool;
 
 use super::result_key;
-use super::simple_commands::{self, GateCommandLine};
+use super::simple_commands::{self, GateCommandLine, PACKAGE_RUNNERS};
 use ralph_sys::fs::{self, RegularFile};
 use ralph_sys::proc::program_search;
 
@@ -19,9 +19,8 @@ const MAX_PACKAGE_BYTES: usize = 4 * 1024 * 1024;
 /// How many scripts of `package.json` can call each other.
 const MAX_SCRIPT_DEPTH: usize = 3;
 const MAX_PROGRAMS: usize = 64;
-const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 const PACKAGE_PROGRAMS: &str = "node_modules/.bin";
-const PLACEHOLDER: &str = r#"echo "Error: no test specified" && exit 1"#;
+const PLACEHOLDER_TEXT: &str = "no test specified";
 
 /// Launchers, which only find and start another program, and the directories they find it in. A directory may begin with
 /// a variable of the gate; if that is set, the directories after it do not count.
@@ -45,7 +44,7 @@ const INSTALL_MARKERS: [&str; 4] = [
 ];
 
 /// The environment of a gate: names and values.
-pub type Variables = [(OsString, OsString)];
+pub type EnvironmentPairs = [(OsString, OsString)];
 
 /// A program that a gate runs, found on its `PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ pub struct ResolvedProgram {
 }
 
 /// Strings that identify the tools of a gate, for the cache key.
-pub fn tool_marks(gate: &Gate, project: &Path, variables: &Variables) -> Vec<OsString> {
+pub fn tool_marks(gate: &Gate, project: &Path, variables: &EnvironmentPairs) -> Vec<OsString> {
     let directory = project.join(&gate.cwd);
     let mut marks: Vec<OsString> = gate_programs(gate, project, variables)
         .into_iter()
@@ -78,7 +77,7 @@ pub fn tool_marks(gate: &Gate, project: &Path, variables: &Variables) -> Vec<OsS
 }
 
 /// The tools of a gate, as recorded in a sealed run.
-pub fn sealed_tools(gate: &Gate, project: &Path, variables: &Variables) -> Vec<GateTool> {
+pub fn sealed_tools(gate: &Gate, project: &Path, variables: &EnvironmentPairs) -> Vec<GateTool> {
     gate_programs(gate, project, variables)
         .into_iter()
         .map(|program| GateTool {
@@ -96,7 +95,11 @@ pub fn has_sealed_content(path: &Path, content: &str) -> bool {
 }
 
 /// The programs that a gate runs in its complete environment.
-pub fn gate_programs(gate: &Gate, project: &Path, variables: &Variables) -> Vec<ResolvedProgram> {
+pub fn gate_programs(
+    gate: &Gate,
+    project: &Path,
+    variables: &EnvironmentPairs,
+) -> Vec<ResolvedProgram> {
     programs_of_scripts(gate, project, variables, &|_| true)
 }
 
@@ -105,7 +108,7 @@ pub fn gate_programs(gate: &Gate, project: &Path, variables: &Variables) -> Vec<
 pub fn programs_of_scripts(
     gate: &Gate,
     project: &Path,
-    variables: &Variables,
+    variables: &EnvironmentPairs,
     is_followed: &dyn Fn(&str) -> bool,
 ) -> Vec<ResolvedProgram> {
     let directory = project.join(&gate.cwd);
@@ -119,7 +122,7 @@ pub fn programs_of_scripts(
 
 struct ProgramLookup<'a> {
     project: &'a Path,
-    variables: &'a Variables,
+    variables: &'a EnvironmentPairs,
     is_followed: &'a dyn Fn(&str) -> bool,
     found: Vec<ResolvedProgram>,
 }
@@ -242,9 +245,20 @@ fn called_script<'a>(words: &[&'a str]) -> Option<&'a str> {
     name.filter(|_| PACKAGE_RUNNERS.contains(&simple_commands::base_name(first)))
 }
 
-/// Whether a script is the one that `npm init` writes in place of one. It judges nothing, so it may be replaced.
+/// Whether a script is the one that `npm init` writes in place of one, with any exit code. It judges nothing, so it may
+/// be replaced.
 pub fn is_placeholder(script: &str) -> bool {
-    script.trim() == PLACEHOLDER
+    let Some(rest) = script.trim().strip_prefix("echo ") else { return false };
+    let (echoed, end) = rest.split_once("&&").unwrap_or((rest, "exit 0"));
+    let echoed = echoed.trim();
+    let quoted = ['"', '\''].iter().find_map(|quote| {
+        let inner = echoed.strip_prefix(*quote)?.strip_suffix(*quote)?;
+        // Anything that a shell would run or read makes it another script.
+        let is_text = !inner.contains([*quote, '$', '`', '\\']);
+        is_text.then_some(inner)
+    });
+    quoted.is_some_and(|text| text.contains(PLACEHOLDER_TEXT))
+        && matches!(end.trim(), "exit 0" | "exit 1")
 }
 
 /// Package managers link the programs of packages into one directory. The file that runs is the one behind the link.
@@ -341,7 +355,7 @@ mod tests {
         }
         let mut variables = path_only(format!("{}/bin", root.display()));
         let tests = sample_gate("tests", &["uv", "run", "pytest"]);
-        let found = |variables: &Variables| {
+        let found = |variables: &EnvironmentPairs| {
             let last = gate_programs(&tests, root, variables).pop().unwrap();
             last.path.strip_prefix(root).unwrap().display().to_string()
         };

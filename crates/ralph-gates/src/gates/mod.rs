@@ -12,7 +12,7 @@ mod rerun_selection;
 pub mod result_cache;
 pub mod result_key;
 mod schedule;
-mod simple_commands;
+pub mod simple_commands;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};

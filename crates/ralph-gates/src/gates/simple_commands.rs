@@ -5,10 +5,12 @@
 
 use ralph_core::gate::GateInvocation;
 
-const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
+pub const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
+/// Programs that run the scripts of a `package.json`.
+pub const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
 
 /// Programs that run another program, which is named after their options.
-const WRAPPERS: [&str; 19] = [
+pub const WRAPPERS: [&str; 19] = [
     "chrt",
     "command",
     "coverage",
@@ -31,7 +33,7 @@ const WRAPPERS: [&str; 19] = [
 ];
 
 /// Words before a command that are not one themselves.
-const SHELL_KEYWORDS: [&str; 9] =
+pub const SHELL_KEYWORDS: [&str; 9] =
     ["!", "do", "elif", "else", "if", "then", "time", "until", "while"];
 
 /// Commands that the shell runs without a program.
@@ -108,12 +110,14 @@ fn wrapped_commands<'a>(mut words: &[&'a str], entered: &[&'a str]) -> Vec<GateC
     found
 }
 
-fn is_assignment(word: &str) -> bool {
+/// Whether a word before a command sets a variable.
+pub fn is_assignment(word: &str) -> bool {
     let name = word.split_once('=').map_or("", |(name, _)| name);
     !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-pub(super) fn base_name(word: &str) -> &str {
+/// The last part of a path.
+pub fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 

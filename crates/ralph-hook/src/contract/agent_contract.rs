@@ -93,7 +93,7 @@ fn judge_agent_once(
         requirements.extend(look.requirements.iter().filter(counts).cloned());
     }
     if let Some(chunk) = demand.chunk {
-        requirements.extend(output_requirements(contract, chunk, (&listing, &look.touched)));
+        requirements.extend(output_requirements(contract, chunk, &listing, &look.touched));
     }
     let wanted = gate_query::select_gates(contract, &look.touched, &|gate| demand.asks(gate));
     let inquiry = GateQuery {
@@ -140,7 +140,8 @@ impl<'a> WorkedChunks<'a> {
     pub(super) fn requirements(
         &self,
         contract: &ContractContext<'_>,
-        tree: (&WorkTreeListing, &[String]),
+        listing: &WorkTreeListing,
+        touched: &[String],
         results: Vec<Requirement>,
     ) -> Vec<Requirement> {
         let gates = &contract.seal.policy.gates;
@@ -159,7 +160,7 @@ impl<'a> WorkedChunks<'a> {
                 .filter(asked)
                 .map(|one| if of_stop(one) { without_findings(one) } else { one.clone() })
                 .collect();
-            demands.extend(output_requirements(contract, chunk, tree));
+            demands.extend(output_requirements(contract, chunk, listing, touched));
             weighed.extend(part_stop::chunk_requirement(chunk, &demands, *tally));
         }
         let mut requirements: Vec<_> = results.into_iter().filter(of_stop).collect();
@@ -200,7 +201,8 @@ enum OutputState {
 pub(super) fn output_requirements(
     contract: &ContractContext<'_>,
     chunk: &Chunk,
-    (listing, touched): (&WorkTreeListing, &[String]),
+    listing: &WorkTreeListing,
+    touched: &[String],
 ) -> Vec<Requirement> {
     let found = |glob: &String| {
         let globs = compile_globs(std::slice::from_ref(glob));

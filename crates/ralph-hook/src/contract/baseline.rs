@@ -47,7 +47,7 @@ pub(super) fn compare_with_base(
         (GateOutcome::Failed, Some(base)) => {
             label_findings(&mut report, base);
             if let GateOutcome::Unknown(unknown) = &base.outcome {
-                let what = format!("not compared with the base: {}", describe_unknown(unknown));
+                let what = format!("not compared with the base: {}", unknown.describe());
                 add_finding(&mut report, "no-base", what);
             }
             if let (GateOutcome::Failed, true) = (&base.outcome, base.exit != report.exit) {
@@ -97,7 +97,7 @@ fn check_test_count(
         return Err(TestCountProblem::Unknown(format!("it could not run at the base; {hint}")));
     };
     if let GateOutcome::Unknown(unknown) = &base.outcome {
-        let why = describe_unknown(unknown);
+        let why = unknown.describe();
         return Err(TestCountProblem::Unknown(format!(
             "it gave no result at the base ({why}); {hint}"
         )));
@@ -131,15 +131,6 @@ fn check_test_count(
             "tests run: none counted now, {} at the base of the run",
             then.run
         ))),
-    }
-}
-
-fn describe_unknown(unknown: &UnknownReason) -> &str {
-    match unknown {
-        UnknownReason::Error(why)
-        | UnknownReason::Inconclusive(why)
-        | UnknownReason::Skipped(why) => why,
-        UnknownReason::Timeout { .. } | UnknownReason::Untrusted => unknown.name(),
     }
 }
 

@@ -14,9 +14,9 @@ use ralph_core::text;
 use regex::{Regex, RegexBuilder};
 
 use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
-use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
+use ralph_git::checkpoint::{CheckpointError, CheckpointRepository};
 use ralph_git::git;
-use ralph_proof::tree_changes::{ChangedFile, FileChangeKind, TreeChanges};
+use ralph_proof::tree_changes::{ChangedFile, ComparedCheckpoints, FileChangeKind, TreeChanges};
 use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
@@ -31,18 +31,18 @@ const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 pub fn read_changes(
     policy: &Policy,
     repository: &CheckpointRepository,
-    sides: (&Checkpoint, &Checkpoint),
+    compared: ComparedCheckpoints<'_>,
     project: &Path,
     deadline: &Deadline,
 ) -> Result<TreeChanges, CheckpointError> {
-    let mut changes = TreeChanges::between(repository, sides, project, deadline)?;
+    let mut changes = TreeChanges::between(repository, compared, project, deadline)?;
     let is_removal = |finding: &Finding| {
         finding.rule.as_deref().is_some_and(|rule| REMOVAL_RULES.contains(&rule))
     };
     if policy.tests.integrity != IntegrityMode::Off
         && find_test_changes(policy, &changes).iter().any(is_removal)
     {
-        changes.read_unchanged_tests(repository, sides.1, project, deadline)?;
+        changes.read_unchanged_tests(repository, compared.now, project, deadline)?;
     }
     Ok(changes)
 }

@@ -15,6 +15,7 @@ use ralph_git::checkpoint::{
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
 use ralph_proof::dependency_changes::DependencyChanges;
+use ralph_proof::tree_changes::ComparedCheckpoints;
 
 /// Increased when summaries that an older version cached must no longer be used.
 const SUMMARY_FORMAT: u8 = 4;
@@ -121,8 +122,8 @@ fn compute_summary(
     let deadline = contract.world.step_deadline();
     let first = base_checkpoint::find_base(contract, &repository, &deadline)?;
     let (policy, project) = (&contract.seal.policy, contract.project());
-    let sides = (&first, &now);
-    let changes = change_checks::read_changes(policy, &repository, sides, project, &deadline)?;
+    let compared = ComparedCheckpoints { base: &first, now: &now };
+    let changes = change_checks::read_changes(policy, &repository, compared, project, &deadline)?;
     let elusive = changes.all.iter().filter(|change| change.is_unfingerprinted);
     Ok(ChangeSummary {
         touched: changes.all.iter().map(|change| change.path.clone()).collect(),

@@ -300,7 +300,8 @@ pub(super) fn lock_base(
 pub(super) fn base_result(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
-    (gate, tree): (&Gate, &GateReport),
+    gate: &Gate,
+    tree: &GateReport,
 ) -> Option<GateReport> {
     let base = stored_result(contract, cache, gate)?;
     if tree.outcome != GateOutcome::Failed || !project_base::is_needed(contract) {

@@ -258,7 +258,7 @@ impl GateQuery<'_> {
         self.site == GateSite::Tree
             && self.contract.seal.base.is_some()
             && self.is_compared_with_base(gate, report)
-            && checkout_results::base_result(self.contract, cache, (gate, report)).is_none()
+            && checkout_results::base_result(self.contract, cache, gate, report).is_none()
     }
 
     /// Whether the result is compared with the base. A list check is not: it fails at the base because the item is not
@@ -278,7 +278,7 @@ impl GateQuery<'_> {
         }
         let base = self
             .is_compared_with_base(gate, report)
-            .then(|| checkout_results::base_result(self.contract, cache, (gate, report)))
+            .then(|| checkout_results::base_result(self.contract, cache, gate, report))
             .flatten()
             .or_else(|| self.unmeasured_base(gate, report));
         let policy = &self.contract.seal.policy;

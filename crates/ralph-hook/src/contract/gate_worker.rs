@@ -282,7 +282,7 @@ fn run_in_tree(
         BaselineMode::Ratchet if contract.is_of_policy(&ran.gate) => {
             // Without a result of the base, no failure is an old one.
             drop(checkout_results::await_base_results(contract, &[ran], &patience, cancel));
-            let base = checkout_results::base_result(contract, &cache, (&ran.gate, &ran.report));
+            let base = checkout_results::base_result(contract, &cache, &ran.gate, &ran.report);
             let (report, proof) = (ran.report.clone(), contract.seal.policy.verify.proof);
             let report = baseline::compare_with_base(&ran.gate, report, base.as_ref(), proof);
             !ran.gate.requirement(&report, BaselineMode::Ratchet).is_open()

@@ -209,7 +209,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         pipeline_contract::judge_pipeline(&site, &results);
     let checks = gate_query::list_check_requirements(&inquiry, is_busy);
     requirements.append(&mut weighed);
-    requirements.extend(chunks.requirements(contract, (&listing, &look.touched), results));
+    requirements.extend(chunks.requirements(contract, &listing, &look.touched, results));
     // The first open requirement becomes the agent's next step.
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
@@ -238,7 +238,7 @@ pub fn confirm_in_checkouts(
         |gate: &Gate| judged.has_counted(contract, gate) && !contract.is_waived(&gate.name);
     let mut wanted = gate_query::select_gates(contract, &judged.touched, &has_counted);
     let mut found =
-        red_first::red_first_requirement(contract, candidate, (&wanted, &judged.new_tests));
+        red_first::red_first_requirement(contract, candidate, &wanted, &judged.new_tests);
     wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
     let is_clean = match policy.verify.checkout {
         CheckoutMode::Clean => true,

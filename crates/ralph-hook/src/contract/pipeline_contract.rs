@@ -174,7 +174,7 @@ impl<'a> PipelineEvaluation<'a> {
             }));
         }
         demands.sort_by_key(|one| one.stage);
-        demands.extend(output_requirements(contract, chunk, (listing, touched)));
+        demands.extend(output_requirements(contract, chunk, listing, touched));
         pipeline::judge_ready_chunk(chunk, &demands, contract.parts)
     }
 }

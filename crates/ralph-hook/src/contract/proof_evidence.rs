@@ -31,7 +31,7 @@ use ralph_home::faults::describe_error;
 use ralph_home::world::World;
 use ralph_policy::trust::{self, TrustError};
 use ralph_proof::environment_record::RecordLimits;
-use ralph_proof::tree_changes::TreeChanges;
+use ralph_proof::tree_changes::{ComparedCheckpoints, TreeChanges};
 use ralph_proof::{ClassRules, GateFile, GateFileRole};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, file_slot};
@@ -224,7 +224,7 @@ pub(super) fn make_proof(
     let doubts = installed.doubts(contract, || {
         // The packages were recorded at the start of the run, so its own base declares them.
         let first = base_checkpoint::find_base(contract, &repository, &deadline)?;
-        let versions = (&first, &candidate);
+        let versions = ComparedCheckpoints { base: &first, now: &candidate };
         TreeChanges::between(&repository, versions, contract.project(), &deadline)
     })?;
     let sides = ProofSides {

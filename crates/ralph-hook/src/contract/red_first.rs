@@ -20,7 +20,8 @@ const RED_FIRST_NEXT: &str = "Add a test whose assertions fail without your chan
 pub(super) fn red_first_requirement(
     contract: &ContractContext<'_>,
     candidate: &CandidateCheckpoint,
-    (wanted, new_tests): (&[&Gate], &[String]),
+    wanted: &[&Gate],
+    new_tests: &[String],
 ) -> Vec<Requirement> {
     if contract.seal.policy.tests.red_first == RedFirst::Optional {
         return Vec::new();

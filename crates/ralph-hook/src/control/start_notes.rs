@@ -3,22 +3,20 @@
 use super::off_reason;
 use crate::session_model;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::model_price;
 use ralph_core::policy::{ClaimPolicy, Policy, ProofMode};
 use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::sealed_file::SealedFile;
-use ralph_core::text;
 use ralph_gates::gates::gate_tools;
 use ralph_home::world::World;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
-use ralph_policy::price_list;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
 /// How many notes about plans are kept.
 const MAX_PLAN_NOTES: usize = 8;
-const MAX_MODEL_CHARS: usize = 100;
 const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
@@ -106,14 +104,10 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<St
 fn cost_note(world: &World, run: &RunRecord) -> Option<StartNote> {
     let most_micro_usd = run.limits.max_cost_micro_usd.filter(|_| run.drive.is_none())?;
     let model = session_model::session_model(world, run.owner.as_ref()?)?;
-    let is_metered = price_list::price_table(&run.prices).find(&model).is_some()
-        || session_model::is_status_line_registered(
-            &world.env,
-            world.host,
-            Path::new(&run.project),
-        );
-    let model = text::clean_line(&model, MAX_MODEL_CHARS);
-    (!is_metered).then_some(StartNote::CostLimitOff { most_micro_usd, model })
+    let (env, project) = (&world.env, Path::new(&run.project));
+    let is_known = session_model::is_cost_known(env, world.host, project, &run.prices, &model);
+    let model = model_price::shown_model(&model);
+    (!is_known).then_some(StartNote::CostLimitOff { most_micro_usd, model })
 }
 
 /// The sealed files that the goal names, except those that a person allowed to change.

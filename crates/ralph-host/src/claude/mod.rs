@@ -67,6 +67,7 @@ pub static PROFILE: HostProfile = HostProfile {
         commands: "commands",
         project_memory,
         transcripts: "projects",
+        transcript_name: |session| format!("{session}.jsonl"),
         subagent_transcripts: "subagents",
         guarded_config: &["settings.json", "settings.local.json", "plugins"],
     },

@@ -2,6 +2,7 @@
 //! that never download anything.
 
 use ralph_core::gate::{GateInvocation, ReportFormat};
+use ralph_gates::gates::gate_tools::is_placeholder;
 use serde_json::Value;
 
 use super::ToolLookup;
@@ -230,7 +231,7 @@ impl NodePackage<'_> {
         notes: &mut DetectionNotes,
     ) -> Option<GateDraft> {
         let shown = format!("`{}` has a script `{name}`", self.source);
-        if script.contains("no test specified") {
+        if is_placeholder(script) {
             notes.add(&format!("{shown} that is only the placeholder of `npm init`"));
             return None;
         }

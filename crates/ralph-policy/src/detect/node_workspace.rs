@@ -1,5 +1,6 @@
 //! Workspaces of packages: one gate runs a script in all of them.
 
+use ralph_gates::gates::gate_tools::is_placeholder;
 use serde_json::Value;
 
 use super::command_import::name_aspect;
@@ -106,9 +107,9 @@ fn package_scripts(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Vec<Ve
         let Some(text) = below.read_text("package.json", notes) else { continue };
         let Ok(json) = serde_json::from_str::<Value>(&text) else { continue };
         let Some(scripts) = json.get("scripts").and_then(Value::as_object) else { continue };
-        let real = scripts.iter().filter(|(_, text)| {
-            text.as_str().is_some_and(|text| !text.contains("no test specified"))
-        });
+        let real = scripts
+            .iter()
+            .filter(|(_, text)| text.as_str().is_some_and(|text| !is_placeholder(text)));
         packages.push(real.map(|(name, _)| name.clone()).collect());
     }
     packages

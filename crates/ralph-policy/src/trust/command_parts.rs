@@ -4,12 +4,12 @@
 
 use super::work_arguments;
 use ralph_core::gate::GateInvocation;
+use ralph_gates::gates::simple_commands::SHELLS;
 use std::iter::Peekable;
 use std::str::Chars;
 
 /// How deep substitutions and shells in shells are followed.
 const MAX_DEPTH: usize = 8;
-const SHELLS: [&str; 5] = ["bash", "dash", "ksh", "sh", "zsh"];
 
 /// A simple command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-pub(super) const PACKAGE_RUNNERS: [&str; 4] = ["npm", "pnpm", "yarn", "bun"];
-
 const MAX_PACKAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Scripts that an installation runs implicitly.
 const INSTALL_SCRIPTS: [&str; 5] =
@@ -135,12 +133,19 @@ fn called_scripts(called: &BTreeSet<&str>) -> Vec<CalledScript> {
 mod tests {
     use super::*;
 
-    /// Only the very line of `npm init` is no judge; a command that mentions it is.
+    /// Only a line that echoes the text of `npm init` is no judge; a command that mentions it is.
     #[test]
     fn a_command_that_mentions_the_placeholder_is_a_script() {
         for (script, is_script) in [
             (r#"echo "Error: no test specified" && exit 1"#, false),
+            (r#"echo "Error: no test specified""#, false),
+            ("echo 'no test specified' && exit 0", false),
             (r#"node test.js # echo "Error: no test specified" && exit 1"#, true),
+            (r#"echo "no test specified $(node test.js)" && exit 1"#, true),
+            (r#"echo "no test specified" && node test.js"#, true),
+            (r#"echo "no test specified" "more" && exit 1"#, true),
+            (r#"echo "no test specified" && exit 1 && node test.js"#, true),
+            ("echo no test specified; node test.js", true),
         ] {
             let directory = tempfile::tempdir().unwrap();
             let path = directory.path().join("package.json");

@@ -6,10 +6,11 @@
 //! (`shellcheck greet.sh`) and programs whose output is compared. Files that a command finds by itself are out of scope.
 
 use super::command_parts::{CommandPart, gate_parts, line_parts, takes_script_text};
-use super::work_arguments::{base_name, judging_words, names_judge, strip_version};
+use super::work_arguments::{judging_words, names_judge, strip_version};
 use super::{TrustError, package_scripts, runner_files};
 use ralph_core::gate::Gate;
 use ralph_core::sealed_file::{SealReason, SealedFile};
+use ralph_gates::gates::simple_commands::{PACKAGE_RUNNERS, base_name};
 use ralph_sys::fs::{self, FileKind, RegularFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -192,7 +193,7 @@ impl ReferenceSearch<'_> {
                 self.add_runner_files(base, runner.files, &origin)?;
             }
         }
-        if package_scripts::PACKAGE_RUNNERS.iter().any(|runner| programs.contains(runner)) {
+        if PACKAGE_RUNNERS.iter().any(|runner| programs.contains(runner)) {
             package_scripts::add_called_scripts(self, base, words)?;
         }
         Ok(())

@@ -1,14 +1,12 @@
 //! Tells the files that a command executes from those that it only reads, checks or compares, which are the work.
 
 use super::command_parts::CommandPart;
+use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, WRAPPERS, base_name, is_assignment};
 
-/// Programs that run the program after their options.
-const WRAPPERS: [&str; 16] = [
-    "bunx", "chronic", "command", "env", "exec", "nice", "nohup", "npx", "pnpx", "poetry",
-    "stdbuf", "time", "timeout", "uv", "uvx", "xvfb-run",
-];
-const SHELL_WORDS: [&str; 11] =
-    ["!", "[[", "do", "elif", "else", "if", "then", "until", "while", "{", "}"];
+/// Programs that find and run the program after their options, in addition to [`WRAPPERS`].
+const LAUNCHERS: [&str; 7] = ["bunx", "chronic", "npx", "pnpx", "poetry", "uv", "uvx"];
+/// Words of the shell before a command, in addition to [`SHELL_KEYWORDS`].
+const BRACKETS: [&str; 3] = ["[[", "{", "}"];
 
 /// Programs that read files and never execute them.
 const READ_ONLY_PROGRAMS: [&str; 10] =
@@ -243,9 +241,10 @@ fn program_index(words: &[String]) -> usize {
         let is_option = follows_wrapper
             && (word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
                 || word == "run");
-        let is_wrapper = WRAPPERS.contains(&base_name(word));
-        let is_skipped =
-            is_wrapper || is_option || is_assignment(word) || SHELL_WORDS.contains(&word.as_str());
+        let name = base_name(word);
+        let is_wrapper = WRAPPERS.contains(&name) || LAUNCHERS.contains(&name);
+        let is_keyword = SHELL_KEYWORDS.contains(&&**word) || BRACKETS.contains(&&**word);
+        let is_skipped = is_wrapper || is_option || is_assignment(word) || is_keyword;
         // `[[` is a word of the shell that decides by itself.
         if !is_skipped || word == "[[" || words.get(at + 1).is_none() {
             break;
@@ -254,11 +253,6 @@ fn program_index(words: &[String]) -> usize {
         at += 1;
     }
     at
-}
-
-fn is_assignment(word: &str) -> bool {
-    let name = word.split_once('=').map_or("", |(name, _)| name);
-    !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
 fn first_operand<'a>(arguments: &[&'a str]) -> Option<&'a str> {
@@ -275,10 +269,6 @@ pub(super) fn names_judge(file: &str) -> bool {
             || JUDGE_SUFFIXES.iter().any(|word| part.ends_with(word))
             || part.starts_with("verif")
     })
-}
-
-pub(super) fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
 }
 
 /// Strips a version: `python3.11` is `python`.

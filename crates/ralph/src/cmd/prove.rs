@@ -32,7 +32,7 @@ use ralph_git::tree::{self, ListingRequest};
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
-use ralph_proof::tree_changes::TreeChanges;
+use ralph_proof::tree_changes::{ComparedCheckpoints, TreeChanges};
 use ralph_proof::{
     HunkLimits, HunkProgress, HunkTrials, ProofDirectory, ProofReport, ProofRequest, ResultReuse,
     StepOutcome, StepReport,
@@ -209,7 +209,8 @@ fn find_versions(
         Some(head) => find_commit(repository, head, deadline)?,
         None => capture_work_tree(repository, config, &home.root().to_path_buf(), deadline)?,
     };
-    let changes = TreeChanges::between(repository, (&base, &candidate), &config.project, deadline)?;
+    let compared = ComparedCheckpoints { base: &base, now: &candidate };
+    let changes = TreeChanges::between(repository, compared, &config.project, deadline)?;
     if changes.all.is_empty() {
         let head = range.head.as_deref().unwrap_or("the work tree");
         let what = format!(

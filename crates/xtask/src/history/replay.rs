@@ -12,6 +12,7 @@ use ralph_hook::contract;
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::detect::{self, ToolLookup, render_policy};
 use ralph_policy::trust::{self, ReferencedContent};
+use ralph_proof::tree_changes::ComparedCheckpoints;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use std::collections::BTreeSet;
@@ -84,7 +85,7 @@ impl HistoryReplay {
         let sealed = self.references(&before)?;
         self.check_out(&compared.commit)?;
         let after = self.references(&self.load_policy(&proposed)?)?;
-        let sides = (&base, &now);
+        let sides = ComparedCheckpoints { base: &base, now: &now };
         let changes =
             contract::read_changes(&before.policy, repository, sides, &before.project, &deadline)?;
         let judge = |proof| {

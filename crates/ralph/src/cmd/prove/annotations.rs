@@ -2,6 +2,7 @@
 
 use super::LISTED_TESTS;
 use ralph_core::proof::BrokenTest;
+use ralph_core::test_cases::name_parts;
 use ralph_deck::view::proof_report::broken_word;
 use ralph_gates::findings::write::{write_github_error, write_github_warning};
 use ralph_proof::{HunkResult, HunkTrials, ProofReport, TriedHunk};
@@ -50,8 +51,7 @@ impl AnnotatedFiles<'_> {
     /// The file that the name of a test contains: `tests/adds.sh`, `cart (tests/cart.rs) > adds`,
     /// `pytest > tests.test_cart > test_total`.
     fn find_test_file(&self, test: &str) -> Option<String> {
-        let parts = test.split(" > ").flat_map(|part| part.split("::"));
-        let words = parts.flat_map(|part| {
+        let words = name_parts(test).flat_map(|part| {
             let inner = part.split(['(', ')', ' ']);
             std::iter::once(part).chain(inner)
         });

@@ -172,7 +172,7 @@ impl<O: DriveOutput> RunScreen<O> {
                 (PrintedKind::Text, message_lines(*by, text, self.columns()))
             }
             RunEvent::Tool { by, name, what } => {
-                (PrintedKind::Tool, tool_line(*by, (name, what), self.columns()))
+                (PrintedKind::Tool, tool_line(*by, name, what, self.columns()))
             }
             RunEvent::ToolFailed { by, text } => {
                 let line =
@@ -250,7 +250,7 @@ impl<O: DriveOutput> RunScreen<O> {
                 text => line("trouble", &format!("{}: {text}", safe_line(class))),
             },
             RunEvent::Waiting { why, until_ms, attempt } => {
-                self.wait_line(why, (*until_ms, *attempt))
+                self.wait_line(why, *until_ms, *attempt)
             }
             RunEvent::Woke => line("resumes", "the wait is over"),
             RunEvent::Silent { after_ms, done } => {
@@ -284,11 +284,11 @@ impl<O: DriveOutput> RunScreen<O> {
     }
 
     /// A wait is printed once, although its event repeats every second.
-    fn wait_line(&mut self, why: &str, wait: (u64, u32)) -> String {
+    fn wait_line(&mut self, why: &str, until_ms: u64, attempt: u32) -> String {
+        let wait = (until_ms, attempt);
         if self.waiting.replace(wait) == Some(wait) {
             return String::new();
         }
-        let (until_ms, attempt) = wait;
         let left = until_ms.saturating_sub((self.options.now_ms)());
         let again = if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
         let until = (self.options.format_time)(until_ms);
@@ -381,7 +381,7 @@ fn message_lines(by: EventSpeaker, foreign: &str, columns: usize) -> String {
     out
 }
 
-fn tool_line(by: EventSpeaker, (name, what): (&str, &str), columns: usize) -> String {
+fn tool_line(by: EventSpeaker, name: &str, what: &str, columns: usize) -> String {
     let (name, what) = (safe_line(name), safe_line(what));
     let line = format!("{}{} {name}  {what}", indent(by), paint(term::DIM, "·"));
     cut_line(line.trim_end(), columns)
