@@ -57,7 +57,8 @@ pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use change_checks::{change_requirements, read_changes};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
-    SealError, SealRequest, is_protected, load_default_policy, load_project_policy, seal_policy,
+    SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
+    seal_policy,
 };
 pub use sealed_programs::use_sealed_git;
 pub use session_contract::{judge_session, seal_session};

@@ -22,7 +22,7 @@ use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
-use ralph_policy::trust::{self, ApprovalSubject, GateSearch, TrustError};
+use ralph_policy::trust::{self, ApprovalSubject, GateSearch, SealDifference, TrustError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
@@ -243,11 +243,8 @@ fn find_policy_breach(
     let mut is_approvable = true;
     match trust::changed_sealed_files(home, &contract.world.env, seal) {
         Ok(changed) => {
-            for one in changed {
+            for one in holding_differences(&seal.policy, changed) {
                 let item = format!("`{}`", text::clean_line(&text::reveal(&one.name), 200));
-                if may_change(contract, &one.name) || is_protected(&seal.policy, &one.name) {
-                    continue;
-                }
                 findings.extend((!one.reason.is_empty()).then(|| {
                     Finding::new(format!(
                         "{item} {}; sealed because {}",
@@ -275,16 +272,25 @@ fn find_policy_breach(
     Some(PolicyBreach { failure, is_approvable })
 }
 
+/// The changes of sealed files that hold a run. Those that a person allowed do not, nor those for which `protected files`
+/// holds.
+pub fn holding_differences(
+    policy: &Policy,
+    mut changed: Vec<SealDifference>,
+) -> Vec<SealDifference> {
+    changed.retain(|one| !may_change(policy, &one.name) && !is_protected(policy, &one.name));
+    changed
+}
+
 /// Whether `protected files` holds for the same file, so that one change is reported once.
-pub fn is_protected(policy: &Policy, item: &str) -> bool {
-    let name = item.strip_prefix('`').and_then(|item| item.strip_suffix('`')).unwrap_or(item);
+fn is_protected(policy: &Policy, name: &str) -> bool {
     !POLICY_FILE_NAMES.contains(&name) && compile_globs(&policy.protect.paths).is_match(name)
 }
 
 /// Whether a person named this very file in `--may-change`. A glob is meant for tests, and does not free a script that
 /// happens to be among them. The policy itself and its commands never may change.
-fn may_change(contract: &ContractContext<'_>, name: &str) -> bool {
-    let named = &contract.seal.policy.verify.may_change;
+fn may_change(policy: &Policy, name: &str) -> bool {
+    let named = &policy.verify.may_change;
     !POLICY_FILE_NAMES.contains(&name) && named.iter().any(|one| one == name)
 }
 
@@ -294,7 +300,7 @@ pub(super) fn find_unapproved_script(contract: &ContractContext<'_>) -> Option<S
     let Ok(mut changed) = trust::changed_sealed_files(home, &contract.world.env, seal) else {
         return Some("the files that the commands name".to_string());
     };
-    changed.retain(|one| !may_change(contract, &one.name));
+    changed.retain(|one| !may_change(&seal.policy, &one.name));
     let first = format!("`{}`", changed.first()?.name);
     let is_approved_now = load_project_policy(home, &contract.world.env, contract.project())
         .is_ok_and(|now| now.is_some_and(|(_, now)| trust::is_approved(home, &now)));

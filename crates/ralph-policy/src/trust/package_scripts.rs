@@ -82,7 +82,11 @@ pub(super) fn publishes(manifest: &Path, file: &Path) -> bool {
     let programs = bin.and_then(Value::as_object).into_iter().flat_map(|bin| bin.values());
     let named = ["main", "module"].iter().filter_map(|key| package.get(*key));
     let mut named = named.chain(bin).chain(programs).filter_map(Value::as_str);
-    named.any(|name| fs::resolve(&directory.join(name)).is_some_and(|path| path == file))
+    let resolve = |name: &str| fs::resolve(&directory.join(name));
+    // Every file in this directory is a program.
+    let programs = package.get("directories").and_then(|all| all.get("bin")?.as_str());
+    programs.is_some_and(|name| resolve(name).as_deref() == file.parent())
+        || named.any(|name| resolve(name).is_some_and(|path| path == file))
 }
 
 struct CalledScript {

@@ -216,8 +216,10 @@ impl ReferenceSearch<'_> {
             let is_new = self.hashed.insert(real.clone());
             if is_new && fs::stat(&real).is_some_and(|stat| stat.kind == FileKind::File) {
                 let name = name.to_string_lossy().into_owned();
-                let hash = hash_file(&real)?;
-                return self.add_reference(name, hash, origin);
+                return match hash_deciding_content(&real)? {
+                    Some(hash) => self.add_reference(name, hash, origin),
+                    None => Ok(()),
+                };
             }
         } else if let Some(name) =
             normalize_lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
@@ -412,6 +414,17 @@ pub(super) fn normalize_lexically(path: &Path) -> PathBuf {
         }
     }
     out
+}
+
+/// The hash of the part of a file that can change what a gate runs; `None` if there is none.
+fn hash_deciding_content(path: &Path) -> Result<Option<String>, TrustError> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !runner_files::has_other_lines(name) {
+        return hash_file(path).map(Some);
+    }
+    let bytes = fs::read(path, MAX_RECIPE_BYTES)?;
+    let kept = runner_files::deciding_lines(&String::from_utf8_lossy(&bytes));
+    Ok((!kept.is_empty()).then(|| blake3::hash(kept.as_bytes()).to_hex().to_string()))
 }
 
 pub(super) fn hash_file(path: &Path) -> Result<String, TrustError> {

@@ -71,6 +71,41 @@ pub(super) const RUNNERS: &[RunnerFiles] = &[
     ),
 ];
 
+/// Settings in `.npmrc` that concern only how packages are installed and published.
+const INSTALL_SETTINGS: [&str; 15] = [
+    "access",
+    "allow-git",
+    "audit",
+    "audit-level",
+    "fund",
+    "lockfile-version",
+    "min-release-age",
+    "minimum-release-age",
+    "package-lock",
+    "provenance",
+    "save",
+    "save-exact",
+    "save-prefix",
+    "tag-version-prefix",
+    "update-notifier",
+];
+
+/// Whether lines of a file with this name may concern only installation.
+pub(super) fn has_other_lines(file_name: &str) -> bool {
+    file_name == ".npmrc"
+}
+
+/// The lines of such a file that can change what a gate runs.
+pub(super) fn deciding_lines(text: &str) -> String {
+    let decides = |line: &&str| {
+        let line = line.trim();
+        let key = line.split_once('=').map_or(line, |(key, _)| key.trim_end());
+        !line.is_empty() && !line.starts_with(['#', ';']) && !INSTALL_SETTINGS.contains(&key)
+    };
+    // npm ends a line at either character.
+    text.split(['\r', '\n']).filter(decides).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Beginnings of lines that include another file, or name a program or module to run.
 const INCLUDE_PREFIXES: [&str; 9] = [
     "include ",
@@ -105,4 +140,21 @@ pub(super) fn replaces_recipe<'a>(name: &str, names: impl Iterator<Item = &'a st
     let is_found_above = runner.programs.iter().any(|program| UPWARD_RUNNERS.contains(program));
     let mut known = names.map(split).filter(|(_, known)| runner.files.contains(known));
     known.any(|(beside, _)| is_found_above || beside == directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_for_installation_decide_nothing() {
+        for (text, expected) in [
+            ("package-lock=false\n; fund\n\nmin-release-age = 7\n", ""),
+            ("ignore-scripts=true\nfund=false\n", "ignore-scripts=true\n"),
+            ("fund=false\rscript-shell=./sh\n", "script-shell=./sh\n"),
+            ("fund-x=1\n fund[]=1\n", "fund-x=1\n fund[]=1\n"),
+        ] {
+            assert_eq!(deciding_lines(text), expected, "{text}");
+        }
+    }
 }

@@ -69,6 +69,8 @@ fn project_with_scripts(command: &str) -> TrustSandbox {
         .write("project/web/lint.sh", "")
         .write("project/web/a b.txt", "")
         .write("project/web/deep/x", "")
+        .write("project/web/deep/made", "#!/bin/sh\n")
+        .write("project/web/deep/check", "#!/bin/sh\n")
         .write("project/web/test_a.py", "")
         .write("project/web/a.ts", "")
         .write("project/eslint.config.js", "")
@@ -86,7 +88,7 @@ fn project_with_scripts(command: &str) -> TrustSandbox {
         .write("project/web/tool.sh", "")
         .write(
             "project/web/package.json",
-            r#"{"scripts":{"lint":"./lint.sh","other":"x","i":"echo \"Error: no test specified\" && exit 1"},"main":"main.js","bin":{"a":"./main.check.js","b":"tool.sh"}}"#,
+            r#"{"scripts":{"lint":"./lint.sh","other":"x","i":"echo \"Error: no test specified\" && exit 1"},"main":"main.js","bin":{"a":"./main.check.js","b":"tool.sh"},"directories":{"bin":"deep"}}"#,
         );
     symlink("../outside.sh", place.path("project/linked.sh")).unwrap();
     symlink("web/lint.sh", place.path("project/inner.sh")).unwrap();
@@ -129,6 +131,7 @@ fn every_file_that_a_command_names_is_hashed() {
         "run = ['node', 'web/main.js']",
         "run = ['node', 'web/main.check.js']",
         "shell = 'web/tool.sh && npm t'",
+        "shell = 'web/deep/made && web/deep/check'",
     ] {
         let place = project_with_scripts(command);
         shown.push_str(&format!(
@@ -196,6 +199,8 @@ fn every_file_that_a_command_names_is_hashed() {
         ralph.toml, web/main.check.js
     shell = 'web/tool.sh && npm t'
         ralph.toml, check.sh, package.json: scripts.pretest, package.json: scripts.test, package.json: scripts.unit
+    shell = 'web/deep/made && web/deep/check'
+        ralph.toml, web/deep/check
     "#);
 }
 

@@ -153,7 +153,7 @@ fn a_change_of_the_judge_holds() {
         sandbox.commit();
         sandbox.approve_policy();
         sandbox.start_run(["--goal-file", "-"]);
-        sandbox.write(file, "# other\n");
+        sandbox.write(file, "other=1\n");
         shown.push_str(&format!("{file}\n{}\n", policy_lines(&sandbox)));
     }
     assert_snapshot!(shown, @"

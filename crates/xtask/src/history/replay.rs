@@ -6,12 +6,13 @@ use anyhow::{Context, Result};
 use ralph_core::id::RunId;
 use ralph_core::policy::{Policy, ProofMode};
 use ralph_core::requirement::{Requirement, RequirementStatus};
+use ralph_core::sealed_file::SealedFile;
 use ralph_git::checkpoint::CheckpointRepository;
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract;
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::detect::{self, ToolLookup, render_policy};
-use ralph_policy::trust::{self, ReferencedContent};
+use ralph_policy::trust::{self, GateSearch, SealDifference};
 use ralph_proof::tree_changes::ComparedCheckpoints;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -21,6 +22,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const GIT_TIMEOUT: Duration = Duration::from_mins(2);
+const GATE_PATH: &str = "/usr/bin:/bin";
 
 /// A clone whose work tree follows the history.
 pub(crate) struct HistoryReplay {
@@ -82,9 +84,9 @@ impl HistoryReplay {
         self.check_out(&compared.parent)?;
         let proposed = self.propose_policy()?;
         let before = self.load_policy(&proposed)?;
-        let sealed = self.references(&before)?;
+        let sealed = sealed_files(&before)?;
         self.check_out(&compared.commit)?;
-        let after = self.references(&self.load_policy(&proposed)?)?;
+        let differences = trust::find_seal_differences(&sealed, &sealed_files(&before)?);
         let sides = ComparedCheckpoints { base: &base, now: &now };
         let changes =
             contract::read_changes(&before.policy, repository, sides, &before.project, &deadline)?;
@@ -95,7 +97,7 @@ impl HistoryReplay {
                 .iter()
                 .filter_map(read_requirement)
                 .collect();
-            held.extend(changed_references(&policy, &sealed, &after));
+            held.extend(policy_findings(&policy, &differences));
             held
         };
         let title = self.git(&["log", "-1", "--format=%s", &compared.commit])?;
@@ -135,12 +137,6 @@ impl HistoryReplay {
         Ok(config::load(&self.project(), &home)?)
     }
 
-    fn references(&self, config: &ProjectConfig) -> Result<Vec<ReferencedContent>> {
-        let home = RalphHome::new(self.directory.path().join("home"));
-        let env = Env::from_pairs([("PATH", "")], None, Vec::new());
-        Ok(trust::policy_subject(&home, config, &env)?.references)
-    }
-
     fn check_out(&self, commit: &str) -> Result<()> {
         self.git(&["checkout", "--quiet", "--force", "--detach", commit]).map(drop)
     }
@@ -178,19 +174,22 @@ fn read_requirement(requirement: &Requirement) -> Option<CheckFindings> {
     })
 }
 
-/// The hold of the `policy` check: files and scripts that the gates name, and that the commit changes.
-fn changed_references(
-    policy: &Policy,
-    sealed: &[ReferencedContent],
-    now: &[ReferencedContent],
-) -> Option<CheckFindings> {
-    let (sealed, now): (BTreeSet<_>, BTreeSet<_>) = (sealed.iter().collect(), now.iter().collect());
-    let mut changed: BTreeSet<&str> =
-        sealed.symmetric_difference(&now).map(|one| one.name.as_str()).collect();
-    changed.retain(|name| !contract::is_protected(policy, name));
-    (!changed.is_empty()).then(|| CheckFindings {
+/// As a run of the project would seal them, with a `PATH` that does not lead into it.
+fn sealed_files(config: &ProjectConfig) -> Result<Vec<SealedFile>> {
+    let ProjectConfig { project, policy, .. } = config;
+    let env = Env::from_pairs([("PATH", GATE_PATH)], None, Vec::new());
+    let search = GateSearch { env: &env, environment: &policy.environment, path: None };
+    Ok(trust::sealed_files(project, &policy.gates, &search)?)
+}
+
+/// The `policy` check, without the policy file itself.
+fn policy_findings(policy: &Policy, differences: &[SealDifference]) -> Option<CheckFindings> {
+    let held = contract::holding_differences(policy, differences.to_vec());
+    let describe =
+        |one: SealDifference| format!("{} {}; {}", one.name, one.kind.verb(), one.reason);
+    (!held.is_empty()).then(|| CheckFindings {
         check: "policy".to_string(),
         is_hold: true,
-        findings: changed.into_iter().map(|name| format!("{name} changed")).collect(),
+        findings: held.into_iter().map(describe).collect(),
     })
 }
