@@ -143,7 +143,11 @@ impl ResultCache {
     pub fn read_note(&self, key: &ResultKey) -> Option<Vec<u8>> {
         match file_slot::peek(&self.path(key), MAX_ENTRY_BYTES).ok()? {
             SlotContent::Held => None,
-            SlotContent::Free(bytes) => self.sealer(key).unseal(&bytes).map(<[u8]>::to_vec),
+            SlotContent::Free(mut bytes) => {
+                let content = self.sealer(key).unseal(&bytes)?.len();
+                bytes.drain(..bytes.len().saturating_sub(content));
+                Some(bytes)
+            }
         }
     }
 
@@ -206,7 +210,8 @@ impl EntrySealer {
     }
 
     fn seal(&self, content: &[u8]) -> Vec<u8> {
-        let mut bytes = self.digest(content).to_hex().as_bytes().to_vec();
+        let mut bytes = Vec::with_capacity(SEAL_DIGITS + 1 + content.len());
+        bytes.extend(self.digest(content).to_hex().as_bytes());
         bytes.push(b'\n');
         bytes.extend(content);
         bytes

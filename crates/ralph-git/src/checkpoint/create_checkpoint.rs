@@ -28,6 +28,8 @@ pub struct CheckpointSnapshot<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedCheckpoint {
     pub checkpoint: Checkpoint,
+    /// The earliest checkpoint of the run, which may be this one.
+    pub first: Checkpoint,
     pub novelty: CheckpointNovelty,
     /// Paths that changed after the listing. The checkpoint has their later content, so it differs from the listing.
     pub changed_meanwhile: Vec<OsString>,
@@ -61,7 +63,9 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<CreatedCheckpoint, CheckpointError> {
         let _lock = self.lock_shadow(deadline)?;
-        let last = self.list(deadline)?.pop();
+        let mut known = self.list(deadline)?;
+        let first = known.first().cloned();
+        let last = known.pop();
         let stored = self.store_tree(snapshot, last.as_ref(), deadline)?;
         if let Some(last) = &last
             && last.tree == stored.trees.root
@@ -69,6 +73,7 @@ impl CheckpointRepository {
         {
             let checkpoint = last.clone();
             return Ok(CreatedCheckpoint {
+                first: first.unwrap_or_else(|| checkpoint.clone()),
                 checkpoint,
                 novelty: CheckpointNovelty::Unchanged,
                 changed_meanwhile: stored.changed_meanwhile,
@@ -90,6 +95,7 @@ impl CheckpointRepository {
         self.run_git(&PlumbingCommand::new(PlumbingContext::Refs, update), deadline)?;
         self.save_known_trees(&stored.trees)?;
         Ok(CreatedCheckpoint {
+            first: first.unwrap_or_else(|| checkpoint.clone()),
             checkpoint,
             novelty: CheckpointNovelty::New,
             changed_meanwhile: stored.changed_meanwhile,

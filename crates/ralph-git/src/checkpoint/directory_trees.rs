@@ -176,7 +176,7 @@ impl CheckpointRepository {
     ) -> Result<Vec<usize>, CheckpointError> {
         let previous = |directory: &UnstoredDirectory| known.ids.get(&directory.path).copied();
         let stored: Vec<_> = trees.unstored.iter().filter_map(previous).collect();
-        let contents = self.read_objects(&stored, deadline)?;
+        let contents = self.read_trees(&stored, deadline)?;
         let mut found = Vec::new();
         for directory in &trees.unstored {
             let content = previous(directory).and_then(|id| contents.get(&id));

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::id::RunId;
 
 use crate::git;
-use crate::tree::{ObjectFormat, ObjectId};
+use crate::tree::{self, ObjectFormat, ObjectId};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
@@ -172,7 +172,14 @@ impl CheckpointRepository {
             // The project became a repository, or part of one, during the run; the shadow keeps the checkpoints.
             (Some(recorded), _) if recorded.is_empty() => repository.root = found,
             (recorded, Some(_)) => {
-                let (objects, format) = repository.read_object_store(deadline)?;
+                // Git is asked only if the repository is not the recorded one at first sight.
+                let known = tree::find_object_store(&repository.root).filter(|(objects, _)| {
+                    recorded.as_deref() == Some(objects.as_os_str().as_bytes())
+                });
+                let (objects, format) = match known {
+                    Some(known) => known,
+                    None => repository.read_object_store(deadline)?,
+                };
                 if recorded.is_some_and(|recorded| recorded != objects.as_os_str().as_bytes()) {
                     return Err(CheckpointError::ObjectsMoved(repository.root));
                 }

@@ -15,6 +15,9 @@ use ralph_sys::proc::ProgramLimits;
 
 /// Enough for a million paths.
 const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
+/// So many blobs are read at once, without asking for their sizes first, if they are small.
+const FEW_BLOBS: usize = 16;
+const FEW_BLOBS_BYTES: usize = 1024 * 1024;
 /// Upper bound for the header that `cat-file` prints before each blob.
 const MAX_BLOB_HEADER_BYTES: usize = 128;
 
@@ -191,6 +194,11 @@ impl CheckpointRepository {
         all: usize,
         deadline: &Deadline,
     ) -> Result<BTreeMap<ObjectId, BlobContent>, CheckpointError> {
+        if ids.len() <= FEW_BLOBS
+            && let Some(blobs) = self.read_few_blobs(ids, largest, all, deadline)?
+        {
+            return Ok(blobs);
+        }
         let sizes = self.blob_sizes(ids, deadline)?;
         let (mut blobs, mut input, mut taken, mut count) = (BTreeMap::new(), Vec::new(), 0, 0);
         for id in ids {
@@ -217,15 +225,60 @@ impl CheckpointRepository {
                 PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
             call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
             let output = self.run_git(&call, deadline)?;
-            let objects =
-                self.parse_objects(&output).ok_or_else(|| unexpected_git_output("cat-file"))?;
+            let objects = self
+                .parse_objects(&output, "blob")
+                .ok_or_else(|| unexpected_git_output("cat-file"))?;
             blobs.extend(objects.into_iter().map(|(id, bytes)| (id, BlobContent::Content(bytes))));
         }
         Ok(blobs)
     }
 
-    /// The content of the objects that exist, of any type.
-    pub(super) fn read_objects(
+    /// `None` if they are too large to be read at once.
+    fn read_few_blobs(
+        &self,
+        ids: &[ObjectId],
+        largest: usize,
+        all: usize,
+        deadline: &Deadline,
+    ) -> Result<Option<BTreeMap<ObjectId, BlobContent>>, CheckpointError> {
+        let unique: BTreeSet<&ObjectId> = ids.iter().collect();
+        let input: Vec<u8> = unique
+            .iter()
+            .flat_map(|id| self.hex(id).into_bytes().into_iter().chain(*b"\n"))
+            .collect();
+        if input.is_empty() {
+            return Ok(Some(BTreeMap::new()));
+        }
+        let arguments = ["cat-file", "--buffer", "--batch"];
+        let mut call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+        call.max_output = FEW_BLOBS_BYTES;
+        let output = self.run_git_truncated(&call, deadline)?;
+        if output.truncated {
+            return Ok(None);
+        }
+        let mut objects = self
+            .parse_objects(&output.stdout, "blob")
+            .ok_or_else(|| unexpected_git_output("cat-file"))?;
+        let (mut blobs, mut taken) = (BTreeMap::new(), 0);
+        for id in ids {
+            if blobs.contains_key(id) {
+                continue;
+            }
+            let blob = match objects.remove(id) {
+                None => BlobContent::Missing,
+                Some(bytes) if bytes.len() <= largest && bytes.len() <= all - taken => {
+                    taken += bytes.len();
+                    BlobContent::Content(bytes)
+                }
+                Some(bytes) => BlobContent::TooLarge(bytes.len() as u64),
+            };
+            blobs.insert(*id, blob);
+        }
+        Ok(Some(blobs))
+    }
+
+    /// The content of the trees that exist.
+    pub(super) fn read_trees(
         &self,
         ids: &[ObjectId],
         deadline: &Deadline,
@@ -238,23 +291,31 @@ impl CheckpointRepository {
         let arguments = ["cat-file", "--buffer", "--batch"];
         let call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
         let output = self.run_git(&call, deadline)?;
-        self.parse_objects(&output).ok_or_else(|| unexpected_git_output("cat-file"))
+        self.parse_objects(&output, "tree").ok_or_else(|| unexpected_git_output("cat-file"))
     }
 
-    /// Parses `<id> <type> <size>` and the content, or `<id> missing`.
-    fn parse_objects(&self, mut output: &[u8]) -> Option<BTreeMap<ObjectId, Vec<u8>>> {
+    /// Parses `<id> <type> <size>` and the content, or `<id> missing`. Objects of another type are left out.
+    fn parse_objects(
+        &self,
+        mut output: &[u8],
+        wanted: &str,
+    ) -> Option<BTreeMap<ObjectId, Vec<u8>>> {
         let mut objects = BTreeMap::new();
         while !output.is_empty() {
             let end = memchr::memchr(b'\n', output)?;
             let (header, rest) = (output.get(..end)?, output.get(end + 1..)?);
             let mut fields = header.split(|byte| *byte == b' ');
             let id = self.format.parse(fields.next()?)?;
-            if fields.next()? == b"missing" {
+            let kind = fields.next()?;
+            if kind == b"missing" {
                 output = rest;
                 continue;
             }
             let size = usize::try_from(parse_number(fields.next()?)?).ok()?;
-            objects.insert(id, rest.get(..size)?.to_vec());
+            let content = rest.get(..size)?;
+            if kind == wanted.as_bytes() {
+                objects.insert(id, content.to_vec());
+            }
             output = rest.get(size + 1..)?;
         }
         Some(objects)

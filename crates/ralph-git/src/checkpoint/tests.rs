@@ -887,6 +887,20 @@ fn a_difference_is_reported_by_path_by_line_and_by_byte() {
     let blobs = open.read_blobs(&ids, 100, 14, &test_deadline()).unwrap();
     assert_eq!(blobs[&ids[2]], BlobContent::TooLarge(4), "all together are bounded too");
 
+    scene.write("large", vec![b'x'; 2 << 20]);
+    let changes = open.diff(&now, &scene.create(), &test_deadline()).unwrap();
+    let large = changes[0].after.unwrap().id;
+    for (largest, expected) in [
+        (4 << 20, BlobContent::Content(vec![b'x'; 2 << 20])),
+        (1 << 20, BlobContent::TooLarge(2 << 20)),
+    ] {
+        let blobs = open.read_blobs(&[ids[1], large], largest, 8 << 20, &test_deadline()).unwrap();
+        assert_eq!(blobs[&ids[1]], BlobContent::Content(vec![0, 1, 2]));
+        assert!(blobs[&large] == expected, "blobs of at most {largest} bytes");
+    }
+    let trees = open.read_blobs(&[now.tree], 1 << 20, 1 << 20, &test_deadline()).unwrap();
+    assert_eq!(trees[&now.tree], BlobContent::Missing, "a tree is not a file");
+
     let patch = open.patch(&base, &now, 1 << 20, &test_deadline()).unwrap();
     assert!(!patch.truncated);
     let short = open.patch(&base, &now, 20, &test_deadline()).unwrap();
@@ -981,9 +995,19 @@ fn a_project_that_moves_to_another_repository_is_reported() {
     std::fs::rename(scene.project.join(".git"), scene.root().join("gone")).unwrap();
     let home = RalphHome::new(scene.root().join("home"));
     let run = RunId::parse("r1").unwrap();
-    let error =
-        CheckpointRepository::open(&home, &run, &scene.project, &test_deadline()).unwrap_err();
+    let open = || CheckpointRepository::open(&home, &run, &scene.project, &test_deadline());
+    let error = open().unwrap_err();
     assert!(matches!(error, CheckpointError::ObjectsMoved(_)), "{error}");
+    scene.write(".git", "gitdir: ../gone\n");
+    let error = open().unwrap_err();
+    assert!(matches!(error, CheckpointError::ObjectsMoved(_)), "{error}");
+    std::fs::remove_file(scene.project.join(".git")).unwrap();
+    symlink("../gone", scene.project.join(".git")).unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(error, CheckpointError::ObjectsMoved(_)), "{error}");
+    std::fs::remove_file(scene.project.join(".git")).unwrap();
+    std::fs::rename(scene.root().join("gone"), scene.project.join(".git")).unwrap();
+    assert_eq!(open().unwrap().list(&test_deadline()).unwrap().len(), 1);
 }
 
 #[test]

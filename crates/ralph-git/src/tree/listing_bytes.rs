@@ -6,6 +6,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use super::{FingerprintMemo, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
 
 const ID_BYTES: usize = 32;
+/// An entry without its path: the mode, the id and a zero byte.
+const ENTRY_BYTES: usize = ID_BYTES + 2;
+/// The root, the commit and the counts are hardly longer.
+const MAX_HEADER_BYTES: usize = 8 * 1024;
 const MODES: [TreeEntryMode; 4] = [
     TreeEntryMode::File,
     TreeEntryMode::Executable,
@@ -15,8 +19,9 @@ const MODES: [TreeEntryMode; 4] = [
 
 impl WorkTreeListing {
     /// The root and the commit, then both lists of entries. A zero byte ends every text, as no path has one.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    pub fn append_bytes(&self, bytes: &mut Vec<u8>) {
+        let paths = self.entries.iter().chain(&self.absent).map(|entry| entry.path.len());
+        bytes.reserve(paths.map(|length| length + ENTRY_BYTES).sum::<usize>() + MAX_HEADER_BYTES);
         let head = self.head.as_deref().unwrap_or("");
         for text in [self.root.as_os_str().as_bytes(), head.as_bytes()] {
             bytes.extend(text);
@@ -31,7 +36,6 @@ impl WorkTreeListing {
                 bytes.push(0);
             }
         }
-        bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -48,8 +52,11 @@ impl WorkTreeListing {
 
 fn split_entries(bytes: &[u8]) -> Option<(Vec<TreeEntry>, &[u8])> {
     let (count, mut rest) = bytes.split_first_chunk::<8>()?;
-    let mut entries = Vec::new();
-    for _ in 0..u64::from_le_bytes(*count) {
+    let count = u64::from_le_bytes(*count);
+    let most = rest.len() / ENTRY_BYTES;
+    let mut entries =
+        Vec::with_capacity(usize::try_from(count).map_or(most, |count| count.min(most)));
+    for _ in 0..count {
         let (mode, after) = rest.split_first()?;
         let mode = MODES.into_iter().find(|known| *known as u8 == *mode)?;
         let (id, after) = after.split_first_chunk::<ID_BYTES>()?;
@@ -99,7 +106,8 @@ mod tests {
                 memo: FingerprintMemo::default(),
             },
         ] {
-            let bytes = listing.to_bytes();
+            let mut bytes = Vec::new();
+            listing.append_bytes(&mut bytes);
             assert_eq!(WorkTreeListing::from_bytes(&bytes), Some(listing));
             assert_eq!(WorkTreeListing::from_bytes(&bytes[..bytes.len() - 1]), None);
         }

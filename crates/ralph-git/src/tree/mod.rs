@@ -46,7 +46,7 @@ use walk::{WalkFailure, WalkPlan};
 
 pub use absent_files::AbsentPaths;
 pub(crate) use object_id::hash_tree;
-pub(crate) use repository::may_configure_filters;
+pub(crate) use repository::{find_object_store, may_configure_filters};
 
 const HASH_BATCH_BYTES: usize = 64 * 1024;
 

@@ -152,6 +152,13 @@ impl GitRepository {
     }
 }
 
+/// The object directory and object format of the repository at `work_tree`, read without running git.
+pub(crate) fn find_object_store(work_tree: &Path) -> Option<(PathBuf, ObjectFormat)> {
+    let repository = GitRepository::open(work_tree).ok()??;
+    let common_dir = fs::resolve(&repository.common_dir)?;
+    Some((common_dir.join("objects"), repository.format))
+}
+
 /// Whether the repository's own configuration could set a filter, directly or by another file that it includes.
 pub(crate) fn may_configure_filters(work_tree: &Path) -> bool {
     let Ok(Some(repository)) = GitRepository::open(work_tree) else { return true };

@@ -16,13 +16,21 @@ pub(super) fn find_base(
     repository: &CheckpointRepository,
     deadline: &Deadline,
 ) -> Result<Checkpoint, CheckpointError> {
-    let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
     // A session without a run begins at a commit of the project, or at a checkpoint that is not its own.
-    if let (RunOrigin::Session, Some(commit)) = (contract.run.origin, sealed) {
-        let base = repository.find_commit(commit, deadline)?;
-        return base.ok_or_else(|| CheckpointError::CommitMissing(commit.to_string()));
+    if let (RunOrigin::Session, Some(base)) = (contract.run.origin, &contract.seal.base) {
+        let found = repository.find_commit(&base.commit, deadline)?;
+        return found.ok_or_else(|| CheckpointError::CommitMissing(base.commit.clone()));
     }
-    let first = repository.find(0, deadline)?;
+    confirm_base(contract, repository, repository.find(0, deadline)?)
+}
+
+/// Fails if the checkpoint is not the sealed base.
+pub(super) fn confirm_base(
+    contract: &ContractContext<'_>,
+    repository: &CheckpointRepository,
+    first: Checkpoint,
+) -> Result<Checkpoint, CheckpointError> {
+    let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
     if sealed == Some(repository.hex(&first.commit).as_str()) {
         Ok(first)
     } else {

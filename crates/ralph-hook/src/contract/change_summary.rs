@@ -94,11 +94,19 @@ fn summary_key(contract: &ContractContext<'_>, listing: &WorkTreeListing) -> Res
     ResultKey(hasher.finalize().into())
 }
 
+/// The checkpoint of a tree that is judged.
+pub(super) struct StopCheckpoint {
+    pub repository: CheckpointRepository,
+    pub now: Checkpoint,
+    /// The earliest checkpoint of the run, if it was read anyway.
+    first: Option<Checkpoint>,
+}
+
 /// Checkpoints the tree before it is judged, so that no work of the agent is lost.
 pub(super) fn checkpoint_tree(
     contract: &ContractContext<'_>,
     listing: &WorkTreeListing,
-) -> Result<(CheckpointRepository, Checkpoint), CheckpointError> {
+) -> Result<StopCheckpoint, CheckpointError> {
     let world = contract.world;
     let deadline = world.step_deadline();
     let repository = base_checkpoint::open_repository(contract, &deadline)?;
@@ -106,21 +114,26 @@ pub(super) fn checkpoint_tree(
     let why = CheckpointReason::Iteration(contract.iteration.saturating_add(1));
     let listing = &*super::delete_newly_absent(contract.run, listing);
     let snapshot = CheckpointSnapshot { listing, excluded: &exclude, reason: why };
-    let made = if world.env.is_rehearsal() {
-        repository.capture_present(&snapshot, &deadline)?
-    } else {
-        repository.create(&snapshot, &deadline)?.checkpoint
-    };
-    Ok((repository, made))
+    if world.env.is_rehearsal() {
+        let now = repository.capture_present(&snapshot, &deadline)?;
+        return Ok(StopCheckpoint { repository, now, first: None });
+    }
+    let created = repository.create(&snapshot, &deadline)?;
+    Ok(StopCheckpoint { repository, now: created.checkpoint, first: Some(created.first) })
 }
 
 fn compute_summary(
     contract: &ContractContext<'_>,
     listing: &WorkTreeListing,
 ) -> Result<ChangeSummary, CheckpointError> {
-    let (repository, now) = checkpoint_tree(contract, listing)?;
+    let StopCheckpoint { repository, now, first } = checkpoint_tree(contract, listing)?;
     let deadline = contract.world.step_deadline();
-    let first = base_checkpoint::find_base(contract, &repository, &deadline)?;
+    let first = match first {
+        Some(first) if first.number == 0 => {
+            base_checkpoint::confirm_base(contract, &repository, first)?
+        }
+        Some(_) | None => base_checkpoint::find_base(contract, &repository, &deadline)?,
+    };
     let (policy, project) = (&contract.seal.policy, contract.project());
     let compared = ComparedCheckpoints { base: &first, now: &now };
     let changes = change_checks::read_changes(policy, &repository, compared, project, &deadline)?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, ResultStability};
 
-use super::change_summary::{self, CandidateCheckpoint};
+use super::change_summary::{self, CandidateCheckpoint, StopCheckpoint};
 use super::environment_evidence::{self, InstalledState};
 use super::gate_worker::{self, GateSite, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
@@ -118,7 +118,8 @@ fn run_on_tree(
     let ContentView::Tree(listing) = view else {
         return Err(GateWorkerError::NoTreeResults("it is not a work tree".to_string()));
     };
-    let (repository, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
+    let StopCheckpoint { repository, now: candidate, .. } =
+        change_summary::checkpoint_tree(contract, &listing)?;
     let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
     let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
     let cache = ResultCache::open(&contract.world.home)?;

@@ -23,23 +23,24 @@ impl ListingNotes<'_> {
     /// Writes the listing that the worker starts with. Without it, the worker lists the tree itself.
     pub(super) fn give(&self, listing: &WorkTreeListing) {
         if listing.entries.len() >= MIN_ENTRIES {
-            self.write(&self.given_key(), &listing.to_bytes());
+            self.write(&self.given_key(), |note| listing.append_bytes(note));
         }
     }
 
     /// The listing that the hook wrote for this task.
     pub(super) fn take(&self) -> Option<WorkTreeListing> {
-        WorkTreeListing::from_bytes(&self.read(&self.given_key())?)
+        self.read(&self.given_key(), WorkTreeListing::from_bytes)
     }
 
     /// Records the tree after the gates ran.
     pub(super) fn record_end(&self, listing: &WorkTreeListing) {
-        self.write(&self.end_key(), &listing.fingerprint());
+        self.write(&self.end_key(), |note| note.extend(listing.fingerprint()));
     }
 
     /// Whether the tree after the gates was the one in this listing. If nothing was recorded, it is not known.
     pub(super) fn has_ended_with(&self, listing: &WorkTreeListing) -> bool {
-        self.read(&self.end_key()).is_some_and(|tree| tree == listing.fingerprint())
+        let is_same = |tree: &[u8]| (tree == listing.fingerprint()).then_some(());
+        self.read(&self.end_key(), is_same).is_some()
     }
 
     fn given_key(&self) -> ResultKey {
@@ -50,14 +51,16 @@ impl ListingNotes<'_> {
         self.contract.run_note_key("tree after gates")
     }
 
-    fn write(&self, key: &ResultKey, content: &[u8]) {
+    fn write(&self, key: &ResultKey, append_content: impl FnOnce(&mut Vec<u8>)) {
+        let mut note = self.mark.as_bytes().to_vec();
+        note.push(b'\n');
+        append_content(&mut note);
         // A note that cannot be written costs time, nothing else.
-        drop(self.cache.write_note(key, &[self.mark.as_bytes(), b"\n", content].concat()));
+        drop(self.cache.write_note(key, &note));
     }
 
-    fn read(&self, key: &ResultKey) -> Option<Vec<u8>> {
+    fn read<T>(&self, key: &ResultKey, parse: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
         let note = self.cache.read_note(key)?;
-        let content = note.strip_prefix(self.mark.as_bytes())?.strip_prefix(b"\n")?;
-        Some(content.to_vec())
+        parse(note.strip_prefix(self.mark.as_bytes())?.strip_prefix(b"\n")?)
     }
 }

@@ -15,7 +15,7 @@ use ralph_core::requirement::{
 };
 use ralph_core::waiver;
 
-use super::change_summary::{self, CandidateCheckpoint};
+use super::change_summary::{self, CandidateCheckpoint, StopCheckpoint};
 use super::environment_evidence::{self, InstalledState};
 use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
@@ -204,7 +204,8 @@ pub(super) fn make_proof(
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
     let ContentView::Tree(listing) = ContentView::read(&place)? else { return Ok(()) };
-    let (repository, candidate) = change_summary::checkpoint_tree(contract, &listing)?;
+    let StopCheckpoint { repository, now: candidate, .. } =
+        change_summary::checkpoint_tree(contract, &listing)?;
     let cache = ResultCache::open(&contract.world.home)?;
     let identity = CandidateCheckpoint::from_checkpoint(&candidate);
     let (tree_key, reports) =
