@@ -40,6 +40,11 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
         RunStatus::Green => format!(
             "review the change (`ralph checkpoint diff {id}`) and run `ralph accept {id}`, or start a new run that adds a test"
         ),
+        RunStatus::Claimed
+            if run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty()) =>
+        {
+            format!("review it before you rely on it; `ralph why {id}` shows what was not measured")
+        }
         RunStatus::Claimed => "review it before you rely on it; \
                             `ralph gate detect` proposes gates that could measure it"
             .into(),

@@ -196,8 +196,10 @@ pub enum UnknownReason {
     Timeout {
         after_ms: u64,
     },
-    /// It ran without a usable result: no tests, an empty report.
+    /// It ran without a usable result: every test was skipped, an empty report.
     Inconclusive(String),
+    /// Its runner worked and found no tests. It proves nothing, but writing tests is work for the agent.
+    NoTests(String),
     /// Its stage was not reached.
     Skipped(String),
     /// No person has approved it.
@@ -290,7 +292,7 @@ impl UnknownReason {
         match self {
             Self::Error(_) => "error",
             Self::Timeout { .. } => "timeout",
-            Self::Inconclusive(_) => "inconclusive",
+            Self::Inconclusive(_) | Self::NoTests(_) => "inconclusive",
             Self::Skipped(_) => "skipped",
             Self::Untrusted => "untrusted",
         }
@@ -299,7 +301,10 @@ impl UnknownReason {
     /// `timed out after 5 min`, `no tests ran`
     pub fn describe(&self) -> String {
         match self {
-            Self::Error(why) | Self::Inconclusive(why) | Self::Skipped(why) => why.clone(),
+            Self::Error(why)
+            | Self::Inconclusive(why)
+            | Self::NoTests(why)
+            | Self::Skipped(why) => why.clone(),
             Self::Timeout { after_ms } => {
                 format!("timed out after {}", units::format_duration(*after_ms))
             }
@@ -353,6 +358,7 @@ impl Gate {
                 UnknownReason::Skipped(why) => {
                     RequirementStatus::Pending(PendingReason::NotReached(why.clone()))
                 }
+                UnknownReason::NoTests(why) => return self.requirement_without_tests(report, why),
                 UnknownReason::Error(_)
                 | UnknownReason::Inconclusive(_)
                 | UnknownReason::Timeout { .. }
@@ -360,6 +366,19 @@ impl Gate {
             },
         };
         self.requirement_with(standing)
+    }
+
+    fn requirement_without_tests(&self, report: &GateReport, why: &str) -> Requirement {
+        let failure = RequirementFailure {
+            summary: why.to_string(),
+            unlisted: 0,
+            findings: Vec::new(),
+            quote: None,
+            log: report.log.clone(),
+        };
+        let next = format!("Write tests that `{}` runs", self.name);
+        let requirement = self.requirement_with(RequirementStatus::Unmet(failure));
+        Requirement { next, ..requirement }
     }
 
     /// The gate's requirement with this status, and the next step that goes with it.

@@ -24,6 +24,7 @@ impl Proof {
     /// `148 old tests pass on the new code; 3 tests fail without the change`
     pub fn describe(&self) -> String {
         let held = match self.held {
+            0 => "no old tests have to pass".to_string(),
             1 => "1 old test passes on the new code".to_string(),
             held => format!("{held} old tests pass on the new code"),
         };

@@ -13,6 +13,9 @@ pub const TEST_CHANGES_REQUIREMENT: &str = "test changes";
 /// The requirement that lists added code which detects a test runner. It never holds.
 pub const RUNNER_DETECTION_REQUIREMENT: &str = "runner detection";
 
+/// The advisory requirement that names the failures of the base which a ratchet accepts.
+pub const OLD_FAILURES_REQUIREMENT: &str = "old failures";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// Unique in a run and stable during it: `feature 4`, `orchestrator`, `uncommitted changes`.

@@ -21,6 +21,7 @@ pub fn gate_note(report: &GateReport) -> String {
         GateOutcome::Failed => report.summary(),
         GateOutcome::Unknown(unknown) => match unknown {
             UnknownReason::Skipped(why) => safe_line(why),
+            UnknownReason::NoTests(why) => safe_line(why),
             UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
                 format!("{}: {}", unknown.name(), safe_line(why))
             }

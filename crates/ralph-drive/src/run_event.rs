@@ -151,6 +151,9 @@ pub struct DriveReport {
     /// Requirements that were unmet at the last verification.
     pub open: Vec<OpenRequirement>,
     pub met: Vec<String>,
+    /// The failures of the base that a ratchet accepts: `1 old failure remains: test_round`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_failures: Option<String>,
     /// Files that differ from the start of the run, according to git.
     pub files: Vec<String>,
     /// `abbreviated id, subject`, oldest first.

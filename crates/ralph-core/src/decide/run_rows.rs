@@ -10,8 +10,8 @@ use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{
-    EvidenceKind, PendingReason, RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus,
-    TEST_CHANGES_REQUIREMENT,
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, PendingReason, RUNNER_DETECTION_REQUIREMENT,
+    Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
 use crate::run::RunState;
 use crate::status::RunStatus;
@@ -109,12 +109,15 @@ impl<'a> RunStop<'a> {
         }
     }
 
-    /// `; 2 changes to tests that a person may want to review (test_cart.py:3, test_cart.py:9)`
-    fn test_changes_suffix(&self) -> String {
+    /// `; 2 changes to tests that a person may want to review (test_cart.py:3, test_cart.py:9)`,
+    /// `; 1 old failure remains: test_round`
+    fn notes_suffix(&self) -> String {
         const SHOWN: usize = 3;
         let all = self.evidence.requirements.iter();
         let is_note = |one: &&Requirement| {
-            [TEST_CHANGES_REQUIREMENT, RUNNER_DETECTION_REQUIREMENT].contains(&one.name.as_str())
+            let notes =
+                [TEST_CHANGES_REQUIREMENT, RUNNER_DETECTION_REQUIREMENT, OLD_FAILURES_REQUIREMENT];
+            notes.contains(&one.name.as_str())
         };
         let changes = all.filter(is_note);
         let summaries = changes.filter_map(|one| match &one.status {
@@ -131,7 +134,8 @@ impl<'a> RunStop<'a> {
                     [] => String::new(),
                     places => format!(" ({})", places.join(", ")),
                 };
-                Some(format!("; {}{where_they_are}", failure.summary))
+                let summary = reason::safe_line(&failure.summary, 300, self.context.redactor);
+                Some(format!("; {summary}{where_they_are}"))
             }
             RequirementStatus::Met(_)
             | RequirementStatus::Unknown(_)
@@ -211,7 +215,7 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         0 => String::new(),
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
-    let notes = format!("{}{}", stop.waived_findings_suffix(), stop.test_changes_suffix());
+    let notes = format!("{}{}", stop.waived_findings_suffix(), stop.notes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
             let because = format!(

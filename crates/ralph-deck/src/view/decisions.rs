@@ -118,6 +118,13 @@ pub fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)
 }
 
 /// Why a journal is not read to its end, or not trusted.
+/// Why the run ended, if a decision ended it.
+pub fn ending_reason(entries: &[JournalEntry]) -> Option<String> {
+    entries.iter().rev().filter_map(run_decision).find_map(|(_, decided)| {
+        matches!(decided.outcome, StopOutcome::Ended(_)).then(|| decided.because.clone())
+    })
+}
+
 pub fn journal_damage_text(damage: &JournalDamage) -> String {
     match damage {
         JournalDamage::TornLine => {

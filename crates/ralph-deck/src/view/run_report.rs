@@ -10,6 +10,7 @@ use ralph_drive::run_event::{DriveReport, RunProgress};
 const MAX_NAMED: usize = 6;
 const LONGEST_TITLE: usize = 200;
 const LONGEST_REASON: usize = 400;
+const LONGEST_CLAUSE: usize = 120;
 /// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
 
@@ -19,7 +20,11 @@ pub fn result_lines(report: &DriveReport) -> Vec<(&'static str, String)> {
     let commits: Vec<_> = report.commits.iter().map(|commit| safe_line(commit)).collect();
     let checkpoint = report.checkpoint.as_ref().map(|name| safe_line(name));
     let foreign = |text: &String| text::clean_line(text, LONGEST_ADVICE);
+    let has_details = is_for_review(report.status) && first_clause(report) != report.because;
+    let old_failures = report.old_failures.as_ref();
     let lines = [
+        ("why", has_details.then(|| reason_text(report))),
+        ("note", old_failures.map(|note| safe_line(note))),
         ("files", (!files.is_empty()).then(|| join_names(&files, MAX_NAMED))),
         ("commits", (!commits.is_empty()).then(|| join_names(&commits, MAX_NAMED))),
         ("work", uncommitted_text(report)),
@@ -61,18 +66,21 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
     let passed = report.met.iter().filter(|name| gates.contains(name)).count();
     let mut facts = Vec::new();
     match report.status {
-        RunStatus::Verified | RunStatus::Green if passed > 0 => {
+        RunStatus::Green | RunStatus::NeedsReview => {
+            facts.push(text::clean_line(first_clause(report), LONGEST_CLAUSE));
+            facts.extend(effort_facts(report));
+        }
+        RunStatus::Verified if passed > 0 => {
             facts.push(evidence_text(report, passed));
             facts.extend(effort_facts(report));
         }
         // The reason already has the number of iterations and the time.
-        RunStatus::Verified | RunStatus::Green | RunStatus::Claimed => {
+        RunStatus::Verified | RunStatus::Claimed => {
             facts.push(reason_text(report));
         }
         RunStatus::Exhausted
         | RunStatus::Stuck
         | RunStatus::NeedsHuman
-        | RunStatus::NeedsReview
         | RunStatus::GateBroken
         | RunStatus::RateLimited
         | RunStatus::Overridden
@@ -93,6 +101,15 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
     });
     let title = text::clean_line(&report.title, LONGEST_TITLE);
     format!("{}: {title} — {}", report.status.name(), facts.join(", "))
+}
+
+fn is_for_review(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Green | RunStatus::NeedsReview)
+}
+
+/// The part of the reason that fits on the first line; the rest follows below it.
+fn first_clause(report: &DriveReport) -> &str {
+    report.because.split("; ").next().unwrap_or_default()
 }
 
 fn reason_text(report: &DriveReport) -> String {

@@ -2,18 +2,21 @@
 
 use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
+use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
+use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
 use ralph_core::record::{CostBasis, CostReading, Dispute, ReportLine};
 use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
@@ -28,6 +31,7 @@ use ralph_sys::fs::FileError;
 use serde::Serialize;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const MAX_REASON_CHARS: usize = 200;
 const MAX_RECENT_RUNS: usize = 50;
 
 /// Which runs the board shows.
@@ -69,6 +73,8 @@ pub struct BoardRun {
     pub activity: Option<GateActivity>,
     /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
     pub worktree_outcome: Option<String>,
+    /// Why it ended, if a person has to review it.
+    pub ending_reason: Option<String>,
 }
 
 impl RunBoard {
@@ -155,7 +161,14 @@ impl BoardRun {
         let run = &view.opened.run;
         let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
         // An unreadable journal says nothing about the work tree; `ralph why` reports it.
-        let history = has_worktree.then(|| overview::run_history(home, &run.id).ok()).flatten();
+        let needs_review = view.opened.state.accepted.is_none()
+            && matches!(view.phase, RunPhase::Ended(RunStatus::Green | RunStatus::NeedsReview));
+        let is_history_shown = has_worktree || needs_review;
+        let history = is_history_shown.then(|| overview::run_history(home, &run.id).ok()).flatten();
+        let ending_reason = history
+            .as_ref()
+            .filter(|_| needs_review)
+            .and_then(|history| decisions::ending_reason(&history.entries));
         let worktree_outcome =
             history.and_then(|history| driven_run::worktree_outcome(&history.entries));
         Self {
@@ -167,6 +180,7 @@ impl BoardRun {
                 .then(|| gate_log::read_activity(home, &run.id))
                 .flatten(),
             worktree_outcome,
+            ending_reason,
             view,
         }
     }
@@ -198,6 +212,10 @@ impl BoardRun {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
             }
+            if let Some(note) = state.report.as_ref().and_then(wording::old_failures) {
+                lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
+            }
+            lines.extend(self.review_lines().into_iter().map(|line| vec![plain(line)]));
             lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
             return lines;
         }
@@ -214,6 +232,16 @@ impl BoardRun {
         let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
         lines.extend(own.map(|fault| vec![fault_line(fault)]));
         lines
+    }
+
+    /// Why a person has to review the run, and how.
+    fn review_lines(&self) -> Vec<String> {
+        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
+        let (RunPhase::Ended(status), Some(why)) = (self.view.phase, &self.ending_reason) else {
+            return Vec::new();
+        };
+        let next = ending::next_step(status, run, &state.limits(run));
+        vec![text::clean_line(why, MAX_REASON_CHARS), format!("next: {next}")]
     }
 
     /// How far a run in progress is, and what it waits for.

@@ -7,6 +7,7 @@ use crate::turn_ending::TurnEnding;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
 use ralph_core::ending;
 use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, RunRecord, StopOutcome};
+use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -81,8 +82,15 @@ impl RunLoop<'_, '_> {
         let lines = state.report.iter().flat_map(|report| &report.lines);
         let open = lines.filter(|line| line.standing != ReportedStatus::Advisory).take(SHOWN_OPEN);
         let next = match phase {
-            RunPhase::Ended(RunStatus::Verified | RunStatus::Green) => {
-                self.review_command(&run, &trail)
+            RunPhase::Ended(RunStatus::Verified) => self.review_command(&run, &trail),
+            RunPhase::Ended(RunStatus::Green | RunStatus::NeedsReview) => {
+                let id = &run.id;
+                let review = self
+                    .review_command(&run, &trail)
+                    .unwrap_or_else(|| format!("ralph checkpoint diff {id}"));
+                Some(format!(
+                    "review the change (`{review}`, `ralph why {id}`), then run `ralph accept {id}`, or undo it"
+                ))
             }
             RunPhase::Ended(RunStatus::Exhausted) => Some(ending::fork_command(&run.id, status)),
             RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
@@ -109,6 +117,10 @@ impl RunLoop<'_, '_> {
                 })
                 .collect(),
             met: state.report.as_ref().map(|report| report.met.clone()).unwrap_or_default(),
+            old_failures: state.report.iter().flat_map(|report| &report.lines).find_map(|line| {
+                let is_named = line.name == OLD_FAILURES_REQUIREMENT;
+                is_named.then(|| text::clean_line(&line.note, 300))
+            }),
             // A commit made after the verification was not judged.
             commit: trail.commit().filter(|commit| {
                 self.verified_head.as_ref().is_none_or(|judged| judged.starts_with(commit.as_str()))

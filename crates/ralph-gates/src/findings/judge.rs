@@ -80,7 +80,7 @@ fn judge_success(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
         return inconclusive_outcome(&why, reading);
     }
     if let Some(doubt) = reading.doubt.clone() {
-        return inconclusive_outcome(&doubt, reading);
+        return doubtful_outcome(&doubt, &doubt, reading);
     }
     match (gate.min_tests, reading.tests) {
         (MinTests::AtLeast(_), None) => inconclusive_outcome(
@@ -128,7 +128,7 @@ fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) 
             2 => Some("pytest was interrupted"),
             3 => Some("pytest had an internal error"),
             4 => Some("pytest was called with invalid arguments"),
-            5 => return inconclusive_outcome("pytest collected no tests", reading),
+            5 => return no_tests_outcome("pytest collected no tests", reading),
             _ => None,
         };
         // A finding with a location is a file of the project that pytest could not collect.
@@ -143,10 +143,8 @@ fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) 
         if let Some(doubt) = reading.doubt.clone().filter(|doubt| {
             ![super::UNFINISHED_TESTS, super::NO_SUMMARY_AT_END].contains(&doubt.as_str())
         }) {
-            return inconclusive_outcome(
-                &with_last_lines(&format!("exit {code}: {doubt}"), tail),
-                reading,
-            );
+            let why = with_last_lines(&format!("exit {code}: {doubt}"), tail);
+            return doubtful_outcome(&doubt, &why, reading);
         }
         if reading.findings.is_empty() {
             prepend_finding(&mut reading, with_last_lines(&format!("exit {code}"), tail));
@@ -165,6 +163,20 @@ fn inconclusive_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
     let outcome =
         GateOutcome::Unknown(UnknownReason::Inconclusive(text::clean_line(why, MAX_REASON_CHARS)));
     GateJudgement { outcome, report: reading }
+}
+
+fn no_tests_outcome(why: &str, reading: ParsedReport) -> GateJudgement {
+    let outcome =
+        GateOutcome::Unknown(UnknownReason::NoTests(text::clean_line(why, MAX_REASON_CHARS)));
+    GateJudgement { outcome, report: reading }
+}
+
+fn doubtful_outcome(doubt: &str, why: &str, reading: ParsedReport) -> GateJudgement {
+    if [super::NO_TESTS_RAN, super::NO_TESTS_FOUND].contains(&doubt) {
+        no_tests_outcome(why, reading)
+    } else {
+        inconclusive_outcome(why, reading)
+    }
 }
 
 /// Whether the finding points into a file, and not only to the place where a missing command was called.

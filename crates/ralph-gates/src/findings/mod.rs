@@ -46,6 +46,8 @@ use std::path::Path;
 const MAX_MESSAGE_CHARS: usize = 1_000;
 const MAX_RULE_CHARS: usize = 200;
 const MAX_DOUBT_CHARS: usize = 160;
+const NO_TESTS_RAN: &str = "no tests ran";
+const NO_TESTS_FOUND: &str = "no tests were found";
 /// Not a reason for doubt if the exit code already indicates a failure.
 const UNFINISHED_TESTS: &str = "tests started, but no result was reported";
 /// The runner's summary is missing at the end of a truncated output. As [`UNFINISHED_TESTS`], it matters only for a gate
@@ -285,7 +287,7 @@ impl<'a> FindingCollector<'a> {
 /// The reason why the counted tests prove nothing, if there is one.
 fn doubt_about_tests(tests: TestCounts) -> Option<&'static str> {
     match tests {
-        TestCounts { run: 0, failed: 0, skipped: 0 } => Some("no tests ran"),
+        TestCounts { run: 0, failed: 0, skipped: 0 } => Some(NO_TESTS_RAN),
         TestCounts { run: 0, failed: 0, .. } => Some("every test was skipped"),
         TestCounts { .. } => None,
     }

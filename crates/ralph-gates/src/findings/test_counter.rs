@@ -4,7 +4,10 @@
 use super::failed_subtests::FailedSubtests;
 use super::test_names::nextest_names;
 use super::unfinished_tests::UnfinishedTests;
-use super::{NO_SUMMARY_AT_END, OutputExtent, UNFINISHED_TESTS, clean_lines, doubt_about_tests};
+use super::{
+    NO_SUMMARY_AT_END, NO_TESTS_FOUND, OutputExtent, UNFINISHED_TESTS, clean_lines,
+    doubt_about_tests,
+};
 use ralph_core::gate::TestCounts;
 
 #[derive(Debug, Default)]
@@ -113,7 +116,7 @@ impl TestCounter {
         if totals.has_counts {
             doubt_about_tests(totals.tests).filter(|_| !totals.ran_uncounted)
         } else {
-            (totals.found_no_tests && !totals.ran_uncounted).then_some("no tests were found")
+            (totals.found_no_tests && !totals.ran_uncounted).then_some(NO_TESTS_FOUND)
         }
     }
 

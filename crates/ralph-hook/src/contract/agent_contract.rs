@@ -6,7 +6,9 @@ use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::{Chunk, Policy};
 use ralph_core::record::PartKind;
-use ralph_core::requirement::{EvidenceKind, Requirement, RequirementFailure, RequirementStatus};
+use ralph_core::requirement::{
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, Requirement, RequirementFailure, RequirementStatus,
+};
 
 use super::gate_query::{self, GateQuery, WorkerWait};
 use super::gate_worker::GateSite;
@@ -147,7 +149,10 @@ impl<'a> WorkedChunks<'a> {
         let gates = &contract.seal.policy.gates;
         let of_stop = |one: &Requirement| {
             let name = one.name.strip_suffix(" (flaky)").unwrap_or(&one.name);
-            gates.iter().any(|gate| gate.name == name && gate.on.contains(&GateTrigger::Stop))
+            one.name == OLD_FAILURES_REQUIREMENT
+                || gates
+                    .iter()
+                    .any(|gate| gate.name == name && gate.on.contains(&GateTrigger::Stop))
         };
         let mut weighed = Vec::new();
         for (demand, tally) in &self.0 {

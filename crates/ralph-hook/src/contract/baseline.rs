@@ -3,9 +3,15 @@
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, MinTests, UnknownReason};
 use ralph_core::policy::ProofMode;
-use ralph_core::requirement::{Finding, FindingAge};
+use ralph_core::requirement::{
+    Finding, FindingAge, OLD_FAILURES_REQUIREMENT, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight,
+};
+use ralph_core::text;
 
 use ralph_gates::findings::label_findings;
+
+const SHOWN_OLD_FAILURES: usize = 3;
 
 /// Messages that tools print when a test could not start.
 const STARTUP_ERRORS: [&str; 12] = [
@@ -96,6 +102,10 @@ fn check_test_count(
     let Some(base) = base else {
         return Err(TestCountProblem::Unknown(format!("it could not run at the base; {hint}")));
     };
+    // A base without tests has none to miss.
+    if let GateOutcome::Unknown(UnknownReason::NoTests(_)) = &base.outcome {
+        return Ok(());
+    }
     if let GateOutcome::Unknown(unknown) = &base.outcome {
         let why = unknown.describe();
         return Err(TestCountProblem::Unknown(format!(
@@ -105,7 +115,7 @@ fn check_test_count(
     if let (GateOutcome::Failed, Some(first)) = (&base.outcome, base.findings.first())
         && base.findings.iter().all(failed_to_start)
     {
-        let why = ralph_core::text::clean_line(&first.message, 80);
+        let why = text::clean_line(&first.message, 80);
         return Err(TestCountProblem::Unknown(format!(
             "its tests did not start at the base ({why}); {hint}"
         )));
@@ -132,6 +142,40 @@ fn check_test_count(
             then.run
         ))),
     }
+}
+
+/// Names the failures that a ratchet accepts, so that the end of the run does not hide them.
+pub(super) fn old_failures_requirement(accepted: &[GateReport]) -> Option<Requirement> {
+    let (mut names, mut count) = (Vec::new(), 0_u32);
+    for report in accepted {
+        let failed = report.cases.as_ref().map_or(&[][..], |cases| &cases.failed);
+        if failed.is_empty() {
+            count = count.saturating_add(report.finding_count);
+            names.extend(report.all_findings().take(SHOWN_OLD_FAILURES).map(|finding| {
+                let message = finding.rule.as_ref().unwrap_or(&finding.message);
+                match &finding.place {
+                    Some(place) => format!("{}: {message}", place.file),
+                    None => message.clone(),
+                }
+            }));
+        } else {
+            count = count.saturating_add(u32::try_from(failed.len()).unwrap_or(u32::MAX));
+            names.extend(failed.iter().take(SHOWN_OLD_FAILURES).cloned());
+        }
+    }
+    let verb = if count == 1 { "remains" } else { "remain" };
+    let failures = text::count_noun(count, "old failure");
+    let shown = names.iter().take(SHOWN_OLD_FAILURES).map(|name| text::clean_line(name, 80));
+    let mut shown: Vec<String> = shown.collect();
+    shown.extend((usize::try_from(count) != Ok(shown.len())).then(|| "…".to_string()));
+    let summary = format!("{failures} {verb}: {}", shown.join(", "));
+    (count > 0).then(|| Requirement {
+        name: OLD_FAILURES_REQUIREMENT.to_string(),
+        stage: RequirementStage::Correctness,
+        status: RequirementStatus::Unmet(RequirementFailure::new(summary)),
+        weight: RequirementWeight::Advisory,
+        next: String::new(),
+    })
 }
 
 fn add_finding(report: &mut GateReport, rule: &str, what: String) {

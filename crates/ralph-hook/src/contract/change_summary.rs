@@ -1,5 +1,6 @@
 //! A summary of the change, computed once for each state of the tree and cached.
 
+use ralph_core::record::RunOrigin;
 use ralph_core::requirement::{
     EvidenceKind, Finding, QuotedText, Requirement, RequirementFailure, RequirementStage,
     RequirementStatus, RequirementWeight,
@@ -129,7 +130,7 @@ fn compute_summary(
     let StopCheckpoint { repository, now, first } = checkpoint_tree(contract, listing)?;
     let deadline = contract.world.step_deadline();
     let first = match first {
-        Some(first) if first.number == 0 => {
+        Some(first) if first.number == 0 && contract.run.origin != RunOrigin::Session => {
             base_checkpoint::confirm_base(contract, &repository, first)?
         }
         Some(_) | None => base_checkpoint::find_base(contract, &repository, &deadline)?,

@@ -309,6 +309,7 @@ impl GateQuery<'_> {
         left: WorkerState,
     ) -> Vec<Requirement> {
         let mut requirements = Vec::new();
+        let mut accepted = Vec::new();
         let mut waiting_for: Option<RequirementStage> = None;
         for stage in RequirementStage::GATE_STAGES {
             let mut open = false;
@@ -330,12 +331,18 @@ impl GateQuery<'_> {
                     (None, Some(CachedResult::Result(report))) => {
                         requirements.extend(flaky_requirement(gate, &report));
                         let requirement = self.requirement_for(cache, gate, &report);
-                        requirements.extend(session_contract::old_failures_requirement(
+                        let old = session_contract::old_failures_requirement(
                             self.contract,
                             gate,
                             &report,
                             &requirement,
-                        ));
+                        );
+                        let is_accepted =
+                            report.outcome == GateOutcome::Failed && !requirement.is_open();
+                        if is_accepted && old.is_none() {
+                            accepted.push(*report);
+                        }
+                        requirements.extend(old);
                         requirement
                     }
                     (None, Some(CachedResult::Running)) => {
@@ -354,6 +361,9 @@ impl GateQuery<'_> {
             if open && waiting_for.is_none() {
                 waiting_for = Some(stage);
             }
+        }
+        if self.site == GateSite::Tree {
+            requirements.extend(baseline::old_failures_requirement(&accepted));
         }
         requirements
     }

@@ -53,6 +53,10 @@ use ralph_home::faults::describe_error;
 use ralph_home::world::World;
 use ralph_lists::run_lists;
 
+/// The requirements of every run with a policy.
+pub const CONTRACT_REQUIREMENTS: [&str; 6] =
+    ["a change", "policy", "tools", "nothing hidden", "protected files", "test integrity"];
+
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use change_checks::{change_requirements, read_changes};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
@@ -279,8 +283,13 @@ fn clean_checkout_requirements(
         wait: WorkerWait::UntilAnswer,
     });
     let rename =
-        |one: Requirement| Requirement { name: format!("{} (clean checkout)", one.name), ..one };
+        |one: Requirement| Requirement { name: checkout_requirement_name(&one.name), ..one };
     results.into_iter().map(rename).collect()
+}
+
+/// The name of a gate's requirement in a clean checkout.
+pub fn checkout_requirement_name(gate: &str) -> String {
+    format!("{gate} (clean checkout)")
 }
 
 /// Requires that the tree differs from the base: an agent that changed nothing is not done.

@@ -945,7 +945,7 @@ fn claims_count_while_gates_pass() {
 
                 Next: Make build pass. Then stop again
                 ");
-                assert_snapshot!(green, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+                assert_snapshot!(green, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); review it before you rely on it; `ralph why [run]` shows what was not measured");
             }
             _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them by claims backed by passing gates; 1 old test passes on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"),
         });

@@ -87,12 +87,14 @@ fn green_work_is_not_merged_by_default() {
     assert_snapshot!(normalize(&sandbox, &ended), @"
     exit 11
     --- stdout
-    green: Add many numbers. — 1 gate on [commit], 1 iteration, [time], $X
+    green: Add many numbers. — no test fails without the change, 1 iteration, [time], $X
     ✓ met     a change, policy, tools, nothing hidden, suite, suite (clean checkout)
+      why     no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”
       files   `add.sh`
       commits [commit] Add many numbers.
       saved   as checkpoint 1
       tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+      next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
     ");
 
     let sandbox = adder();
@@ -120,12 +122,14 @@ fn green_work_is_merged_if_a_person_accepts_green() {
     assert_snapshot!(normalize(&sandbox, &ended), @"
     exit 11
     --- stdout
-    green: Add many numbers. — 1 gate on [commit], 1 iteration, [time], $X
+    green: Add many numbers. — no test fails without the change, 1 iteration, [time], $X
     ✓ met     a change, policy, tools, nothing hidden, suite, suite (clean checkout)
+      why     no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”
       files   `add.sh`
       commits [commit] Add many numbers.
       saved   as checkpoint 1
       tree    merged into `main` as [commit]
+      next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
     ");
 
     let sandbox = adder();

@@ -59,6 +59,11 @@ fn old_findings_hold_no_agent_however_many_there_are() {
     let ended = sandbox.send_stop(SESSION, "");
     assert!(!ended.is_block(), "{ended}");
     assert_eq!(sandbox.run_status(&run).0, "verified");
+    let notice = sandbox.normalize(&ended.notice());
+    let (_, notes) = notice.split_once("; ").unwrap();
+    assert_snapshot!(notes, @"450 old failures remain: src/old.c: name_aa is wrong, src/old.c: name_ab is wrong, src/old.c: name_ac is wrong, … (run [run]); see `ralph why [run]`");
+    let status = sandbox.normalize(&sandbox.ralph(["status", &run]).stdout);
+    assert_snapshot!(status.split_once('\n').unwrap().1, @"      ? 450 old failures remain: src/old.c: name_aa is wrong, src/old.c: name_ab is wrong, src/old.c: name_ac is wrong, …");
 }
 
 /// A name without digits: numbers do not tell findings apart.

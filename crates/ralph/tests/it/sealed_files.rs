@@ -69,7 +69,7 @@ fn a_new_recipe_that_tests_nothing_is_not_verified() {
     │ make it work
     └ 00000000
 
-    ✗ proof (correctness): no test fails without the change; 0 old tests pass on the new code
+    ✗ proof (correctness): no test fails without the change; no old tests have to pass
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ tests
 
     Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again

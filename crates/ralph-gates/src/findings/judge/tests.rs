@@ -42,6 +42,7 @@ fn format_judgement(judged: &GateJudgement) -> String {
             | UnknownReason::Skipped(why) => {
                 format!("{}: {why}", unknown.name())
             }
+            UnknownReason::NoTests(why) => format!("no tests: {why}"),
             UnknownReason::Timeout { after_ms } => format!("timeout: {after_ms}"),
             UnknownReason::Untrusted => "untrusted".to_owned(),
         },
@@ -98,7 +99,13 @@ fn every_end_has_one_outcome() {
             exited(0),
             ReportFormat::Junit,
             report_with_doubt("no tests ran"),
-            "inconclusive: no tests ran",
+            "no tests: no tests ran",
+        ),
+        (
+            exited(1),
+            ReportFormat::Text,
+            report_with_doubt("no tests were found"),
+            "no tests: exit 1: no tests were found: first / second",
         ),
         (
             exited(0),
@@ -337,7 +344,7 @@ fn a_missing_command_is_an_error_and_not_a_failure() {
     }
 }
 
-/// R-L3f: too few tests are a failure; no tests at all are inconclusive.
+/// R-L3f: too few tests are a failure; no tests at all are no result.
 #[test]
 fn the_number_of_tests_counts() {
     for (least, reading, expected) in [
@@ -349,7 +356,7 @@ fn the_number_of_tests_counts() {
             empty_report(),
             "inconclusive: a minimum number of tests is required, but none were counted",
         ),
-        (10, report_with_doubt("no tests ran"), "inconclusive: no tests ran"),
+        (10, report_with_doubt("no tests ran"), "no tests: no tests ran"),
     ] {
         let gate = gate("npm test", ReportFormat::Text, MinTests::AtLeast(least));
         let judged = judge_gate(&gate, &GateProcessEnd::Exited(0), reading, "");
@@ -370,7 +377,7 @@ fn the_exit_code_of_pytest_distinguishes_failures_from_errors() {
             "error: exit 4: pytest was called with invalid arguments: last line",
         ),
         (4, report_with_finding(FindingSeverity::Error), "failed | it is wrong"),
-        (5, empty_report(), "inconclusive: pytest collected no tests"),
+        (5, empty_report(), "no tests: pytest collected no tests"),
     ] {
         let gate = gate("python -m pytest -q", ReportFormat::Text, MinTests::Some);
         let judged = judge_gate(&gate, &GateProcessEnd::Exited(code), reading, "last line");

@@ -53,6 +53,7 @@ fn case_status(ran: &ReportedGate<'_>) -> JunitCaseStatus {
                 UnknownReason::Error(_)
                 | UnknownReason::Timeout { .. }
                 | UnknownReason::Inconclusive(_)
+                | UnknownReason::NoTests(_)
                 | UnknownReason::Untrusted,
             ),
             RequirementWeight::Required,

@@ -250,6 +250,7 @@ fn verified() -> DriveReport {
         },
         open: Vec::new(),
         met: ["a change", "policy", "build", "tests", "lint"].map(str::to_string).to_vec(),
+        old_failures: None,
         files: (1..=8).map(|number| format!("src/part{number}.rs")).collect(),
         commits: vec![
             "9e1f00d Read quotes one by one".to_string(),
@@ -454,12 +455,21 @@ fn report_names_what_was_verified_and_where_it_is() {
         assumed_micro_usd: 1_820_000,
         ..cancelled()
     };
+    let reviewed = DriveReport {
+        status: RunStatus::NeedsReview,
+        because: text(
+            "1 old test fails or is missing on the new code (test_quotes); all 5 requirements are met after 2 iterations and 3 min; the agent says: “it was wrong”",
+        ),
+        old_failures: Some(text("1 old failure remains: test_round")),
+        ..claimed.clone()
+    };
     let output =
         |report, first| term::strip_styles(&run_report::render_report(report, &gates, 60, first));
     let output = [
         output(&uncommitted, run_report::FirstLineStyle::Wrapped),
         output(&claimed, run_report::FirstLineStyle::Whole),
         output(&stuck, run_report::FirstLineStyle::Wrapped),
+        output(&reviewed, run_report::FirstLineStyle::Whole),
     ];
     insta::assert_snapshot!(output.join("\n"), @"
     verified: make the parser handle nested quotes — 2 gates
@@ -493,6 +503,18 @@ fn report_names_what_was_verified_and_where_it_is() {
               `-- --allowedTools Bash` allows Bash
       saved   as checkpoint 11
       next    `ralph run --resume k7f2`
+
+    needs_review: make the parser handle nested quotes — 1 old test fails or is missing on the new code (test_quotes), 3 iterations, 14 min, $0.0043
+      why     1 old test fails or is missing on the new code
+              (test_quotes); all 5 requirements are met after 2
+              iterations and 3 min; the agent says: “it was
+              wrong”
+      note    1 old failure remains: test_round
+      saved   as checkpoint 11
+      tree    not merged: branch `ralph/k7f2`, work tree
+              `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab`
+              shows it
+      next    `ralph why k7f2`
     ");
 }
 
