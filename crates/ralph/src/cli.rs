@@ -328,7 +328,8 @@ pub(crate) struct CheckpointDiffArgs {
     /// Compare from this checkpoint [default: the first]
     #[arg(value_parser = parse_count)]
     pub from: Option<u32>,
-    /// Compare to this checkpoint [default: the current files]
+    /// Compare to this checkpoint [default: the current files; for a run
+    /// that has ended, its last checkpoint]
     #[arg(value_parser = parse_count)]
     pub to: Option<u32>,
     /// Show only the number of changed lines

@@ -135,6 +135,45 @@ pub(crate) fn fit(line: &str, columns: usize) -> String {
     out
 }
 
+/// Breaks a line at spaces. Keeps the number of spaces between two words on the same line.
+pub(crate) fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut current = String::new();
+    let mut room = columns;
+    let mut gap = 0;
+    for word in line.split(' ') {
+        if word.is_empty() {
+            gap += 1;
+            continue;
+        }
+        let is_first = current.trim_start().is_empty();
+        if gap + text_width(word) <= room || is_first {
+            current.push_str(&" ".repeat(gap));
+            room = room.saturating_sub(gap + text_width(word));
+        } else {
+            lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
+            room = columns.saturating_sub(indent + text_width(word));
+        }
+        current.push_str(word);
+        gap = 1;
+    }
+    lines.push(current);
+    lines
+}
+
+/// Prints to stdout; on a terminal, lines that are too wide are broken at spaces and continued with `indent`.
+pub(crate) fn out_wrapped(text: &str, indent: usize) -> Result<OutputReader, CommandFailure> {
+    if is_terminal() { out(&wrap_lines(text, columns(), indent)) } else { out(text) }
+}
+
+fn wrap_lines(text: &str, columns: usize, indent: usize) -> String {
+    let lines = text.lines().flat_map(|line| {
+        let own = line.len() - line.trim_start().len();
+        wrap(line, columns, indent.max(own + 2))
+    });
+    lines.map(|line| line + "\n").collect()
+}
+
 /// The columns of a text. The styles of [`paint`] take no room.
 pub(crate) fn text_width(text: &str) -> usize {
     let mut is_escape = false;
@@ -152,5 +191,22 @@ fn width(char: char) -> usize {
     match char {
         '\0'..'\u{1100}' | '\u{2000}'..'\u{2600}' | '✓' | '✗' => 1,
         _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_line_continues_below_itself() {
+        let text = "12:00:00  held  one two three four\n          ✓ a change, policy, tools\n";
+        insta::assert_snapshot!(wrap_lines(text, 24, 10), @"
+        12:00:00  held  one two
+                  three four
+                  ✓ a change,
+                    policy,
+                    tools
+        ");
     }
 }

@@ -27,6 +27,11 @@ pub(crate) fn parse_positive_count(text: &str) -> Result<u32, String> {
     })
 }
 
+pub(crate) fn parse_hunk_count(text: &str) -> Result<u16, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| format!("expected a number from 1 to {}", u16::MAX))
+}
+
 /// In milliseconds.
 pub(crate) fn parse_duration(text: &str) -> Result<u64, String> {
     let unit = LimitUnit::Milliseconds;

@@ -44,7 +44,7 @@ pub fn start_run(world: &World, request: RunRequest) -> Result<StartedRun, Start
         phases::write_first_view(&world.home, &run);
     }
     contract::start_base_measurement(world, &run);
-    let notes = start_notes::start_notes(world, &run, &checked.request.terms.goal);
+    let notes = start_notes::start_notes(world, &run, &checked.request.terms);
     Ok(StartedRun { run, notes })
 }
 

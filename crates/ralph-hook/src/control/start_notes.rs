@@ -1,22 +1,31 @@
 //! Facts about a new run that a person should know before its first stop.
 
 use super::off_reason;
+use crate::overview::{self, RunView};
 use crate::session_model;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::id::RunId;
 use ralph_core::model_price;
 use ralph_core::policy::{ClaimPolicy, Policy, ProofMode};
 use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
+use ralph_core::run::RunPhase;
+use ralph_core::run_terms::RunTerms;
 use ralph_core::sealed_file::SealedFile;
 use ralph_gates::gates::gate_tools;
+use ralph_gates::gates::result_key::compile_globs;
+use ralph_git::tree::{self, ListingRequest};
 use ralph_home::world::World;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
+use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// How many notes about plans are kept.
 const MAX_PLAN_NOTES: usize = 8;
+const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_MANIFEST_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
@@ -55,6 +64,10 @@ pub enum StartNote {
     },
     /// The goal names a file whose change holds every stop.
     SealedGoal(SealedFile),
+    /// A glob of `--may-change` that matches no file.
+    UnmatchedGlob(String),
+    /// Another active run works in the same directory.
+    OtherRun(RunId),
     /// No gate can show that tests notice the work.
     Unproved(UnprovedReason),
     /// Neither a gate nor a list nor a promise measures the goal.
@@ -72,9 +85,11 @@ pub enum UnprovedReason {
     NoGateRunsTests,
 }
 
-pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<StartNote> {
+pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> Vec<StartNote> {
+    let goal = &terms.goal;
     let mut notes = Vec::new();
     notes.extend(off_reason(&world.env, &world.home).map(StartNote::Off));
+    notes.extend(other_run(world, run));
     notes.extend(plan_notes(run));
     let file = |list: &ListSeal| ListFile { path: PathBuf::from(&list.path), kind: list.kind };
     let lists: Vec<_> = run.lists.iter().map(file).collect();
@@ -88,6 +103,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<St
     if let Some(seal) = &run.seal {
         let files = seal.files.as_deref().unwrap_or_default();
         notes.extend(sealed_goal_notes(goal, files, &seal.policy.verify.may_change));
+        notes.extend(unmatched_globs(world, run, &terms.may_change));
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist || run.tasks;
@@ -98,6 +114,45 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, goal: &[u8]) -> Vec<St
     notes.extend(stage_note(run));
     notes.extend(cost_note(world, run));
     notes
+}
+
+/// Another active run in the same directory.
+fn other_run(world: &World, run: &RunRecord) -> Option<StartNote> {
+    let (runs, _) = overview::list_run_views(&world.home).ok()?;
+    let is_other = |view: &RunView| {
+        let other = &view.opened.run;
+        view.phase == RunPhase::Active && other.id != run.id && other.project == run.project
+    };
+    let other = runs.into_iter().find(is_other)?;
+    Some(StartNote::OtherRun(other.opened.run.id))
+}
+
+/// The globs of `--may-change` that match no file, which are often misspelt.
+fn unmatched_globs(world: &World, run: &RunRecord, globs: &[String]) -> Vec<StartNote> {
+    if globs.is_empty() {
+        return Vec::new();
+    }
+    let project = Path::new(&run.project);
+    let listing = tree::list_work_tree(&ListingRequest {
+        project,
+        exclude: &[world.home.root().to_path_buf()],
+        cache: Some(&world.home.stat_cache(project)),
+        deadline: &Deadline::after(LISTING_TIMEOUT),
+    });
+    let Ok(listing) = listing else { return Vec::new() };
+    let below = project.strip_prefix(&listing.root).unwrap_or(Path::new(""));
+    let is_unmatched = |glob: &&String| {
+        let matcher = compile_globs(std::slice::from_ref(*glob));
+        !listing.entries.iter().any(|entry| {
+            let path = Path::new(&entry.path);
+            let in_project = path.strip_prefix(below).unwrap_or(path);
+            [path, in_project]
+                .into_iter()
+                .filter_map(Path::to_str)
+                .any(|path| matcher.is_match(path))
+        })
+    };
+    globs.iter().filter(is_unmatched).cloned().map(StartNote::UnmatchedGlob).collect()
 }
 
 /// Whether neither a price nor the client's status line can tell what the session costs.

@@ -12,7 +12,7 @@ use ralph_core::dispute::{self, NamedRequirement as Meant};
 use ralph_core::id::RunId;
 use ralph_core::limits::{LimitOverrides, LimitUsage, RunLimits};
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
-use ralph_core::record::Waiver;
+use ralph_core::record::{RunRecord, Waiver};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units;
@@ -23,6 +23,7 @@ use ralph_deck::wording::{self, safe_line};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::contract::{CONTRACT_REQUIREMENTS, checkout_requirement_name};
 use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
 use ralph_sys::clock::{self, Deadline};
@@ -264,7 +265,7 @@ fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFai
             ),
         ));
     }
-    let Some(report) = &opened.state.report else { return Ok(given) };
+    let Some(report) = &opened.state.report else { return unreported_name(given, &opened.run) };
     match dispute::find_named(name, report) {
         Meant::Open(name) | Meant::Met(name) => Ok(name),
         Meant::Unlisted => Ok(given),
@@ -283,6 +284,30 @@ fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFai
             },
         )),
     }
+}
+
+/// Before the first stop, only the requirements that do not come from lists and files of the run are known.
+fn unreported_name(given: String, run: &RunRecord) -> Result<String, CommandFailure> {
+    let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
+    let gates = gates.flat_map(|gate| [gate.name.clone(), checkout_requirement_name(&gate.name)]);
+    let known: Vec<String> =
+        gates.chain(CONTRACT_REQUIREMENTS.iter().map(ToString::to_string)).collect();
+    if let Some(name) = known.iter().find(|known| known.eq_ignore_ascii_case(&given)) {
+        return Ok(name.clone());
+    }
+    let near = text::nearest(&given, known.iter().map(String::as_str));
+    let has_others = !run.lists.is_empty()
+        || run.checklist
+        || run.tasks
+        || run.phases
+        || run.promise.is_some()
+        || run.seal.is_none();
+    let hint = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if has_others => return Ok(given),
+        None => format!("its requirements are {}", known.join(", ")),
+    };
+    Err(CommandFailure::new(&format!("run `{}` has no requirement `{given}`", run.id), &hint))
 }
 
 fn parse_until(until: &str, now_ms: u64) -> Result<u64, CommandFailure> {

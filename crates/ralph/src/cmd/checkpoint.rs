@@ -85,6 +85,21 @@ impl RunCheckpoints {
             .map_err(|error| CommandFailure::caused_by("cannot list the current files", &error))
     }
 
+    /// The last state of a run that has ended, if it is after `from`. Files may have changed since.
+    fn final_checkpoint(&self, from: u32) -> Result<Option<Checkpoint>, CommandFailure> {
+        let loaded = store::load_run(&self.home, &self.run)?;
+        if !matches!(control::effective_phase(&self.home, &loaded), RunPhase::Ended(_)) {
+            return Ok(None);
+        }
+        let of_run = |one: &Checkpoint| match one.reason {
+            CheckpointReason::Start
+            | CheckpointReason::Iteration(_)
+            | CheckpointReason::Other(_) => one.number > from,
+            CheckpointReason::Requested | CheckpointReason::Restore(_) => false,
+        };
+        Ok(self.repository.list(&self.deadline)?.into_iter().rfind(of_run))
+    }
+
     fn current_state(&self) -> Result<Checkpoint, CommandFailure> {
         let (listing, excluded) = (self.listing(&self.deadline)?, self.excluded());
         let snapshot = CheckpointSnapshot {
@@ -141,15 +156,26 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
             )
         })?,
     };
-    let to = match args.to {
-        Some(number) => repository.find(number, deadline)?,
-        None => scene.current_state()?,
+    let last = if args.to.is_none() { scene.final_checkpoint(from.number)? } else { None };
+    if let Some(last) = &last
+        && !args.json
+    {
+        term::err(&format!(
+            "run `{}` has ended: comparing its checkpoints {} and {}\n",
+            scene.run, from.number, last.number
+        ));
+    }
+    let to_number = args.to.or_else(|| last.as_ref().map(|last| last.number));
+    let to = match (args.to, last) {
+        (Some(number), _) => repository.find(number, deadline)?,
+        (None, Some(last)) => last,
+        (None, None) => scene.current_state()?,
     };
     if args.json {
         let changes = repository.diff(&from, &to, deadline)?;
         let lines = repository.line_counts(&from, &to, deadline)?;
         let (run, files) = (scene.run.as_str(), file_views(repository, &changes, &lines));
-        print_json(&CheckpointDiffView { v: 1, run, from: from.number, to: args.to, files })?;
+        print_json(&CheckpointDiffView { v: 1, run, from: from.number, to: to_number, files })?;
     } else if args.stat {
         let changes = repository.diff(&from, &to, deadline)?;
         let lines = repository.line_counts(&from, &to, deadline)?;

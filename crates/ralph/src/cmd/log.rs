@@ -13,6 +13,8 @@ use ralph_sys::clock;
 use ralph_sys::env::Env;
 use std::time::Duration;
 
+/// Indents the continuation of a wide line.
+const WRAP_INDENT: usize = 10;
 /// How often `--follow` checks for new lines.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -70,7 +72,8 @@ fn print(
             super::print_json(&journal_log::journal_line_view(&history.name, entry, redactor))?
         } else {
             let before = history.entries.get(..at).unwrap_or_default();
-            term::out(&(journal_log::journal_line_text(entry, before) + "\n"))?
+            let line = journal_log::journal_line_text(entry, before) + "\n";
+            term::out_wrapped(&line, WRAP_INDENT)?
         };
         if reader == OutputReader::Closed {
             return Ok(reader);

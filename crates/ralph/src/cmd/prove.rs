@@ -11,12 +11,12 @@ use super::{open_home, print_json};
 use crate::describe;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use crate::value_parsers::{parse_duration, parse_merge_threshold};
+use crate::value_parsers::{parse_duration, parse_hunk_count, parse_merge_threshold};
 use annotations::{AnnotatedFiles, annotate_broken, annotate_hunks};
 use clap::Args;
 use gate_choice::{GateChoice, choose_gates, name_left_out};
 use progress_line::ProgressLine;
-use ralph_core::gate::{BaselineMode, GateOutcome, GateReport};
+use ralph_core::gate::{BaselineMode, GateOutcome, GateReport, shell_quote};
 use ralph_core::id::RunId;
 use ralph_core::policy::MergeThreshold;
 use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
@@ -88,7 +88,7 @@ pub(crate) struct ProveArgs {
     #[arg(long = "gate", value_name = "NAME")]
     pub gates: Vec<String>,
     /// Revert up to N hunks of the code one by one; list those no test notices
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = parse_hunk_count)]
     pub hunks: Option<u16>,
     /// Stop reverting hunks after this time
     #[arg(long, value_name = "DURATION", default_value = "10m", requires = "hunks", value_parser = parse_duration)]
@@ -243,7 +243,7 @@ impl ShownProof<'_> {
         if args.json {
             return self.print_json();
         }
-        let mut out = self.render();
+        let mut out = self.render(args);
         if request.env.is_github_actions() {
             out.push_str(&self.annotate(request, deadline)?);
         }
@@ -258,8 +258,8 @@ impl ShownProof<'_> {
         Ok(())
     }
 
-    fn render(&self) -> String {
-        let mut out = render_proof(self.report, self.left_out);
+    fn render(&self, args: &ProveArgs) -> String {
+        let mut out = render_proof(self.report, self.left_out, args);
         out.push_str(&self.hunks.map(hunk_lines::render_hunks).unwrap_or_default());
         out
     }
@@ -338,7 +338,11 @@ fn capture_work_tree(
     Ok(repository.capture_present(&snapshot, deadline)?)
 }
 
-fn render_proof(report: &ProofReport, left_out: &[LeftOutGateView<'_>]) -> String {
+fn render_proof(
+    report: &ProofReport,
+    left_out: &[LeftOutGateView<'_>],
+    args: &ProveArgs,
+) -> String {
     let mut out = String::new();
     for step in &report.steps {
         out.push_str(&step_lines(step));
@@ -385,7 +389,7 @@ fn render_proof(report: &ProofReport, left_out: &[LeftOutGateView<'_>]) -> Strin
             out.push_str(&format!("  {} {}\n", paint(term::WARN, "?"), safe_line(doubt)));
         }
     }
-    if let Some(next) = next_step(report) {
+    if let Some(next) = next_step(report, args) {
         out.push_str(&format!("next: {next}\n"));
     }
     out
@@ -411,21 +415,51 @@ fn failure_lines(report: &ProofReport) -> String {
     out
 }
 
-fn next_step(report: &ProofReport) -> Option<&'static str> {
+/// Whether a gate fails on the change as it does in the base.
+fn has_old_failures(report: &ProofReport) -> bool {
+    let now = report.steps.iter().find(|step| step.step == ProofStep::Now);
+    match now.map(|step| &step.outcome) {
+        Some(StepOutcome::Ran { reports, .. }) => {
+            reports.iter().any(|gate| gate.outcome == GateOutcome::Failed)
+        }
+        Some(StepOutcome::SameAs(_) | StepOutcome::NotNeeded) | None => false,
+    }
+}
+
+/// The command as it was given, which also accepts `green`.
+fn accepting_command(args: &ProveArgs) -> String {
+    let mut words = vec!["ralph".to_string(), "prove".to_string()];
+    words.extend(args.range.clone());
+    words.extend(args.gates.iter().flat_map(|gate| ["--gate".to_string(), gate.clone()]));
+    let allowed = args.may_change.iter();
+    words.extend(allowed.flat_map(|glob| ["--may-change".to_string(), glob.clone()]));
+    words.extend(["--accept".to_string(), "green".to_string()]);
+    let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
+    safe_line(&quoted.join(" "))
+}
+
+fn next_step(report: &ProofReport, args: &ProveArgs) -> Option<String> {
+    let accept = accepting_command(args);
     let proof = &report.proof;
-    match proof.verdict {
+    Some(match proof.verdict {
         ProofVerdict::NeedsReview if proof.broken.is_empty() => {
-            Some("review the change: the lines marked `?` show why its tests do not settle it")
+            "review the change: the lines marked `?` show why its tests do not settle it"
+                .to_string()
         }
         ProofVerdict::NeedsReview => {
-            Some("make the old tests pass, or review whether the change should break them")
+            "make the old tests pass, or review whether the change should break them".to_string()
         }
-        ProofVerdict::Green if proof.doubts.is_empty() => Some(
-            "add a test that fails without the change, or review the change and repeat the command with `--accept green`",
+        ProofVerdict::Green if proof.doubts.is_empty() => format!(
+            "add a test that fails without the change, or review the change and run `{accept}`"
         ),
-        ProofVerdict::Green => Some("resolve the doubts above, or review the change"),
-        ProofVerdict::Verified | ProofVerdict::Failed => None,
-    }
+        ProofVerdict::Green if has_old_failures(report) => format!(
+            "fix the old failures, or review the change and run `{accept}`; a run measures old failures in the project itself"
+        ),
+        ProofVerdict::Green => {
+            format!("resolve the doubts marked `?`, or review the change and run `{accept}`")
+        }
+        ProofVerdict::Verified | ProofVerdict::Failed => return None,
+    })
 }
 
 fn more_line(count: usize) -> String {

@@ -123,6 +123,14 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{which}, so the best result is `claimed`")
         }
+        StartNote::UnmatchedGlob(glob) => {
+            format!("`--may-change {}` matches no file", wording::safe_line(glob))
+        }
+        StartNote::OtherRun(other) => {
+            format!(
+                "run `{other}` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them"
+            )
+        }
         StartNote::NoGit => {
             "git is not installed, so changes cannot be compared with the start, and the run ends as `green` at best"
                 .to_string()

@@ -317,7 +317,8 @@ fn ask_person(
         };
         return Err(CommandFailure::untrusted(what, &hint));
     }
-    term::out("approve? [y/N] ")?;
+    let project = text::clean_line(&question.subject.project.to_string_lossy(), 500);
+    term::out(&format!("approve this for `{project}`? [y/N] "))?;
     if !term::is_confirmed().unwrap_or(false) {
         let (what, hint) = ("not approved; none of it will run", "`ralph trust` asks again");
         return Err(CommandFailure::untrusted(what, hint));

@@ -23,6 +23,8 @@ use ralph_sys::env::Env;
 /// How many met requirements are named.
 const SHOWN_MET: usize = 16;
 const SHOWN_BROKEN: usize = 12;
+/// Indents the continuation of a wide line, as the evidence of a decision is indented.
+const WRAP_INDENT: usize = 10;
 
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
@@ -40,7 +42,7 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
         }
         return Ok(());
     }
-    term::out(&render_history(&history, last))?;
+    term::out_wrapped(&render_history(&history, last), WRAP_INDENT)?;
     Ok(())
 }
 

@@ -405,6 +405,25 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
     assert_eq!(sandbox.status()["runs"][0]["waivers"][0]["by"], "kim");
 }
 
+/// Before the first stop there is no report, but the names of the gates are known.
+#[test]
+fn a_misspelt_waiver_before_the_first_stop_is_refused() {
+    let (sandbox, _) = start_with_two_gates();
+    let waive = |name: &str| {
+        let prompt = format!("/ralph:waive {name} --until 2h --why the service is down");
+        sandbox.mask_times(&sandbox.send_prompt(SESSION, &prompt).prompt_answer())
+    };
+    assert_snapshot!(waive("tets"), @"
+    ralph: run `[run]` has no requirement `tets`
+      hint: did you mean `tests`?
+    ");
+    assert_snapshot!(waive("deploy"), @"
+    ralph: run `[run]` has no requirement `deploy`
+      hint: its requirements are tests, tests (clean checkout), lint, lint (clean checkout), a change, policy, tools, nothing hidden, protected files, test integrity
+    ");
+    assert_snapshot!(waive("TESTS"), @"ralph: run [run]: tests is waived by kim for another [span]: the service is down; every report shows it, and it blocks no stop");
+}
+
 #[test]
 fn a_waiver_can_be_withdrawn() {
     let (sandbox, run) = start_with_two_gates();
@@ -434,7 +453,7 @@ fn a_waived_gate_that_passes_ends_claimed() {
     let waive = "/ralph:waive tests --until 2h --why the service is down";
     sandbox.send_prompt(SESSION, waive).prompt_answer();
     let notice = sandbox.send_stop(SESSION, "").notice();
-    assert_snapshot!(crate::stop_proof::mask_waiver(&sandbox, &notice), @"ralph: claimed: make it work — all 6 requirements are met after 0 iterations and [took], but tests is waived by kim for another [span]: the service is down (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it");
+    assert_snapshot!(crate::stop_proof::mask_waiver(&sandbox, &notice), @"ralph: claimed: make it work — all 6 requirements are met after 0 iterations and [took], but tests is waived by kim for another [span]: the service is down (run [run]); review it before you rely on it; `ralph why [run]` shows what was not measured");
     assert_eq!(sandbox.run_status(&run).0, "claimed");
 }
 

@@ -115,7 +115,8 @@ fn the_demo_agent_is_held_until_its_work_is_verified() {
              the change
 
     4 stops, 3 of them held; N ms of waiting in total
-    Every decision is in the journal; `ralph why` shows them, newest first:
+    Every decision is in the journal. After a run of your own, `ralph why` shows
+    them like this, newest first:
     [clock]  verified  rule `verified`     all 5 requirements are met after 3
               iterations and N ms; 5 old tests pass on the new code; 3 tests fail
               without the change not charged · N ms

@@ -65,7 +65,19 @@ fn old_failures_that_only_checkouts_show_are_in_doubt() {
     green: old failures of suite are accepted, but only a checkout of the base shows them
       + tests/three.sh fails without the change
       ? old failures of suite are accepted, but only a checkout of the base shows them
-    next: resolve the doubts above, or review the change
+    next: fix the old failures, or review the change and run `ralph prove --accept green`; a run measures old failures in the project itself
+    ");
+    assert_snapshot!(sandbox.ralph(["prove", "--hunks", "x"]).stderr, @"
+    error: `--hunks` cannot be `x`
+      hint: expected a number from 1 to 65535
+    ");
+    let wrong = sandbox.ralph(["prove", "--trust-hash", "000000000000"]);
+    let hash = Regex::new("hash is [0-9a-f]+").unwrap();
+    assert_snapshot!(hash.replace(&wrong.to_string(), "hash is [hash]"), @"
+    exit 3
+    --- stderr
+    error: the policy has another hash, so nothing was run
+      hint: its hash is [hash], not the given one
     ");
 }
 
@@ -116,7 +128,7 @@ fn a_change_that_no_test_notices_is_green() {
     new tests on old code  the same files as old tests on old code
 
     green: no test fails without the change; 2 old tests pass on the new code
-    next: add a test that fails without the change, or review the change and repeat the command with `--accept green`
+    next: add a test that fails without the change, or review the change and run `ralph prove --accept green`
     ");
     sandbox.write("tests/again.sh", "test \"$(sh add.sh 1 2)\" = 3\n");
     assert_snapshot!(prove(&sandbox, &[]), @"
@@ -128,7 +140,7 @@ fn a_change_that_no_test_notices_is_green() {
     new tests on old code  ✓ suite  [time]  3 passed
 
     green: no test fails without the change; 2 old tests pass on the new code
-    next: add a test that fails without the change, or review the change and repeat the command with `--accept green`
+    next: add a test that fails without the change, or review the change and run `ralph prove --accept green`
     ");
 }
 
@@ -580,7 +592,7 @@ fn hunks_that_no_test_notices_are_listed() {
     exit 1
     --- stderr
     error: `--hunks` cannot be `0`
-      hint: 0 is not in 1..=65535
+      hint: expected a number from 1 to 65535
     ");
 }
 

@@ -77,6 +77,21 @@ fn work_without_a_test_ends_green() {
     {"systemMessage":"ralph: green: make it work — no test fails without the change; 2 old tests pass on the new code; all 5 requirements are met after 1 iteration and [took] (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "green");
+    let status = mask_duration(&sandbox, &sandbox.ralph(["status", &run]).stdout);
+    assert_snapshot!(status.split_once('\n').unwrap().1, @"
+    no test fails without the change; 2 old tests pass on the new code; all 5 requirements are met after 1 iteration and [took]
+    next: review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test
+    ");
+    // Changes after the end are not part of the run.
+    sandbox.write("later.txt", "mine\n");
+    assert_snapshot!(sandbox.normalize(&sandbox.ralph(["checkpoint", "diff", &run, "--stat"]).to_string()), @"
+    exit 0
+    --- stdout
+    modified          +1      -1  add.sh
+
+    --- stderr
+    run `[run]` has ended: comparing its checkpoints 0 and 1
+    ");
 }
 
 /// R-V1b: a weakened test of the base keeps the run from `verified`, whatever else the change brings.
@@ -187,6 +202,14 @@ fn tests_that_may_change_count_in_their_new_version() {
     error: `--may-change ../tests`: globs are relative to the project: no leading `/` or `./`, no `..`
       hint: name test files relative to the project, such as `tests/api_*.py`
     ");
+    let args = ["start", "--session", "other", "--goal-file", "-", "--may-change", "tests/zreo.sh"];
+    let started = sandbox.ralph_with_input(args, b"work");
+    let notes: Vec<&str> = started.stdout.lines().filter(|line| line.contains("note ")).collect();
+    assert_snapshot!(sandbox.normalize(&notes.join("\n")), @"      note    `--may-change tests/zreo.sh` matches no file");
+    let args = ["start", "--session", "third", "--goal-file", "-"];
+    let started = sandbox.ralph_with_input(args, b"work");
+    let notes: Vec<&str> = started.stdout.lines().filter(|line| line.contains("note ")).collect();
+    assert_snapshot!(sandbox.normalize(&notes.join("\n")), @"      note    run `[run]` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them");
 }
 
 /// A proof can be left out for a gate, or for the project.
@@ -270,7 +293,7 @@ fn a_person_can_waive_one_removed_test() {
     assert_snapshot!(say("/ralph:waive test-removed: tests/zero.sh --until 2h --why the goal asks for it"), @"ralph: run [run]: test-removed: tests/zero.sh is waived by a person for another [span]: the goal asks for it; every report shows it, and it blocks no stop");
     assert_snapshot!(say("/ralph:waive test-changed: tests/adds.sh --until 2h --why the goal asks for it"), @"ralph: run [run]: test-changed: tests/adds.sh is waived by a person for another [span]: the goal asks for it; every report shows it, and it blocks no stop");
     let ended = sandbox.send_stop(SESSION, "").notice();
-    assert_snapshot!(mask_waiver(&sandbox, &ended), @"ralph: verified: make it work — all 5 requirements are met after 1 iteration and [took]; test-removed: tests/zero.sh is waived by a person for another [span]: the goal asks for it; test-changed: tests/adds.sh is waived by a person for another [span]: the goal asks for it; 0 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`");
+    assert_snapshot!(mask_waiver(&sandbox, &ended), @"ralph: verified: make it work — all 5 requirements are met after 1 iteration and [took]; test-removed: tests/zero.sh is waived by a person for another [span]: the goal asks for it; test-changed: tests/adds.sh is waived by a person for another [span]: the goal asks for it; no old tests have to pass; 1 test fails without the change (run [run]); see `ralph why [run]`");
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 

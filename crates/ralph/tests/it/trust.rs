@@ -69,7 +69,7 @@ fn commands_are_shown_before_approval() {
           check.sh: gate tests names it
 
         hash [hash]  not approved
-        approve? [y/N] error: not approved; none of it will run
+        approve this for `$ROOT/project`? [y/N] error: not approved; none of it will run
           hint: `ralph trust` asks again
         "#);
     });

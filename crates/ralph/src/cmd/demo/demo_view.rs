@@ -1,7 +1,7 @@
 //! Renders the demo as text: what the person and the agent do, and how ralph answers.
 
 use super::super::why;
-use crate::term::{self, BAD, BOLD, DIM, GOOD, paint, text_width};
+use crate::term::{self, BAD, BOLD, DIM, GOOD, paint, text_width, wrap};
 use ralph_core::gate;
 use ralph_core::units;
 use ralph_deck::view::decisions::run_decision;
@@ -242,7 +242,7 @@ pub(super) fn count_text(counts: &TimelineCounts, waits_ms: &[u64]) -> String {
 
 /// The decisions as `ralph why` prints them, without the evidence, which the demo has just shown.
 pub(super) fn decisions_text(history: &DecisionHistory) -> String {
-    let title = "Every decision is in the journal; `ralph why` shows them, newest first:";
+    let title = "Every decision is in the journal. After a run of your own, `ralph why` shows them like this, newest first:";
     let mut out = format!("{}\n", wrap(title, text_columns(), 0).join("\n"));
     for (entry, decided) in history.entries.iter().filter_map(run_decision).rev() {
         let head = why::decision_head(history, entry, decided);
@@ -273,30 +273,4 @@ fn text_columns() -> usize {
 
 fn wrap_indented(text: &str, indent: usize) -> Vec<String> {
     wrap(text, text_columns() - MARGIN.len(), indent)
-}
-
-/// Breaks a line at spaces. Keeps the number of spaces between two words on the same line.
-fn wrap(line: &str, columns: usize, indent: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut current = String::new();
-    let mut room = columns;
-    let mut gap = 0;
-    for word in line.split(' ') {
-        if word.is_empty() {
-            gap += 1;
-            continue;
-        }
-        let is_first = current.trim_start().is_empty();
-        if gap + text_width(word) <= room || is_first {
-            current.push_str(&" ".repeat(gap));
-            room = room.saturating_sub(gap + text_width(word));
-        } else {
-            lines.push(std::mem::replace(&mut current, " ".repeat(indent)));
-            room = columns.saturating_sub(indent + text_width(word));
-        }
-        current.push_str(word);
-        gap = 1;
-    }
-    lines.push(current);
-    lines
 }

@@ -51,7 +51,13 @@ pub(crate) fn require_approval(
 ) -> Result<ApprovalSubject, CommandFailure> {
     let subject = trust::policy_subject(home, config, env)?;
     if trust::is_approved(home, &subject) {
-        return Ok(subject);
+        return match hash.filter(|hash| !subject.matches_hash(hash)) {
+            None => Ok(subject),
+            Some(_) => Err(CommandFailure::untrusted(
+                "the policy has another hash, so nothing was run",
+                &format!("its hash is {}, not the given one", subject.hash),
+            )),
+        };
     }
     if hash.is_some_and(|hash| subject.matches_hash(hash)) {
         typed_consent::require_while_held(home, "run it")?;
