@@ -259,6 +259,7 @@ pub fn turn_end_cause(class: &str) -> String {
         "invalid_request" => "an invalid request",
         "server" => "a server error",
         "interrupted" => "an interrupt",
+        "unknown" => "an error that the client did not name",
         unknown => return format!("`{}`", text::clean_line(unknown, 60)),
     };
     known.to_string()
@@ -292,7 +293,13 @@ pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
         MarkedText::new(FactMark::Unclear, format!("{name}: disputed by the agent: {why}"))
     });
     let hints = state.hints.iter().map(|hint| {
-        let text = format!("message for the next stop: {}", safe_line(hint));
+        let label = match state.phase {
+            RunPhase::Ended(_) => "message that the agent did not get",
+            RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
+                "message for the next stop"
+            }
+        };
+        let text = format!("{label}: {}", safe_line(hint));
         MarkedText::new(FactMark::Neutral, text)
     });
     let declared = state.declared.iter().map(|declared| match declared {

@@ -11,6 +11,7 @@ use ralph_core::limits::LimitUsage;
 use ralph_core::record::{JournalEntry, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{DriveState, RunPhase, RunState, Spending};
+use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
@@ -25,6 +26,7 @@ use std::time::Duration;
 /// Only the runner waits for a decision, so gates may take as long as their own timeouts allow.
 const LONGEST_ANSWER: Duration = Duration::from_hours(24);
 const LONGEST_TOOL: usize = 80;
+const MAX_HOST_CHARS: usize = 120;
 const MOST_TOOLS: usize = 20;
 
 pub(crate) struct RunContext<'a> {
@@ -129,6 +131,18 @@ impl RunContext<'_> {
     fn block_cap(&self) -> u32 {
         let opened = self.load();
         opened.map_or(u32::MAX, |it| agent::block_cap(it.state.limits(&it.run)))
+    }
+
+    /// The host and port of the model's provider. The address may contain credentials, which are left out.
+    pub(crate) fn provider(&self) -> String {
+        let command_line = &self.host().command_line;
+        let given = self.client.env.get(command_line.provider_variable);
+        let given = given.map(|url| url.to_string_lossy().into_owned());
+        let url = given.as_deref().unwrap_or(command_line.provider_url);
+        let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = after_scheme.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("`{}`", text::clean_line(host, MAX_HOST_CHARS))
     }
 
     /// The input of the backoff policy.

@@ -84,6 +84,9 @@ pub struct HostVariables {
 pub struct HostCommandLine {
     /// The command that a person logs in with.
     pub login: &'static str,
+    /// The variable with the address of the model's provider, and the address without it.
+    pub provider_variable: &'static str,
+    pub provider_url: &'static str,
     /// Subcommands that add and remove plugins.
     pub plugin_commands: &'static [&'static str],
     /// Words after a plugin command that take a plugin away.

@@ -409,12 +409,9 @@ pub(crate) fn run(env: &Env) -> u8 {
     let cli = match RalphCli::try_parse_from(std::iter::once("ralph".into()).chain(env.args())) {
         Ok(cli) => cli,
         Err(error) => {
-            let first = env.args().first().map(|first| first.to_string_lossy().into_owned());
-            return crate::usage_error::report_parse_error(
-                &error,
-                &RalphCli::command(),
-                first.as_deref(),
-            );
+            let typed: Vec<String> =
+                env.args().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            return crate::usage_error::report_parse_error(&error, &RalphCli::command(), &typed);
         }
     };
     let done = match cli.command {

@@ -416,7 +416,7 @@ fn control_hint(error: &ControlError) -> Option<String> {
             return file_hint(file);
         }
         ControlError::SessionOwner(SessionPointerError::Quarantined { .. }) => {
-            "the session is free; start a new run for it with `ralph start`".to_string()
+            "the session is free; start a new run in it with `/ralph:goal …`".to_string()
         }
         ControlError::Unapproved { trust, .. } => {
             format!("`{trust}` shows what would run and asks for approval")
@@ -455,7 +455,7 @@ fn control_hint(error: &ControlError) -> Option<String> {
         ControlError::NotAcceptable { run, .. } | ControlError::NotEnded { run } => {
             format!("only `green` and `needs_review` can be accepted; `ralph why {run}` explains its state")
         }
-        ControlError::HasEnded { .. } => "start a new run with `ralph start`".to_string(),
+        ControlError::HasEnded { .. } => "start a new run with `ralph run \"…\"`, or with `/ralph:goal …` in a session".to_string(),
         ControlError::RunExists(_) => "try again; the next run gets another id".to_string(),
         ControlError::NothingToDo { run, .. } => format!("`ralph why {run}` explains its state"),
         ControlError::WithoutPhases { .. } => {

@@ -4,13 +4,14 @@ use crate::failure::CommandFailure;
 use crate::term;
 use crate::{FAILURE, SUCCESS};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ralph_core::limits::RUN_LIMITS;
 use ralph_core::text;
 
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
 pub(crate) fn report_parse_error(
     error: &clap::Error,
     command: &clap::Command,
-    first: Option<&str>,
+    typed: &[String],
 ) -> u8 {
     if !error.use_stderr() {
         return match term::out(&error.render().ansi().to_string()) {
@@ -21,7 +22,7 @@ pub(crate) fn report_parse_error(
             }
         };
     }
-    match usage_failure(error, command, first) {
+    match usage_failure(error, command, typed) {
         Some(failure) => failure.print(),
         None => term::err(&error.render().ansi().to_string()),
     }
@@ -36,7 +37,7 @@ pub(crate) fn report_parse_error(
 fn usage_failure(
     error: &clap::Error,
     command: &clap::Command,
-    first: Option<&str>,
+    typed: &[String],
 ) -> Option<CommandFailure> {
     let texts = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
@@ -44,6 +45,7 @@ fn usage_failure(
         Some(_) | None => Vec::new(),
     };
     let text = |kind| texts(kind).into_iter().next();
+    let first = typed.first().map(String::as_str);
     let known = first.filter(|first| command.find_subcommand(first).is_some());
     let help = match known {
         Some(name) => format!("run `ralph {name} --help`"),
@@ -57,13 +59,17 @@ fn usage_failure(
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
             let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
-            let hint = text::nearest(&name, of.get_subcommands().map(clap::Command::get_name))
-                .map(|near| format!("did you mean `{near}`?"));
+            let near = || text::nearest(&name, of.get_subcommands().map(clap::Command::get_name));
+            let hint = common_name_hint(&name)
+                .filter(|_| known.is_none())
+                .map(str::to_string)
+                .or_else(|| near().map(|near| format!("did you mean `{near}`?")));
             let what = format!("unknown command `{}`", text::clean_line(&name, 80));
             Some(CommandFailure::new(&what, &hint.unwrap_or(help)))
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let name = argument_name(&text(ContextKind::InvalidArg)?);
+            let name = typed_alias(&name, typed).unwrap_or(name);
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
             let choices = texts(ContextKind::ValidValue).join(", ");
             let why = std::error::Error::source(error).map(ToString::to_string);
@@ -101,6 +107,26 @@ fn usage_failure(
         }
         _ => None,
     }
+}
+
+/// A hint for a command that other programs have under another name.
+fn common_name_hint(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "stop" | "kill" | "abort" | "end" | "quit" => {
+            "`ralph cancel RUN` ends a run, `ralph pause RUN` suspends it"
+        }
+        "continue" => "`ralph resume RUN` continues a paused run",
+        "list" | "ls" | "ps" => "`ralph status` lists the runs",
+        _ => return None,
+    })
+}
+
+/// The alias of the option that was typed. clap names the option itself, which the person may not know.
+fn typed_alias(option: &str, typed: &[String]) -> Option<String> {
+    let limit = RUN_LIMITS.iter().find(|limit| limit.option == option)?;
+    let alias = limit.option_alias?;
+    let is_alias = |word: &String| word.split('=').next() == Some(alias);
+    typed.iter().any(is_alias).then(|| alias.to_string())
 }
 
 fn unknown_argument(

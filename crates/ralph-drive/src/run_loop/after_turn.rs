@@ -18,6 +18,8 @@ use ralph_sys::clock;
 
 /// Maximum consecutive failures of the agent, and of held turns that the host ended.
 const MOST_FAILURES: u32 = 3;
+/// Turns in a row that a provider which never answered may leave without a response.
+const MAX_UNREACHED: u32 = 3;
 /// Maximum consecutive waits that the agent may declare before the work is verified.
 const MOST_DECLARED: u32 = 12;
 
@@ -81,7 +83,11 @@ impl RunLoop<'_, '_> {
         if class == EndingClass::Settled {
             self.consecutive_waits = 0;
         } else {
-            let (class, text) = (class_name(&class), turn_ending::describe_ending(&ending));
+            let class = class_name(&class);
+            let text = match ending {
+                TurnEnding::Network => format!("{} cannot be reached", self.ctx.provider()),
+                ref ending => turn_ending::describe_ending(ending),
+            };
             self.ctx.emit(&RunEvent::Trouble { class, text });
         }
         if ending != TurnEnding::Overridden {
@@ -269,6 +275,18 @@ impl RunLoop<'_, '_> {
             (resets_at_ms, window) = (*reset, named.clone());
         }
         let opened = self.ctx.load()?;
+        // A wait helps with an outage, but not with a wrong address.
+        let has_answered = opened.state.driving.spent().tokens > 0;
+        if cause == WaitCause::Network && !has_answered && self.consecutive_waits >= MAX_UNREACHED {
+            let (provider, variable) =
+                (self.ctx.provider(), self.ctx.host().command_line.provider_variable);
+            return Ok(NextStep::Park(
+                RunStatus::NeedsHuman,
+                format!(
+                    "{provider} cannot be reached: check the network, proxies and `{variable}`"
+                ),
+            ));
+        }
         let trigger = RetryTrigger { cause, resets_at_ms, in_a_row };
         Ok(match backoff::plan_retry(trigger, &self.ctx.retry_context(&opened.state.driving)) {
             RetryPlan::Wait(wait) => NextStep::Wait(PlannedWait { window, ..wait }),

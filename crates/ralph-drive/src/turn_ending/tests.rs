@@ -203,6 +203,7 @@ fn unknown_values_are_errors_and_never_success() {
         r#""subtype":"success","is_error":false,"terminal_reason":"brand_new","result":"fine""#,
         r#""subtype":"error_brand_new","is_error":false,"errors":["a","b"]"#,
         r#""subtype":7,"is_error":"no""#,
+        r#""subtype":"success","is_error":true,"terminal_reason":"api_error","result":"cannot connect""#,
         r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":402"#,
         r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":413"#,
         r#""subtype":"success","is_error":true,"terminal_reason":"api_error","api_error_status":418,"result":"teapot""#,
@@ -221,6 +222,7 @@ fn unknown_values_are_errors_and_never_success() {
     Error("success, brand_new: fine") → Broken
     Error("error_brand_new, no reason: a; b") → Broken
     Error("no subtype, no reason: no reason given") → Broken
+    Network → Transient(Network)
     Billing("no reason given") → Fatal(needs_human)
     ContextFull → ContextFull
     Error("success, api_error: teapot") → Broken

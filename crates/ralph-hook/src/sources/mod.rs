@@ -260,7 +260,7 @@ fn client_task_list_requirement(world: &World, opened: &LoadedRun) -> Option<Req
     let known = state.owner(run).and_then(|session| tasks::client_task_requirement(world, session));
     Some(known.unwrap_or_else(|| {
         let why = "the client has no task list for this session".to_string();
-        let next = "Create a task for each part of the work and complete it".to_string();
+        let next = "Create a task for each part of the work and complete it. If you have no task tools, run `ralph ask \"…\"`".to_string();
         required_correctness(
             "client tasks".to_string(),
             RequirementStatus::Unmet(RequirementFailure::new(why)),

@@ -49,6 +49,8 @@ pub static PROFILE: HostProfile = HostProfile {
     },
     command_line: HostCommandLine {
         login: "claude /login",
+        provider_variable: "ANTHROPIC_BASE_URL",
+        provider_url: "https://api.anthropic.com",
         plugin_commands: &["plugin", "plugins"],
         plugin_removals: &["uninstall", "remove", "disable", "rm"],
         other_commands: &["mcp", "config", "doctor", "update", "install", "agents", "auth"],

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::install_plan::InstallScope;
+use super::install_plan::{InstallRequest, InstallScope};
 use super::program_path::{self, RalphProgram};
+use super::registration::HookExtent;
 use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use ralph_git::git;
 use ralph_host::HostProfile;
@@ -31,14 +32,17 @@ pub(super) fn are_hooks_off(layers: &[SettingsLayer], scope: InstallScope) -> bo
 pub(super) fn notes_for_install(
     host: &HostProfile,
     layers: &[SettingsLayer],
-    scope: InstallScope,
+    order: &InstallRequest,
     program: &RalphProgram,
 ) -> Vec<String> {
+    let scope = order.scope;
+    let is_plugin = order.extent == HookExtent::Plugin;
+    let init = if is_plugin { "ralph init --plugin" } else { "ralph init" };
     let SettingsSchema { disable_hooks, managed_hooks_only, .. } = host.settings;
     let mut notes = Vec::new();
     notes.extend(program.doubt.map(|doubt| {
         format!(
-            "`{}` may disappear: {}; install ralph first, then `ralph init`",
+            "`{}` may disappear: {}; install ralph first, then `{init}`",
             program.path.display(),
             doubt.describe()
         )
@@ -78,7 +82,7 @@ pub(super) fn notes_for_install(
             .enabled_plugins
             .iter()
             .find(|(name, is_on)| *is_on && name.starts_with("ralph@"));
-        if let Some((name, _)) = plugin {
+        if let Some((name, _)) = plugin.filter(|_| !is_plugin) {
             notes.push(format!(
                 "the plugin `{name}` has the same hooks: `ralph init --plugin` keeps only those, \
                  `{} plugin uninstall {name}` removes them",

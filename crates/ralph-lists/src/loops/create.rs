@@ -15,6 +15,8 @@ pub enum InitialList {
     Example,
     /// A file: a feature list, which is copied, or a text with items.
     File(PathBuf),
+    /// The same, read from stdin.
+    Text(Vec<u8>),
 }
 
 /// The parameters of a new loop.
@@ -64,18 +66,19 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
 }
 
 fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
-    let path = match source {
+    let (path, bytes) = match source {
         InitialList::Example => return Ok(feature_draft::serialize_list(&[example_feature()])?),
-        InitialList::File(path) => path,
+        InitialList::File(path) => (path.as_path(), fs::read(path, MAX_LIST_BYTES)?),
+        InitialList::Text(bytes) => (Path::new("-"), bytes.clone()),
     };
-    let bytes = fs::read(path, MAX_LIST_BYTES)?;
+    let empty = || FeatureError::EmptyList(path.to_path_buf());
     if is_json(path, &bytes) {
         let has_some = !super::parse_feature_list(path, &bytes)?.features.is_empty();
-        return has_some.then_some(bytes).ok_or_else(|| FeatureError::EmptyList(path.clone()));
+        return has_some.then_some(bytes).ok_or_else(empty);
     }
     let drafts = feature_draft::parse_features(&bytes);
     if drafts.is_empty() {
-        return Err(FeatureError::EmptyList(path.clone()));
+        return Err(empty());
     }
     let list = feature_draft::serialize_list(&drafts)?;
     // The generated list must be readable again.

@@ -114,7 +114,7 @@ impl RunCheckpoints {
 fn latest_run(home: &RalphHome) -> Result<RunId, CommandFailure> {
     let (runs, _) = overview::list_run_views(home)?;
     runs.into_iter().next().map(|latest| latest.opened.run.id).ok_or_else(|| {
-        let hint = "`ralph start --help` shows how to start one";
+        let hint = "`ralph run --help` shows how to start one";
         CommandFailure::new("there is no run yet", hint)
     })
 }

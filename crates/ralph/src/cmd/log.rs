@@ -24,7 +24,7 @@ pub(crate) fn run(env: &Env, args: &LogArgs) -> Result<(), CommandFailure> {
     let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
         return Err(CommandFailure::new(
             "there is no run yet",
-            "`ralph start --help` shows how to start one",
+            "`ralph run --help` shows how to start one",
         ));
     };
     if let Some(broken) = &history.broken

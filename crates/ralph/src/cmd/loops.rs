@@ -7,6 +7,7 @@ use crate::term::{self, paint};
 use crate::value_parsers::parse_positive_count;
 use clap::{Args, Subcommand};
 use ralph_core::gate::shell_quote;
+use ralph_core::input_bounds::MAX_LIST_BYTES;
 use ralph_deck::view::feature_list::{count_text, is_run_of_loop, loop_list_view};
 use ralph_deck::wording::safe_line;
 use ralph_hook::overview;
@@ -14,8 +15,9 @@ use ralph_lists::loop_directory;
 use ralph_lists::loops::{self, FeatureError, InitialList, NewLoop};
 use ralph_lists::run_lists;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
+use ralph_sys::{fs, stdin};
 use serde::Serialize;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
@@ -40,7 +42,8 @@ pub(crate) struct LoopNewArgs {
     /// Name the loop, in letters, digits, `.`, `_` and `-`
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Read the features from a feature list, or from a list in a text
+    /// Read the features from a feature list, or from a list in a text; `-` is
+    /// stdin
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
     /// Describe the overall goal for the agent; `-` reads it from stdin
@@ -88,8 +91,16 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);
     let here = env.current_dir().unwrap_or_default();
-    let source =
-        args.from.as_ref().map_or(InitialList::Example, |path| InitialList::File(here.join(path)));
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    if args.goal.as_deref() == Some("-") && args.from.as_ref().is_some_and(is_stdin) {
+        let what = "`--from -` and `--goal -` both read stdin";
+        return Err(CommandFailure::new(what, "give one of them as a file or as text"));
+    }
+    let source = match &args.from {
+        None => InitialList::Example,
+        Some(path) if is_stdin(path) => InitialList::Text(read_list_from_stdin()?),
+        Some(path) => InitialList::File(here.join(path)),
+    };
     let goal = read_loop_goal(args.goal.as_deref())?;
     let made = loops::create_loop(
         &project,
@@ -151,6 +162,14 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     }
     term::out(&out)?;
     Ok(())
+}
+
+fn read_list_from_stdin() -> Result<Vec<u8>, CommandFailure> {
+    if std::io::stdin().is_terminal() {
+        term::err("write the list, then press Ctrl-D on an empty line\n");
+    }
+    stdin::read_all(std::io::stdin(), MAX_LIST_BYTES)
+        .map_err(|error| CommandFailure::caused_by("cannot read the list from stdin", &error))
 }
 
 fn read_loop_goal(given: Option<&str>) -> Result<Option<String>, CommandFailure> {

@@ -114,7 +114,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     }
     if board.is_empty() {
         out.push_str(match board.left_out {
-            0 => "no runs; `/ralph:goal …` in a session, or `ralph start`, starts one\n",
+            0 => "no runs; `/ralph:goal …` in a session, or `ralph run \"…\"`, starts one\n",
             _ => "no runs since yesterday\n",
         });
     }

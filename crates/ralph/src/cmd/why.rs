@@ -30,7 +30,7 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let history = overview::find_history(&home, args.name.as_deref());
     let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
-        let hint = "`ralph start --help` shows how to start a run";
+        let hint = "`ralph run --help` shows how to start a run";
         return Err(CommandFailure::new("no decisions yet", hint));
     };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);

@@ -320,6 +320,19 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     }
 }
 
+#[test]
+fn a_message_to_a_cancelled_run_does_not_wait_for_a_stop() {
+    let (sandbox, run) = start_with_two_gates();
+    sandbox.ralph(["tell", &run, "the old format may go"]);
+    sandbox.ralph(["cancel", &run]);
+    let status = sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout);
+    assert_snapshot!(status.lines().last().unwrap(), @"      · message that the agent did not get: the old format may go");
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["tell", &run, "x"]).stderr), @r#"
+    error: run `[run]` has ended: cancelled
+      hint: start a new run with `ralph run "…"`, or with `/ralph:goal …` in a session
+    "#);
+}
+
 /// R-V1d: a run with a waived requirement ends `claimed`. Every report shows the person, the reason and the end of the waiver.
 #[test]
 fn a_waived_requirement_does_not_hold_and_is_always_reported() {

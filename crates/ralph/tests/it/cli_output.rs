@@ -228,6 +228,8 @@ fn unknown_commands_and_options_get_a_suggestion() {
         &["feature", "claim"],
         &["orchestrator", "set"],
         &["run", "do", "it"],
+        &["stop"],
+        &["run", "it", "--max-cost", "abc"],
     ] {
         let refused = sandbox.ralph(args);
         assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
@@ -245,7 +247,7 @@ fn unknown_commands_and_options_get_a_suggestion() {
       hint: `ralph status --all` lists all runs
     $ ralph log
     error: there is no run yet
-      hint: `ralph start --help` shows how to start one
+      hint: `ralph run --help` shows how to start one
     $ ralph cancel
     error: `RUN|SESSION` is missing
       hint: run `ralph cancel --help`
@@ -267,6 +269,12 @@ fn unknown_commands_and_options_get_a_suggestion() {
     $ ralph run do it
     error: unknown argument `it`
       hint: quote the goal, as in `ralph run "fix the tests"`
+    $ ralph stop
+    error: unknown command `stop`
+      hint: `ralph cancel RUN` ends a run, `ralph pause RUN` suspends it
+    $ ralph run it --max-cost abc
+    error: `--max-cost` cannot be `abc`
+      hint: expected an amount such as `20` or `1.50`
     "#);
     let invalid = std::ffi::OsStr::from_bytes(b"\xff");
     let refused = sandbox.ralph(["limits".as_ref(), invalid]);

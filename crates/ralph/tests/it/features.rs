@@ -213,6 +213,18 @@ fn a_loop_is_created_from_a_markdown_list() {
 }
 
 #[test]
+fn features_of_a_loop_can_come_from_stdin() {
+    let sandbox = Sandbox::new();
+    let made = sandbox.ralph_with_input(["loop", "new", "csv", "--from", "-"], b"- one\n- two\n");
+    assert_snapshot!(made.stdout.lines().next().unwrap(), @"created `.claude/data/ralph-loops/csv` with 2 features: 2 open");
+    let both = ["loop", "new", "other", "--from", "-", "--goal", "-"];
+    assert_snapshot!(sandbox.ralph_with_input(both, b"- one\n").stderr, @"
+    error: `--from -` and `--goal -` both read stdin
+      hint: give one of them as a file or as text
+    ");
+}
+
+#[test]
 fn unusable_sources_of_a_loop_are_reported() {
     let sandbox = Sandbox::new();
     sandbox.write("empty.md", "nothing here\n");

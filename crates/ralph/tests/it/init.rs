@@ -761,6 +761,13 @@ fn with_the_plugin_no_hooks_are_registered() {
     }
     "#);
     assert!(!sandbox.home().join(".claude/commands").exists());
+    sandbox.write(".claude/settings.json", r#"{"enabledPlugins": {"ralph@ralph": true}}"#);
+    let again = sandbox.ralph(["init", "--yes", "--plugin", "--no-gates"]).stdout;
+    let advice: Vec<&str> = again
+        .lines()
+        .filter(|line| line.contains("--plugin") && !line.contains("install ralph"))
+        .collect();
+    assert_eq!(advice, Vec::<&str>::new());
     let linked = fs::canonicalize(sandbox.ralph_home("bin/ralph")).unwrap();
     assert_eq!(linked, fs::canonicalize(env!("CARGO_BIN_EXE_ralph")).unwrap());
 }

@@ -889,3 +889,25 @@ fn the_environment_of_an_agent_is_recorded() {
     TZ
     ");
 }
+
+/// A provider that never answered is not waited for as long as an outage: its address may be wrong.
+#[test]
+fn an_unreachable_provider_is_named_and_parks_the_run() {
+    let broken = "[[step]]\nerror = { status = 0, type = \"\", message = \"\" }\n";
+    let runner = RunnerSandbox::new(&broken.repeat(4));
+    let args: Vec<_> = [&[GOAL][..], &SKIP_PERMISSIONS_ARGS].concat();
+    let mut command = runner.json_command(&args);
+    command.env("ANTHROPIC_BASE_URL", "http://kim:secret@127.0.0.1:9/v1");
+    let ended = crate::sandbox::run_command(&mut command, b"");
+    assert_eq!(ended.code, Some(5), "{ended}");
+    assert_snapshot!(runner.journal_summary(), @"
+    session fresh
+    waits network
+    woke
+    waits network
+    woke
+    parked needs_human
+    ");
+    let report = &RunnerSandbox::events_named(&ended, "ended")[0];
+    assert_snapshot!(report["because"].as_str().unwrap(), @"`127.0.0.1:9` cannot be reached: check the network, proxies and `ANTHROPIC_BASE_URL`");
+}

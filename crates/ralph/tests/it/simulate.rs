@@ -197,6 +197,19 @@ fn a_client_only_scenario_is_not_simulated() {
     error: this scenario needs the client's terminal
       hint: run `cargo xtask e2e` in a checkout of ralph
     ");
+    let directory = stage.sandbox.root().join("several");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("client.toml"), text).unwrap();
+    fs::write(directory.join("any.toml"), "[[step]]\nperson = \"Go.\"\n").unwrap();
+    let shown = stage.simulate(&[directory.to_str().unwrap()]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @"
+    exit 0
+    --- stdout
+    ✓ $ROOT/several/any.toml
+    · $ROOT/several/client.toml: skipped: only the real client can play this scenario
+
+    2 scenarios · 1 passed · 0 failed · 1 skipped · N ms
+    ");
 }
 
 /// The example in the documentation, which has every key, works as it stands.

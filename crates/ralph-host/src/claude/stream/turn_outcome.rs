@@ -27,11 +27,18 @@ pub(super) fn parse_outcome(line: &JsonFields<'_>) -> TurnOutcome {
         }
         _ if word("stop_reason").as_deref() == Some("refusal") => TurnOutcome::Refused,
         (subtype, reason) => {
-            let status = line.count("api_error_status").and_then(error_by_status);
+            let code = line.count("api_error_status");
+            let status = code.and_then(error_by_status);
             let named = || ["api_error", "api_error_type"].into_iter().find_map(named_error(line));
+            let is_unnamed = line.line("api_error_type", MAX_WORD_CHARS).is_none();
+            // A request that failed without a status and a type got no response.
+            let unanswered = || {
+                let has_no_response = code.is_none() && is_unnamed && reason == Some("api_error");
+                has_no_response.then_some(TurnError::Network)
+            };
             let shown = if subtype.is_empty() { "no subtype" } else { subtype };
             TurnOutcome::Failed {
-                error: status.or_else(named),
+                error: status.or_else(named).or_else(unanswered),
                 is_request_error: reason == Some("api_error"),
                 label: format!("{shown}, {}", reason.unwrap_or("no reason")),
             }

@@ -85,7 +85,7 @@ pub(super) static RUN: &[ConfigKey] = &[
             most: 1000,
             set: |draft, count| draft.policy.limits.stuck_after = count,
         },
-        description: "The run ends after this many consecutive stops without progress.",
+        description: "The run ends at this many consecutive stops with the same files and failures, the first of them included.",
     },
     ConfigKey {
         name: "handover_at",

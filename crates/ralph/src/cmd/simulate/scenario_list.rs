@@ -5,7 +5,7 @@ use super::simulate_output::OutputMode;
 use super::{GIVEN_HOOKS_NOTE, ScenarioSummaryJson};
 use crate::cmd::print_json;
 use crate::failure::CommandFailure;
-use crate::term::{self, BAD, GOOD, paint};
+use crate::term::{self, BAD, DIM, GOOD, paint};
 use crate::{FAILURE, SUCCESS, timeline_view};
 use ralph_deck::wording::{count_noun, safe_line};
 use ralph_sys::clock::Stopwatch;
@@ -29,6 +29,14 @@ struct ScenarioErrorJson {
     v: u8,
     path: String,
     error: String,
+}
+
+#[derive(Serialize)]
+struct SkippedScenarioJson {
+    kind: &'static str,
+    v: u8,
+    path: String,
+    why: String,
 }
 
 /// Expands each directory to the scenarios in it, sorted by path.
@@ -94,8 +102,14 @@ pub(super) fn play_all(
     paths: &[PathBuf],
 ) -> Result<u8, CommandFailure> {
     let watch = Stopwatch::start();
-    let (mut failed, mut has_mismatches) = (0, false);
+    let (mut failed, mut skipped, mut has_mismatches) = (0, 0, false);
     for path in paths {
+        // A directory may contain scenarios for several players.
+        if let Some(why) = scenario_play::other_player_of(world, path) {
+            skipped += 1;
+            print_skipped(world, path, &why)?;
+            continue;
+        }
         let played = scenario_play::play_scenario(world, path, OutputMode::Quiet);
         if world.cancel.is_cancelled() {
             return Ok(super::INTERRUPTED);
@@ -117,15 +131,34 @@ pub(super) fn play_all(
     if !world.args.json {
         let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
         let total = count_noun(paths.len(), "scenario");
-        let passed = paths.len() - failed;
+        let passed = paths.len() - failed - skipped;
+        let skipped = if skipped == 0 { String::new() } else { format!(" · {skipped} skipped") };
         let took = timeline_view::short_time(ms);
         let gap = if world.args.quiet && failed == 0 { "" } else { "\n" };
-        term::out(&format!("{gap}{total} · {passed} passed · {failed} failed · {took}\n"))?;
+        term::out(&format!(
+            "{gap}{total} · {passed} passed · {failed} failed{skipped} · {took}\n"
+        ))?;
         if has_mismatches && world.hook_overrides.is_any() {
             term::out(GIVEN_HOOKS_NOTE)?;
         }
     }
     Ok(if failed == 0 { SUCCESS } else { FAILURE })
+}
+
+fn print_skipped(
+    world: &SimulateContext<'_>,
+    path: &Path,
+    why: &CommandFailure,
+) -> Result<(), CommandFailure> {
+    if world.args.json {
+        let (path, why) = (path.display().to_string(), why.message().to_owned());
+        print_json(&SkippedScenarioJson { kind: "skipped", v: 1, path, why })?;
+    } else if !world.args.quiet {
+        let shown = safe_line(&path.display().to_string());
+        let mark = paint(DIM, "·");
+        term::out(&format!("{mark} {shown}: skipped: {}\n", safe_line(why.message())))?;
+    }
+    Ok(())
 }
 
 fn print_result_json(

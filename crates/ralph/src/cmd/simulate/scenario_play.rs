@@ -84,38 +84,50 @@ impl PlayedScenario {
     }
 }
 
+/// Why this player cannot play the scenario of the file. `None` also if the file cannot be read.
+pub(super) fn other_player_of(world: &SimulateContext<'_>, path: &Path) -> Option<CommandFailure> {
+    // Stdin can be read only once.
+    if path.as_os_str() == "-" {
+        return None;
+    }
+    needs_other_player(world, &read_scenario(world, path).ok()?)
+}
+
+fn needs_other_player(world: &SimulateContext<'_>, scenario: &Scenario) -> Option<CommandFailure> {
+    let (what, hint) = match (scenario.only, &world.client) {
+        (Some(ScenarioPlayer::Pretend), None) if scenario.runner.is_some() => return None,
+        (Some(ScenarioPlayer::Pretend), Some(_)) if scenario.runner.is_some() => (
+            "the real client cannot play this scenario",
+            "omit `--client` to let `ralph pretend` play it",
+        ),
+        (Some(ScenarioPlayer::Client), None) => (
+            "only the real client can play this scenario",
+            "use `--client`, with `claude` on your `PATH`",
+        ),
+        (Some(ScenarioPlayer::Simulator), Some(_)) => {
+            ("the real client cannot play this scenario", "omit `--client` to simulate it")
+        }
+        (Some(ScenarioPlayer::Terminal), _) => (
+            "this scenario needs the client's terminal",
+            "run `cargo xtask e2e` in a checkout of ralph",
+        ),
+        (Some(ScenarioPlayer::Pretend), _) => (
+            "this scenario needs a program that drives the client",
+            "use `ralph pretend` as the client",
+        ),
+        (Some(ScenarioPlayer::Client | ScenarioPlayer::Simulator) | None, _) => return None,
+    };
+    Some(CommandFailure::new(what, hint))
+}
+
 pub(super) fn play_scenario(
     world: &SimulateContext<'_>,
     path: &Path,
     mode: OutputMode,
 ) -> Result<PlayedScenario, CommandFailure> {
     let mut scenario = read_scenario(world, path)?;
-    match (scenario.only, &world.client) {
-        (Some(ScenarioPlayer::Pretend), None) if scenario.runner.is_some() => {}
-        (Some(ScenarioPlayer::Pretend), Some(_)) if scenario.runner.is_some() => {
-            let what = "the real client cannot play this scenario";
-            return Err(CommandFailure::new(
-                what,
-                "omit `--client` to let `ralph pretend` play it",
-            ));
-        }
-        (Some(ScenarioPlayer::Client), None) => {
-            let what = "only the real client can play this scenario";
-            return Err(CommandFailure::new(what, "use `--client`, with `claude` on your `PATH`"));
-        }
-        (Some(ScenarioPlayer::Simulator), Some(_)) => {
-            let what = "the real client cannot play this scenario";
-            return Err(CommandFailure::new(what, "omit `--client` to simulate it"));
-        }
-        (Some(ScenarioPlayer::Terminal), _) => {
-            let what = "this scenario needs the client's terminal";
-            return Err(CommandFailure::new(what, "run `cargo xtask e2e` in a checkout of ralph"));
-        }
-        (Some(ScenarioPlayer::Pretend), _) => {
-            let what = "this scenario needs a program that drives the client";
-            return Err(CommandFailure::new(what, "use `ralph pretend` as the client"));
-        }
-        (Some(ScenarioPlayer::Client | ScenarioPlayer::Simulator) | None, _) => {}
+    if let Some(failure) = needs_other_player(world, &scenario) {
+        return Err(failure);
     }
     world.hook_overrides.apply_to(&mut scenario);
     let root = create_scratch_dir(world.env, "ralph-sim")?;
