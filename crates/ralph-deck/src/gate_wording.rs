@@ -20,8 +20,7 @@ pub fn gate_note(report: &GateReport) -> String {
         GateOutcome::Passed => String::new(),
         GateOutcome::Failed => report.summary(),
         GateOutcome::Unknown(unknown) => match unknown {
-            UnknownReason::Skipped(why) => safe_line(why),
-            UnknownReason::NoTests(why) => safe_line(why),
+            UnknownReason::Skipped(why) | UnknownReason::NoTests(why) => safe_line(why),
             UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
                 format!("{}: {}", unknown.name(), safe_line(why))
             }

@@ -12,7 +12,6 @@ use ralph_core::record::{
     ListKind, OrchestratorStep, PartRecord, ReportedStatus, RunChange, RunRecord, StopOutcome,
     StopRecord, StopReport,
 };
-use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
@@ -362,12 +361,6 @@ pub fn report(report: &StopReport) -> Vec<MarkedText> {
         parts.push(MarkedText::new(FactMark::Bad, format!("{} more", open - 4)));
     }
     parts
-}
-
-/// The failures of the base that the report of a run names: `1 old failure remains: test_round`.
-pub fn old_failures(report: &StopReport) -> Option<String> {
-    let line = report.lines.iter().find(|line| line.name == OLD_FAILURES_REQUIREMENT)?;
-    Some(safe_line(&line.note))
 }
 
 pub fn requirement_mark(known: ReportedStatus) -> FactMark {

@@ -14,7 +14,8 @@ use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
-use ralph_core::record::{CostBasis, CostReading, Dispute, ReportLine};
+use ralph_core::record::{CostBasis, CostReading, Dispute, ReportLine, StopReport};
+use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -212,7 +213,7 @@ impl BoardRun {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
             }
-            if let Some(note) = state.report.as_ref().and_then(wording::old_failures) {
+            if let Some(note) = state.report.as_ref().and_then(old_failures) {
                 lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
             }
             lines.extend(self.review_lines().into_iter().map(|line| vec![plain(line)]));
@@ -240,7 +241,7 @@ impl BoardRun {
         let (RunPhase::Ended(status), Some(why)) = (self.view.phase, &self.ending_reason) else {
             return Vec::new();
         };
-        let next = ending::next_step(status, run, &state.limits(run));
+        let next = ending::next_step(status, run, state.limits(run));
         vec![text::clean_line(why, MAX_REASON_CHARS), format!("next: {next}")]
     }
 
@@ -278,6 +279,12 @@ impl BoardRun {
         }
         lines
     }
+}
+
+/// The failures of the base that the report of a run names: `1 old failure remains: test_round`.
+fn old_failures(report: &StopReport) -> Option<String> {
+    let line = report.lines.iter().find(|line| line.name == OLD_FAILURES_REQUIREMENT)?;
+    Some(safe_line(&line.note))
 }
 
 fn plain(text: String) -> MarkedText {

@@ -84,9 +84,10 @@ impl RunLoop<'_, '_> {
             self.consecutive_waits = 0;
         } else {
             let class = class_name(&class);
-            let text = match ending {
-                TurnEnding::Network => format!("{} cannot be reached", self.ctx.provider()),
-                ref ending => turn_ending::describe_ending(ending),
+            let text = if ending == TurnEnding::Network {
+                format!("{} cannot be reached", self.ctx.provider())
+            } else {
+                turn_ending::describe_ending(&ending)
             };
             self.ctx.emit(&RunEvent::Trouble { class, text });
         }

@@ -32,7 +32,7 @@ pub(super) fn are_hooks_off(layers: &[SettingsLayer], scope: InstallScope) -> bo
 pub(super) fn notes_for_install(
     host: &HostProfile,
     layers: &[SettingsLayer],
-    order: &InstallRequest,
+    order: InstallRequest,
     program: &RalphProgram,
 ) -> Vec<String> {
     let scope = order.scope;

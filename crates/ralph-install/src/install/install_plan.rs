@@ -153,7 +153,7 @@ pub fn plan_install(
     let mut changes: Vec<_> = settings.into_iter().collect();
     changes.extend(policy.proposed.as_ref().map(ProposedPolicy::to_change));
     foreign.extend(foreign_setups::find_tool_files(context.host, context.project));
-    let mut notes = install_notes::notes_for_install(context.host, &layers, order, &program);
+    let mut notes = install_notes::notes_for_install(context.host, &layers, *order, &program);
     notes.extend(policy.notes);
     let obstacle = if install_notes::are_hooks_off(&layers, order.scope) {
         Some(InstallObstacle::HooksAreOff)

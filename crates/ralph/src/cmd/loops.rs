@@ -91,16 +91,7 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);
     let here = env.current_dir().unwrap_or_default();
-    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    if args.goal.as_deref() == Some("-") && args.from.as_ref().is_some_and(is_stdin) {
-        let what = "`--from -` and `--goal -` both read stdin";
-        return Err(CommandFailure::new(what, "give one of them as a file or as text"));
-    }
-    let source = match &args.from {
-        None => InitialList::Example,
-        Some(path) if is_stdin(path) => InitialList::Text(read_list_from_stdin()?),
-        Some(path) => InitialList::File(here.join(path)),
-    };
+    let source = initial_list(args, &here)?;
     let goal = read_loop_goal(args.goal.as_deref())?;
     let made = loops::create_loop(
         &project,
@@ -162,6 +153,20 @@ fn create_loop(env: &Env, args: &LoopNewArgs) -> Result<(), CommandFailure> {
     }
     term::out(&out)?;
     Ok(())
+}
+
+/// Where the first features come from.
+fn initial_list(args: &LoopNewArgs, here: &Path) -> Result<InitialList, CommandFailure> {
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    if args.goal.as_deref() == Some("-") && args.from.as_ref().is_some_and(is_stdin) {
+        let what = "`--from -` and `--goal -` both read stdin";
+        return Err(CommandFailure::new(what, "give one of them as a file or as text"));
+    }
+    Ok(match &args.from {
+        None => InitialList::Example,
+        Some(path) if is_stdin(path) => InitialList::Text(read_list_from_stdin()?),
+        Some(path) => InitialList::File(here.join(path)),
+    })
 }
 
 fn read_list_from_stdin() -> Result<Vec<u8>, CommandFailure> {

@@ -3,6 +3,7 @@
 mod annotations;
 mod gate_choice;
 mod hunk_lines;
+mod next_step;
 mod progress_line;
 
 use super::gate::gate_run::INTERRUPTED;
@@ -15,8 +16,9 @@ use crate::value_parsers::{parse_duration, parse_hunk_count, parse_merge_thresho
 use annotations::{AnnotatedFiles, annotate_broken, annotate_hunks};
 use clap::Args;
 use gate_choice::{GateChoice, choose_gates, name_left_out};
+use next_step::next_step;
 use progress_line::ProgressLine;
-use ralph_core::gate::{BaselineMode, GateOutcome, GateReport, shell_quote};
+use ralph_core::gate::{BaselineMode, GateOutcome, GateReport};
 use ralph_core::id::RunId;
 use ralph_core::policy::MergeThreshold;
 use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
@@ -413,53 +415,6 @@ fn failure_lines(report: &ProofReport) -> String {
         }
     }
     out
-}
-
-/// Whether a gate fails on the change as it does in the base.
-fn has_old_failures(report: &ProofReport) -> bool {
-    let now = report.steps.iter().find(|step| step.step == ProofStep::Now);
-    match now.map(|step| &step.outcome) {
-        Some(StepOutcome::Ran { reports, .. }) => {
-            reports.iter().any(|gate| gate.outcome == GateOutcome::Failed)
-        }
-        Some(StepOutcome::SameAs(_) | StepOutcome::NotNeeded) | None => false,
-    }
-}
-
-/// The command as it was given, which also accepts `green`.
-fn accepting_command(args: &ProveArgs) -> String {
-    let mut words = vec!["ralph".to_string(), "prove".to_string()];
-    words.extend(args.range.clone());
-    words.extend(args.gates.iter().flat_map(|gate| ["--gate".to_string(), gate.clone()]));
-    let allowed = args.may_change.iter();
-    words.extend(allowed.flat_map(|glob| ["--may-change".to_string(), glob.clone()]));
-    words.extend(["--accept".to_string(), "green".to_string()]);
-    let quoted: Vec<String> = words.iter().map(|word| shell_quote(word)).collect();
-    safe_line(&quoted.join(" "))
-}
-
-fn next_step(report: &ProofReport, args: &ProveArgs) -> Option<String> {
-    let accept = accepting_command(args);
-    let proof = &report.proof;
-    Some(match proof.verdict {
-        ProofVerdict::NeedsReview if proof.broken.is_empty() => {
-            "review the change: the lines marked `?` show why its tests do not settle it"
-                .to_string()
-        }
-        ProofVerdict::NeedsReview => {
-            "make the old tests pass, or review whether the change should break them".to_string()
-        }
-        ProofVerdict::Green if proof.doubts.is_empty() => format!(
-            "add a test that fails without the change, or review the change and run `{accept}`"
-        ),
-        ProofVerdict::Green if has_old_failures(report) => format!(
-            "fix the old failures, or review the change and run `{accept}`; a run measures old failures in the project itself"
-        ),
-        ProofVerdict::Green => {
-            format!("resolve the doubts marked `?`, or review the change and run `{accept}`")
-        }
-        ProofVerdict::Verified | ProofVerdict::Failed => return None,
-    })
 }
 
 fn more_line(count: usize) -> String {

@@ -3,7 +3,7 @@
 use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_core::id::SessionId;
+use ralph_core::id::{RunId, SessionId};
 use ralph_core::input_bounds::MAX_GOAL_BYTES;
 use ralph_core::limits::LimitKind;
 use ralph_core::record::{RunRecord, unpriced_limit};
@@ -107,6 +107,12 @@ pub(crate) fn list_paths(paths: &[PathBuf]) -> Result<Vec<String>, CommandFailur
     paths.iter().map(text).collect()
 }
 
+fn other_run_text(other: &RunId) -> String {
+    format!(
+        "run `{other}` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them"
+    )
+}
+
 /// A warning about a new run as a sentence.
 pub(crate) fn note_text(note: &StartNote) -> String {
     match note {
@@ -126,11 +132,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::UnmatchedGlob(glob) => {
             format!("`--may-change {}` matches no file", wording::safe_line(glob))
         }
-        StartNote::OtherRun(other) => {
-            format!(
-                "run `{other}` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them"
-            )
-        }
+        StartNote::OtherRun(other) => other_run_text(other),
         StartNote::NoGit => {
             "git is not installed, so changes cannot be compared with the start, and the run ends as `green` at best"
                 .to_string()
