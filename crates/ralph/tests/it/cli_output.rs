@@ -194,7 +194,7 @@ fn why_and_log_explain_every_decision() {
 #[test]
 fn status_shows_runs_and_faults() {
     let sandbox = Sandbox::new();
-    assert_snapshot!(sandbox.ralph(["status"]).stdout, @"no runs; `/ralph:goal …` in a session, or `ralph start`, starts one");
+    assert_snapshot!(sandbox.ralph(["status"]).stdout, @r#"no runs; `/ralph:goal …` in a session, or `ralph run "…"`, starts one"#);
     sandbox.start_run(PROMISE_ARGS);
     sandbox.run_hook("garbage");
     sandbox.send_stop(SESSION, "");

@@ -358,7 +358,7 @@ fn a_damaged_session_pointer_is_reported() {
     exit 1
     --- stderr
     error: `$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76` could not be parsed and was moved to `$ROOT/home/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76.quarantined-[time]`
-      hint: the session is free; start a new run for it with `ralph start`
+      hint: the session is free; start a new run in it with `/ralph:goal …`
     "));
 }
 

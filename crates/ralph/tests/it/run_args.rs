@@ -404,11 +404,11 @@ fn only_driven_runs_can_be_resumed() {
     ");
     assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
     let error = refused_run(&sandbox, &["--resume", &run]);
-    assert_snapshot!(error.replace(&run, "$RUN"), @"
+    assert_snapshot!(error.replace(&run, "$RUN"), @r#"
     --resume $RUN
     error: run `[run]` has ended: cancelled
-      hint: start a new run with `ralph start`
-    ");
+      hint: start a new run with `ralph run "…"`, or with `/ralph:goal …` in a session
+    "#);
 }
 
 #[test]
