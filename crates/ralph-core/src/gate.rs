@@ -394,7 +394,7 @@ impl Gate {
                 )
             }
             RequirementStatus::Pending(PendingReason::Running(_)) => {
-                "Wait for the gates with `ralph gate wait`".to_string()
+                "Wait for the gates with `ralph wait`".to_string()
             }
         };
         Requirement {

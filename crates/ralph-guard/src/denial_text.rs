@@ -49,7 +49,7 @@ fn explain_target(what: GuardTarget) -> (&'static str, &'static str) {
         ),
         GuardTarget::CheckpointRefs => (
             "the checkpoints of this run are stored there",
-            "You may read them. `ralph checkpoint list` shows them",
+            "You may read them. `ralph list checkpoints` shows them",
         ),
         GuardTarget::Loosening => (
             "only a person may loosen ralph's hold on this session",

@@ -12,6 +12,11 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     if has("--help") || has("-h") || has("--dry-run") {
         return None;
     }
+    // The only option with a value that may come before the command.
+    let args = match args {
+        [option, _, rest @ ..] if option.text == "--color" => rest,
+        _ => args,
+    };
     let mut operands =
         args.iter().map(|arg| arg.text.as_str()).filter(|text| !text.starts_with('-'));
     let first = operands.next()?;
@@ -55,6 +60,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     // Deletes the base that a run is compared with.
     ("checkpoint prune", SubcommandAccess::PersonOnly),
     ("checkpoint restore", SubcommandAccess::Everyone),
+    ("complete-words", SubcommandAccess::Everyone),
     ("completions", SubcommandAccess::Everyone),
     ("config", SubcommandAccess::Everyone),
     ("demo", SubcommandAccess::Everyone),
@@ -72,12 +78,27 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("gate run", SubcommandAccess::Everyone),
     ("gate wait", SubcommandAccess::Everyone),
     ("gate warm", SubcommandAccess::Everyone),
+    ("help", SubcommandAccess::Everyone),
     // `hook` trusts its input: a prompt piped into it would count as typed by a person.
     ("hook", SubcommandAccess::PersonOnly),
     ("import", SubcommandAccess::Everyone),
     ("init", SubcommandAccess::PersonOnly),
+    ("lab model", SubcommandAccess::Everyone),
+    ("lab pretend", SubcommandAccess::Everyone),
+    ("lab record", SubcommandAccess::PersonOnly),
+    // `replay` and `simulate` run any command as a hook, and `replay --live` delivers its payload to the run.
+    ("lab replay", SubcommandAccess::PersonOnly),
+    ("lab simulate", SubcommandAccess::PersonOnly),
     ("learn", SubcommandAccess::Everyone),
     ("limits", SubcommandAccess::PersonOnly),
+    ("list checkpoints", SubcommandAccess::Everyone),
+    ("list features", SubcommandAccess::Everyone),
+    ("list gates", SubcommandAccess::Everyone),
+    ("list learnings", SubcommandAccess::Everyone),
+    ("list loops", SubcommandAccess::Everyone),
+    ("list queues", SubcommandAccess::Everyone),
+    ("list runs", SubcommandAccess::Everyone),
+    ("list waivers", SubcommandAccess::PersonOnly),
     ("log", SubcommandAccess::Everyone),
     ("loop list", SubcommandAccess::Everyone),
     ("loop new", SubcommandAccess::Everyone),
@@ -93,7 +114,6 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("pretend", SubcommandAccess::Everyone),
     ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
-    // `replay` and `simulate` run any command as a hook, and `replay --live` delivers its payload to the run.
     ("replay", SubcommandAccess::PersonOnly),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
@@ -104,6 +124,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("tell", SubcommandAccess::PersonOnly),
     ("trust", SubcommandAccess::PersonOnly),
     ("uninstall", SubcommandAccess::PersonOnly),
+    ("verify", SubcommandAccess::Everyone),
     ("wait", SubcommandAccess::Everyone),
     ("waive", SubcommandAccess::PersonOnly),
     ("why", SubcommandAccess::Everyone),

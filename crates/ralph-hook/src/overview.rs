@@ -1,9 +1,10 @@
 //! Read-only views of runs and histories for people. Takes no locks, repairs nothing and writes nothing.
 
 use crate::control::{self, ControlError, RunOrSession};
+use crate::project_scope::ProjectScope;
 use crate::session_gates;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::JournalEntry;
+use ralph_core::record::{JournalEntry, RunChange, StopOutcome};
 use ralph_core::run::RunPhase;
 use ralph_home::journal::{self, JournalDamage};
 use ralph_home::paths::RalphHome;
@@ -74,6 +75,58 @@ pub fn list_held_sessions(home: &RalphHome) -> (Vec<HeldSession>, Vec<FileError>
     (held, unreadable)
 }
 
+/// A session without a run whose gates decided about it.
+#[derive(Debug)]
+pub struct GatedSession {
+    pub session: SessionId,
+    /// The id of its record, which `ralph why` takes.
+    pub record: RunId,
+    /// How often it was held.
+    pub holds: u32,
+    /// The reason of the last decision.
+    pub because: String,
+    pub at_ms: u64,
+}
+
+/// Sessions without a run that the gates of the project have decided about since `since_ms`, latest first.
+pub fn list_gated_sessions(
+    home: &RalphHome,
+    scope: Option<&ProjectScope>,
+    since_ms: u64,
+) -> Result<Vec<GatedSession>, FileError> {
+    let mut found = Vec::new();
+    for opened in session_gates::latest_records(home)? {
+        let is_meant = scope.is_none_or(|scope| scope.contains_run(&opened.run));
+        if !is_meant || opened.state.last_seen_ms < since_ms {
+            continue;
+        }
+        // A journal that cannot be read says nothing here; `ralph why` reports it.
+        let entries =
+            run_history(home, &opened.run.id).map(|history| history.entries).unwrap_or_default();
+        let mut decisions = entries.iter().filter_map(|entry| {
+            if let RunChange::Decided(decided) = &entry.change {
+                Some((entry, decided))
+            } else {
+                None
+            }
+        });
+        let is_hold = |decided: &StopOutcome| matches!(decided, StopOutcome::Blocked { .. });
+        let holds = decisions.clone().filter(|(_, decided)| is_hold(&decided.outcome)).count();
+        if let (Some((entry, last)), Some(session)) =
+            (decisions.next_back(), opened.state.owner(&opened.run))
+        {
+            found.push(GatedSession {
+                session: session.clone(),
+                record: opened.run.id.clone(),
+                holds: u32::try_from(holds).unwrap_or(u32::MAX),
+                because: last.because.clone(),
+                at_ms: entry.at_ms,
+            });
+        }
+    }
+    Ok(found)
+}
+
 /// The decisions about a run or a session, oldest first.
 #[derive(Debug)]
 pub struct DecisionHistory {
@@ -97,21 +150,39 @@ pub fn find_history(
 ) -> Result<Option<DecisionHistory>, ControlError> {
     let named = match name {
         Some(name) => control::resolve_name(home, name)?,
-        None => match latest_decided(home)? {
+        None => match latest_decided(home, None)? {
             Some(named) => named,
             None => return Ok(None),
         },
     };
-    Ok(Some(match named {
+    named_history(home, named).map(Some)
+}
+
+/// The history of the run or session of a project that was decided most recently. The project of a session that only
+/// files of other tools hold is not known, so it counts in every project.
+pub fn latest_project_history(
+    home: &RalphHome,
+    scope: &ProjectScope,
+) -> Result<Option<DecisionHistory>, ControlError> {
+    latest_decided(home, Some(scope))?.map(|named| named_history(home, named)).transpose()
+}
+
+fn named_history(home: &RalphHome, named: RunOrSession) -> Result<DecisionHistory, ControlError> {
+    Ok(match named {
         RunOrSession::Run(run) => run_history(home, &run)?,
         RunOrSession::Session(session) => session_history(home, &session)?,
-    }))
+    })
 }
 
 /// The run or session that was decided about most recently.
-fn latest_decided(home: &RalphHome) -> Result<Option<RunOrSession>, ControlError> {
-    let run = list_run_views(home)?.0.into_iter().next().map(|view| view.opened);
-    let records = run.into_iter().chain(session_gates::latest_record(home)?);
+fn latest_decided(
+    home: &RalphHome,
+    scope: Option<&ProjectScope>,
+) -> Result<Option<RunOrSession>, ControlError> {
+    let is_meant = |one: &LoadedRun| scope.is_none_or(|scope| scope.contains_run(&one.run));
+    let run = list_run_views(home)?.0.into_iter().map(|view| view.opened).find(is_meant);
+    let records = session_gates::latest_records(home)?;
+    let records = run.into_iter().chain(records.into_iter().find(is_meant));
     let records = records.map(|one| (one.state.last_seen_ms, RunOrSession::Run(one.run.id)));
     let held = list_held_sessions(home).0.into_iter();
     let held = held.map(|one| (one.last.at_ms, RunOrSession::Session(one.session)));

@@ -306,11 +306,12 @@ pub fn find_record(home: &RalphHome, session: &SessionId) -> Option<RunId> {
     SessionNote::read(home, session)?.record
 }
 
-/// The record that was written last, and when.
-pub fn latest_record(home: &RalphHome) -> Result<Option<LoadedRun>, FileError> {
-    let changed = |id: &RunId| fs::stat(&home.run(id).journal()).map(|stat| stat.modified_ns);
-    let latest = store::list_session_records(home)?.into_iter().max_by_key(changed);
-    Ok(latest.and_then(|id| store::load_run(home, &id).ok()))
+/// The records that can be read, most recently decided first.
+pub fn latest_records(home: &RalphHome) -> Result<Vec<LoadedRun>, FileError> {
+    let ids = store::list_session_records(home)?;
+    let mut records: Vec<_> = ids.iter().filter_map(|id| store::load_run(home, id).ok()).collect();
+    records.sort_by_key(|record| std::cmp::Reverse(record.state.last_seen_ms));
+    Ok(records)
 }
 
 fn is_off(world: &World, session: &SessionId) -> bool {

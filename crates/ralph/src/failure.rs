@@ -233,7 +233,7 @@ fn feature_hint(error: &FeatureError) -> Option<String> {
             format!("did you mean `{near}`?")
         }
         FeatureError::NoSuchFeature { near: None, .. } => {
-            "`ralph feature list` shows all features".to_string()
+            "`ralph list features` shows all features".to_string()
         }
         FeatureError::IdIsTaken(_) => "omit `--id` to use the next number".to_string(),
         FeatureError::InvalidId(_) => {
@@ -368,7 +368,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
             "the checkpoints are in the repository that existed when they were made".to_string()
         }
         CheckpointError::NotFound { run, .. } => {
-            format!("`ralph checkpoint list {run}` lists its checkpoints")
+            format!("`ralph list checkpoints {run}` lists its checkpoints")
         }
         CheckpointError::Replaced { .. } => {
             "a ref below `refs/ralph` was moved by hand; `ralph why` shows what the run recorded"
@@ -442,7 +442,7 @@ fn control_hint(error: &ControlError) -> Option<String> {
         ControlError::MinimumAboveMaximum { .. } => {
             "make `--min-iterations` smaller or `--max-iterations` larger".to_string()
         }
-        ControlError::NotWaived { .. } => "`ralph waive --list` shows what is waived".to_string(),
+        ControlError::NotWaived { .. } => "`ralph list waivers` shows what is waived".to_string(),
         ControlError::NothingToHold => {
             "give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`".to_string()
         }

@@ -3,6 +3,7 @@
 
 mod cli;
 mod cmd;
+mod command_groups;
 mod describe;
 mod driven_status;
 mod excerpt;

@@ -2,7 +2,9 @@
 
 use crate::failure::CommandFailure;
 use anstyle::{AnsiColor, Style};
+use clap::ValueEnum;
 use ralph_sys::env::Env;
+use std::ffi::OsString;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +19,55 @@ const MAX_ANSWER_BYTES: u64 = 100;
 
 /// The width of a terminal that does not report it.
 const DEFAULT_COLUMNS: usize = 80;
+
+/// When output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// At a terminal, unless `NO_COLOR`, `CLICOLOR` or `TERM` say otherwise
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+impl ColorWhen {
+    const OPTION: &str = "--color";
+
+    /// The value on a command line that is not parsed yet, so that errors about it have the right colour too.
+    pub(crate) fn find(words: &[OsString]) -> Self {
+        let own = words.iter().take_while(|word| *word != "--");
+        let mut own = own.map(|word| word.to_string_lossy());
+        while let Some(word) = own.next() {
+            let value = match word.strip_prefix(Self::OPTION) {
+                Some("") => own.next(),
+                Some(value) => value.strip_prefix('=').map(|value| value.to_string().into()),
+                None => continue,
+            };
+            // clap reports an unknown value.
+            return value.and_then(|value| Self::from_str(&value, false).ok()).unwrap_or_default();
+        }
+        Self::Auto
+    }
+
+    /// The words without the option at their beginning.
+    pub(crate) fn without_option(words: &[OsString]) -> &[OsString] {
+        match words {
+            [option, _, rest @ ..] if option == Self::OPTION => rest,
+            [option, rest @ ..] if option.to_string_lossy().starts_with("--color=") => rest,
+            _ => words,
+        }
+    }
+}
+
+/// Sets when [`out`] and [`err`] keep the styles of [`paint`].
+pub(crate) fn choose_color(when: ColorWhen) {
+    let choice = match when {
+        ColorWhen::Auto => anstream::ColorChoice::Auto,
+        ColorWhen::Always => anstream::ColorChoice::Always,
+        ColorWhen::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+}
 
 /// Whether stdout still has a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +110,30 @@ pub(crate) fn redraw(lines: usize, text: &str) {
         drop(write!(std::io::stderr().lock(), "\x1b[{lines}A\r\x1b[J"));
     }
     err(text);
+}
+
+/// A screen of its own on the terminal of stdout. What was there before returns when it is dropped.
+pub(crate) struct OwnScreen(());
+
+impl OwnScreen {
+    pub(crate) fn enter() -> Self {
+        write_bytes(b"", b"\x1b[?1049h");
+        Self(())
+    }
+
+    /// Replaces everything on the screen.
+    pub(crate) fn draw(&self, text: &str) {
+        let Self(()) = self;
+        // Written directly, because `anstream` would strip it with `NO_COLOR`.
+        write_bytes(b"", b"\x1b[H\x1b[2J");
+        drop(out(text));
+    }
+}
+
+impl Drop for OwnScreen {
+    fn drop(&mut self) {
+        write_bytes(b"", b"\x1b[?1049l");
+    }
 }
 
 /// Writes exactly these bytes, for a host. stderr, with the reason, goes first: a host may act as soon as stdout ends.

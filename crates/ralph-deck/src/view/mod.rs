@@ -14,6 +14,7 @@ pub mod feature_list;
 pub mod file_classes;
 pub mod gate_list;
 pub mod gate_results;
+pub mod gated_sessions;
 pub mod journal_log;
 pub mod learning_list;
 pub mod limit_fields;

@@ -4,6 +4,7 @@ use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
 use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
+use crate::view::gated_sessions::{GatedSessionView, gated_session_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
@@ -23,8 +24,9 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract::gate_log::{self, GateActivity, StepActivity};
 use ralph_hook::control::off_reason;
-use ralph_hook::overview::{self, HeldSession, RunView, UnreadableRun};
+use ralph_hook::overview::{self, GatedSession, HeldSession, RunView, UnreadableRun};
 use ralph_hook::phases::{self, PhaseProgress};
+use ralph_hook::project_scope::ProjectScope;
 use ralph_install::doctor::protection::{self, UnprotectedReason};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -52,10 +54,14 @@ pub struct RunBoard {
     /// Why ralph is switched off, if it is.
     pub off: Option<&'static str>,
     pub runs: Vec<BoardRun>,
-    /// How many runs the selection leaves out.
+    /// How many older runs the selection leaves out.
     pub left_out: usize,
+    /// How many runs in progress belong to other projects.
+    pub elsewhere: usize,
     pub queues: Vec<QueueStatus>,
     pub held: Vec<HeldSession>,
+    /// Sessions without a run that gates decided about within a day.
+    pub gated: Vec<GatedSession>,
     pub unreadable: Vec<UnreadableRun>,
     pub faults: Vec<Fault>,
 }
@@ -79,10 +85,21 @@ pub struct BoardRun {
 }
 
 impl RunBoard {
-    /// Reads the selected runs, queues and sessions, and all faults.
-    pub fn load(env: &Env, home: &RalphHome, selection: BoardSelection) -> Result<Self, FileError> {
+    /// Reads the selected runs, queues and sessions, and all faults. `scope` limits the selection to a project.
+    pub fn load(
+        env: &Env,
+        home: &RalphHome,
+        selection: BoardSelection,
+        scope: Option<&ProjectScope>,
+    ) -> Result<Self, FileError> {
         let (mut runs, mut unreadable) = overview::list_run_views(home)?;
-        let mut left_out = 0;
+        let (mut left_out, mut elsewhere) = (0, 0);
+        if let Some(scope) = scope {
+            let is_going = |view: &RunView| !matches!(view.phase, RunPhase::Ended(_));
+            let going = runs.iter().filter(|view| is_going(view)).count();
+            runs.retain(|view| scope.contains_run(&view.opened.run));
+            elsewhere = going - runs.iter().filter(|view| is_going(view)).count();
+        }
         match &selection {
             BoardSelection::Recent => {
                 let (all, now_ms) = (runs.len(), clock::now_ms());
@@ -106,7 +123,10 @@ impl RunBoard {
             .zip(unprotected)
             .map(|(view, unprotected)| BoardRun::load(home, view, unprotected));
         let runs = runs.collect();
-        let ((queues, queue_errors), (held, session_errors)) = match selection {
+        let is_overview = matches!(selection, BoardSelection::Recent | BoardSelection::All);
+        let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
+        let gated = overview::list_gated_sessions(home, scope, since_ms)?;
+        let ((mut queues, queue_errors), (held, session_errors)) = match selection {
             BoardSelection::Recent => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
             }
@@ -116,6 +136,9 @@ impl RunBoard {
             BoardSelection::Run(_) => Default::default(),
             BoardSelection::Queue(queue) => ((vec![*queue], Vec::new()), (Vec::new(), Vec::new())),
         };
+        if let Some(scope) = scope {
+            queues.retain(|queue| scope.contains_directory(&queue.project));
+        }
         let (off, mut faults) = (off_reason(env, home), faults::list_faults(home));
         let queue_errors = queue_errors.iter().map(|error| describe_error(error));
         for what in queue_errors.chain(session_errors.iter().map(|error| describe_error(error))) {
@@ -124,12 +147,13 @@ impl RunBoard {
                 faults.push(fault);
             }
         }
-        Ok(Self { off, runs, left_out, queues, held, unreadable, faults })
+        Ok(Self { off, runs, left_out, elsewhere, queues, held, gated, unreadable, faults })
     }
 
     pub fn is_empty(&self) -> bool {
         let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
-        !has_runs && self.held.is_empty() && self.queues.is_empty()
+        let has_sessions = !self.held.is_empty() || !self.gated.is_empty();
+        !has_runs && !has_sessions && self.queues.is_empty()
     }
 
     /// The faults that belong to none of the runs.
@@ -146,6 +170,7 @@ impl RunBoard {
             runs: self.runs.iter().map(|one| run_status_view(one, now_ms)).collect(),
             queues: self.queues.iter().map(QueueStatus::view).collect(),
             held: self.held.iter().map(held_session_view).collect(),
+            gated: self.gated.iter().map(gated_session_view).collect(),
             unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
             faults: self.faults.iter().map(fault_view).collect(),
         }
@@ -314,6 +339,9 @@ pub struct StatusView<'a> {
     pub queues: Vec<QueueStatusView<'a>>,
     /// Sessions that are held only by files of other tools.
     pub held: Vec<HeldSessionView<'a>>,
+    /// Sessions without a run that gates decided about within a day. Absent while there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gated: Vec<GatedSessionView<'a>>,
     pub unreadable: Vec<UnreadableRunView<'a>>,
     pub faults: Vec<FaultView<'a>>,
 }

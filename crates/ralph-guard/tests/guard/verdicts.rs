@@ -304,7 +304,7 @@ fn a_reason_states_what_to_do_instead() {
 
     $ git update-ref -d refs/ralph/k7f2/1
     ralph: `git update-ref` on `refs/ralph` is denied: the checkpoints of this run are stored there.
-    You may read them. `ralph checkpoint list` shows them
+    You may read them. `ralph list checkpoints` shows them
 
     $ ralph cancel
     ralph: `ralph cancel` is denied: only a person may loosen ralph's hold on this session.

@@ -80,7 +80,7 @@ pub fn gather_proof(
         Ok(None) => {
             let why = "old tests run on the new code, and new tests on the old code".to_string();
             let status = RequirementStatus::Pending(PendingReason::Running(why));
-            let next = "Wait for the gates with `ralph gate wait`";
+            let next = "Wait for the gates with `ralph wait`";
             ProofEvidence::Open(contract_requirement(PROOF_REQUIREMENT, status, next))
         }
         Err(why) => {

@@ -50,7 +50,7 @@ pub(super) fn red_first_requirement(
         }
         Ok((_, WorkerState::Running)) => {
             let why = "new tests are running at the base".to_string();
-            let next = "Wait for the gates with `ralph gate wait`";
+            let next = "Wait for the gates with `ralph wait`";
             required(RED_FIRST, RequirementStatus::Pending(PendingReason::Running(why)), next)
         }
         Ok((board, WorkerState::Done)) => {

@@ -160,6 +160,11 @@ fn protection_facts(
     }
 }
 
+/// Whether the client would call ralph at the end of a turn in this project.
+pub fn is_stop_hook_registered(env: &Env, host: &HostProfile, project: &Path) -> bool {
+    matches!(project_hook_state(env, host, project).0, HookState::Registered)
+}
+
 /// Whether the settings of a project call ralph at a stop, and when they were last modified.
 fn project_hook_state(env: &Env, host: &HostProfile, project: &Path) -> (HookState, u64) {
     let mut places = vec![project.to_path_buf()];

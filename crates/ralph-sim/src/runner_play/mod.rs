@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! scenario ─ scratch ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
-//!    │                     ▲        │              └────▶ ralph pretend: script and client in one
+//!    │                     ▲        │              └────▶ ralph lab pretend: script and client in one
 //!    └─ [[runner.at]] ─────┘        └─▶ timeline
 //! ```
 

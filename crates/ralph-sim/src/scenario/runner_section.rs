@@ -42,7 +42,7 @@ pub enum InterventionAction {
     Command(String),
 }
 
-/// Options of `ralph run` that `ralph simulate` sets.
+/// Options of `ralph run` that `ralph lab simulate` sets.
 const RESERVED_OPTIONS: [&str; 3] = ["--agent-program", "--json", "--resume"];
 
 impl ScenarioReader {
@@ -70,7 +70,7 @@ impl ScenarioReader {
         let own = args.as_ref().iter().take_while(|word| *word != "--");
         let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
         for word in own.map(name).filter(|word| RESERVED_OPTIONS.contains(&word.as_str())) {
-            let message = format!("`{word}` is set by `ralph simulate`");
+            let message = format!("`{word}` is set by `ralph lab simulate`");
             self.add_problem(args.span(), message, None);
         }
     }

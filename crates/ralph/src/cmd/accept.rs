@@ -1,6 +1,6 @@
 //! `ralph accept`: a person takes responsibility for work that ralph could not prove.
 
-use super::{declare, identify_caller, open_home};
+use super::{declare, identify_caller, open_home, run_choice};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
@@ -16,6 +16,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
 use ralph_hook::control::{self, ControlError};
+use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
@@ -25,12 +26,12 @@ const LONGEST_ADVICE: usize = 2_000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph accept k7f2\n  ralph accept k7f2 --why \"the old format was meant to go\"\n\nReview the change first: `ralph checkpoint diff RUN`, `ralph why RUN`.\nThe run then counts as `verified`, and every report shows your name and\nreason. Asks for a word at the terminal; agents cannot accept."
+    after_help = "Examples:\n  ralph accept\n  ralph accept k7f2 --why \"the old format was meant to go\"\n\nReview the change first: `ralph checkpoint diff RUN`, `ralph why RUN`.\nThe run then counts as `verified`, and every report shows your name and\nreason. Asks for a word at the terminal; agents cannot accept."
 )]
 pub(crate) struct AcceptArgs {
-    /// Name the run, or the session it held
+    /// Name the run or its session [default: the last one of this project]
     #[arg(value_name = "RUN|SESSION")]
-    pub name: String,
+    pub name: Option<String>,
     /// Give the reason
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
@@ -41,10 +42,13 @@ pub(crate) struct AcceptArgs {
 
 pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = super::find_run(&home, &args.name, |session| {
-        let hint = "`ralph status --all` lists the runs";
-        CommandFailure::new(&format!("no run owns session `{session}`"), hint)
-    })?;
+    let run = match &args.name {
+        Some(name) => run_choice::find_run(&home, name, |session| {
+            let hint = "`ralph status --all` lists the runs";
+            CommandFailure::new(&format!("no run owns session `{session}`"), hint)
+        })?,
+        None => run_choice::project_run(env, &home, RunPurpose::Accept)?,
+    };
     let caller = identify_caller(env);
     control::require_person_caller(&home, &run, caller, "accept")?;
     let opened = store::load_run(&home, &run)?;

@@ -1,7 +1,7 @@
 //! `ralph tell`, `ralph waive` and `ralph limits`: how a person adjusts a run while it is active. The session commands
 //! of the same names use the functions here too.
 
-use super::{declare, identify_caller, open_home};
+use super::{declare, identify_caller, open_home, run_choice};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::limit_args::TotalLimitArgs;
@@ -26,6 +26,7 @@ use ralph_hook::adjustments::{self, RunAdjustment};
 use ralph_hook::contract::{CONTRACT_REQUIREMENTS, checkout_requirement_name};
 use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
+use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -38,15 +39,15 @@ const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph tell k7f2 \"the old format may go\"\n  ralph tell 5999882c \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
+    after_help = "Examples:\n  ralph tell \"the old format may go\"\n  ralph tell k7f2 \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
 )]
 pub(crate) struct TellArgs {
-    /// Name the run, or the session it holds
-    #[arg(value_name = "RUN|SESSION")]
-    pub name: String,
-    /// Send this text
-    #[arg(value_name = "TEXT", required = true)]
+    /// Send this text; a run or session may be named before it
+    #[arg(value_name = "[RUN|SESSION] TEXT", required = true)]
     pub text: Vec<String>,
+    /// Name the run or its session [default: the run of this project]
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -54,7 +55,7 @@ pub(crate) struct TellArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2026-11-20 --why \"comes with the next release\" --run k7f2\n  ralph waive \"test-removed: test_old_api\" --until 2h --why \"the old API goes\"\n  ralph waive \"test-changed: test_total\" --until 2h --why \"totals include tax now\"\n  ralph waive --list\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends during a waiver ends as `claimed`, even if the\nrequirement is met: `--undo` withdraws the waiver. A waiver of one\nfinding, `RULE: TEST`, lets only that test change: the run can still\nend as `verified`, and its end names the waiver."
+    after_help = "Examples:\n  ralph waive tests --until 2h --why \"the test service is down\"\n  ralph waive \"feature 4\" --until 2d --why \"not in this release\" --run k7f2\n  ralph waive \"test-removed: test_old\" --until 2h --why \"the old API goes\"\n  ralph waive \"test-changed: test_sum\" --until 2h --why \"tax is added now\"\n  ralph list waivers\n  ralph waive --undo tests\n\nA waived requirement is still measured, and every report shows it with\nyour name and reason, but it does not block a stop until then. At most\n30 days. A run that ends during a waiver ends as `claimed`, even if the\nrequirement is met: `--undo` withdraws the waiver. A waiver of one\nfinding, `RULE: TEST`, lets only that test change: the run can still\nend as `verified`, and its end names the waiver."
 )]
 pub(crate) struct WaiveArgs {
     /// Waive this requirement, as in `ralph status`, or one test finding
@@ -72,7 +73,7 @@ pub(crate) struct WaiveArgs {
     /// Withdraw the waiver of this requirement
     #[arg(long, value_name = "REQUIREMENT", conflicts_with_all = ["requirement", "why", "until"])]
     pub undo: Option<String>,
-    /// Name the run or its session [default: the only run in progress]
+    /// Name the run or its session [default: the run of this project]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
     /// Print one JSON object
@@ -82,12 +83,12 @@ pub(crate) struct WaiveArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph limits k7f2\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. Changes count from the next stop on."
+    after_help = "Examples:\n  ralph limits\n  ralph limits k7f2 --max-iterations 40 --max-cost 50\n\nWithout options, shows the limits. Changes count from the next stop on."
 )]
 pub(crate) struct SetLimitsArgs {
-    /// Name the run, or the session it holds
+    /// Name the run or its session [default: the run of this project]
     #[arg(value_name = "RUN|SESSION")]
-    pub name: String,
+    pub name: Option<String>,
     #[command(flatten)]
     pub limits: TotalLimitArgs,
     /// Print one JSON object
@@ -104,17 +105,39 @@ struct MessageJson<'a> {
 
 pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = find_run(&home, &args.name)?;
+    let (run, words) = message_operands(env, &home, args)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
-    let done = send_message(env, &adjustment, &args.text.join(" "))?;
+    let done = send_message(env, &adjustment, &words.join(" "))?;
     if args.json {
         super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
     } else {
         term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
+}
+
+/// The run and the words of a message. The first of several words may name the run.
+fn message_operands<'a>(
+    env: &Env,
+    home: &RalphHome,
+    args: &'a TellArgs,
+) -> Result<(RunId, &'a [String]), CommandFailure> {
+    let words = args.text.as_slice();
+    if let Some(name) = &args.run {
+        return Ok((find_run(home, name)?, words));
+    }
+    match words {
+        [name, rest @ ..] if !rest.is_empty() && run_choice::is_known_name(home, name) => {
+            Ok((find_run(home, name)?, rest))
+        }
+        // `ralph tell k7f3 "look at it"`: a wrong name before a quoted text must not become part of the message.
+        [name, text] if text.contains(char::is_whitespace) && RunId::parse(name).is_some() => {
+            Ok((find_run(home, name)?, std::slice::from_ref(text)))
+        }
+        _ => Ok((run_choice::project_run(env, home, RunPurpose::Steer)?, words)),
+    }
 }
 
 /// Queues a message for the agent's next stop. Returns the confirmation for the person.
@@ -145,9 +168,13 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     if args.list {
-        return list_waivers(&home, env, args);
+        let run = args.run.as_deref();
+        return list_waivers(env, &WaiverListChoice { run, all: false, json: args.json });
     }
-    let run = named_or_only_run(&home, args.run.as_deref())?;
+    let run = match &args.run {
+        Some(name) => find_run(&home, name)?,
+        None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
+    };
     let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
     let done = match (&args.undo, &args.requirement) {
@@ -328,18 +355,31 @@ fn parse_until(until: &str, now_ms: u64) -> Result<u64, CommandFailure> {
     Ok(until_ms)
 }
 
-fn list_waivers(home: &RalphHome, env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
-    let (mut views, _) = overview::list_run_views(home)?;
-    match &args.run {
+/// Whose waivers are listed: those of one run, of this project's runs in progress, or of all of them.
+pub(super) struct WaiverListChoice<'a> {
+    pub(super) run: Option<&'a str>,
+    pub(super) all: bool,
+    pub(super) json: bool,
+}
+
+pub(super) fn list_waivers(env: &Env, args: &WaiverListChoice<'_>) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let (mut views, _) = overview::list_run_views(&home)?;
+    match args.run {
         Some(name) => {
-            let run = find_run(home, name)?;
+            let run = find_run(&home, name)?;
             views.retain(|view| view.opened.run.id == run);
         }
         None => views.retain(|view| !matches!(view.phase, RunPhase::Ended(_))),
     }
+    if let (None, false) = (args.run, args.all)
+        && let Some(scope) = run_choice::scope_with_runs(env, &home)?
+    {
+        views.retain(|view| scope.contains_run(&view.opened.run));
+    }
     for view in &views {
         control::require_person_caller(
-            home,
+            &home,
             &view.opened.run.id,
             identify_caller(env),
             "list the waivers of",
@@ -381,7 +421,10 @@ fn active_waivers(opened: &LoadedRun) -> Vec<WaiverView> {
 
 pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = find_run(&home, &args.name)?;
+    let run = match &args.name {
+        Some(name) => find_run(&home, name)?,
+        None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
+    };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     let adjustment =
         RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
@@ -427,16 +470,8 @@ pub(crate) fn change_limits(
 }
 
 fn find_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    super::find_run(home, name, |session| {
+    run_choice::find_run(home, name, |session| {
         let hint = "only files of other tools hold it; `ralph status` lists the runs";
         CommandFailure::new(&format!("no run owns session `{session}`"), hint)
     })
-}
-
-/// The named run, or the only run that has not ended.
-fn named_or_only_run(home: &RalphHome, name: Option<&str>) -> Result<RunId, CommandFailure> {
-    if let Some(name) = name {
-        return find_run(home, name);
-    }
-    super::only_run(home, "name one with `--run RUN`; `ralph status` lists them")
 }

@@ -1,12 +1,13 @@
 //! `ralph checkpoint`: lists, compares, restores, creates and deletes the checkpoints of a run.
 
-use super::{identify_caller, open_home, print_json};
-use crate::cli::{
+use super::checkpoint_args::{
     CheckpointCommand as Asked, CheckpointDiffArgs, CheckpointListArgs, CheckpointRestoreArgs,
     CheckpointRunArgs,
 };
+use super::{identify_caller, open_home, print_json, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use crate::value_parsers::parse_count;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -23,7 +24,7 @@ use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self};
-use ralph_hook::overview;
+use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use std::io::IsTerminal;
@@ -57,11 +58,11 @@ impl RunCheckpoints {
     fn open(env: &Env, name: Option<&str>) -> Result<Self, CommandFailure> {
         let home = open_home(env)?;
         let run = match name {
-            Some(name) => super::find_run(&home, name, |session| {
+            Some(name) => run_choice::find_run(&home, name, |session| {
                 let what = format!("no run owns session `{session}`, so it has no checkpoints");
                 CommandFailure::new(&what, "`ralph status --all` lists all runs")
             })?,
-            None => latest_run(&home)?,
+            None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
         };
         let project = PathBuf::from(store::load_run(&home, &run)?.run.project);
         let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
@@ -111,15 +112,7 @@ impl RunCheckpoints {
     }
 }
 
-fn latest_run(home: &RalphHome) -> Result<RunId, CommandFailure> {
-    let (runs, _) = overview::list_run_views(home)?;
-    runs.into_iter().next().map(|latest| latest.opened.run.id).ok_or_else(|| {
-        let hint = "`ralph run --help` shows how to start one";
-        CommandFailure::new("there is no run yet", hint)
-    })
-}
-
-fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
+pub(super) fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
     let scene = RunCheckpoints::open(env, args.name.as_deref())?;
     let found = scene.repository.list(&scene.deadline)?;
     let (run, repository) = (scene.run.as_str(), &scene.repository);
@@ -144,9 +137,10 @@ fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFailure> {
 }
 
 fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
-    let scene = RunCheckpoints::open(env, Some(&args.name))?;
+    let DiffOperands { name, from, to } = diff_operands(env, args)?;
+    let scene = RunCheckpoints::open(env, name)?;
     let (repository, deadline) = (&scene.repository, &scene.deadline);
-    let from = match args.from {
+    let from = match from {
         Some(number) => repository.find(number, deadline)?,
         None => repository.list(deadline)?.into_iter().next().ok_or_else(|| {
             let what = format!("run `{}` has no checkpoint to compare with", scene.run);
@@ -156,7 +150,7 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
             )
         })?,
     };
-    let last = if args.to.is_none() { scene.final_checkpoint(from.number)? } else { None };
+    let last = if to.is_none() { scene.final_checkpoint(from.number)? } else { None };
     if let Some(last) = &last
         && !args.json
     {
@@ -165,29 +159,70 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
             scene.run, from.number, last.number
         ));
     }
-    let to_number = args.to.or_else(|| last.as_ref().map(|last| last.number));
-    let to = match (args.to, last) {
+    let to_number = to.or_else(|| last.as_ref().map(|last| last.number));
+    let newest = match (to, last) {
         (Some(number), _) => repository.find(number, deadline)?,
         (None, Some(last)) => last,
         (None, None) => scene.current_state()?,
     };
     if args.json {
-        let changes = repository.diff(&from, &to, deadline)?;
-        let lines = repository.line_counts(&from, &to, deadline)?;
+        let changes = repository.diff(&from, &newest, deadline)?;
+        let lines = repository.line_counts(&from, &newest, deadline)?;
         let (run, files) = (scene.run.as_str(), file_views(repository, &changes, &lines));
         print_json(&CheckpointDiffView { v: 1, run, from: from.number, to: to_number, files })?;
     } else if args.stat {
-        let changes = repository.diff(&from, &to, deadline)?;
-        let lines = repository.line_counts(&from, &to, deadline)?;
+        let changes = repository.diff(&from, &newest, deadline)?;
+        let lines = repository.line_counts(&from, &newest, deadline)?;
         term::out(&stat_lines(&file_views(repository, &changes, &lines)))?;
     } else {
-        let patch = repository.patch(&from, &to, MAX_PATCH_BYTES, deadline)?;
+        let patch = repository.patch(&from, &newest, MAX_PATCH_BYTES, deadline)?;
         term::out(&color_patch(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
         if patch.truncated {
             term::err("the diff is cut off here; `--stat` lists every file\n");
         }
     }
     Ok(())
+}
+
+/// The operands of a diff.
+struct DiffOperands<'a> {
+    name: Option<&'a str>,
+    from: Option<u32>,
+    to: Option<u32>,
+}
+
+/// A first operand that is a number, and not a name, is the first checkpoint.
+fn diff_operands<'a>(
+    env: &Env,
+    args: &'a CheckpointDiffArgs,
+) -> Result<DiffOperands<'a>, CommandFailure> {
+    let name = args.name.as_deref();
+    Ok(match (as_number(env, name)?, args.to) {
+        (Some(number), None) => DiffOperands { name: None, from: Some(number), to: args.from },
+        (Some(_), Some(_)) | (None, _) => DiffOperands { name, from: args.from, to: args.to },
+    })
+}
+
+fn restore_operands<'a>(
+    env: &Env,
+    args: &'a CheckpointRestoreArgs,
+) -> Result<(Option<&'a str>, u32), CommandFailure> {
+    let name = args.name.as_deref();
+    if let Some(number) = args.number {
+        return Ok((name, number));
+    }
+    let missing =
+        || CommandFailure::new("no checkpoint given", "`ralph list checkpoints` lists them");
+    Ok((None, as_number(env, name)?.ok_or_else(missing)?))
+}
+
+/// The number of a checkpoint in the place of a name, unless a run or session has that name.
+fn as_number(env: &Env, name: Option<&str>) -> Result<Option<u32>, CommandFailure> {
+    let Some((name, number)) = name.and_then(|name| Some((name, parse_count(name).ok()?))) else {
+        return Ok(None);
+    };
+    let is_name = control::resolve_name(&open_home(env)?, name).is_ok();
+    Ok((!is_name).then_some(number))
 }
 
 fn stat_lines(files: &[CheckpointFileView]) -> String {
@@ -222,9 +257,10 @@ fn color_patch(patch: &str) -> String {
 }
 
 fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure> {
-    let scene = RunCheckpoints::open(env, Some(&args.name))?;
+    let (name, number) = restore_operands(env, args)?;
+    let scene = RunCheckpoints::open(env, name)?;
     let (repository, deadline) = (&scene.repository, &scene.deadline);
-    let target = repository.find(args.number, deadline)?;
+    let target = repository.find(number, deadline)?;
     if !args.dry_run {
         control::require_person_caller(&scene.home, &scene.run, identify_caller(env), "rewind")?;
         if !args.yes && (args.json || !std::io::stdin().is_terminal()) {
@@ -236,39 +272,32 @@ fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure
     if args.dry_run || !args.yes {
         let plan = repository.plan_restore(&scene.current_state()?, &target, deadline)?;
         if args.dry_run && args.json {
-            return print_json(&restore_view(
-                &scene.run,
-                args.number,
-                repository,
-                None,
-                &plan,
-                &[],
-            ))
-            .map(drop);
+            return print_json(&restore_view(&scene.run, number, repository, None, &plan, &[]))
+                .map(drop);
         }
         term::out(&plan_lines(&plan, if args.dry_run { usize::MAX } else { MAX_NAMED_PATHS }))?;
-        if args.dry_run || plan.changes.is_empty() || !is_confirmed(args.number)? {
+        if args.dry_run || plan.changes.is_empty() || !is_confirmed(number)? {
             return Ok(());
         }
     }
     // A new deadline, because the person may have taken a while to answer.
     let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
     let (listing, excluded) = (scene.listing(&deadline)?, scene.excluded());
-    let why = CheckpointReason::Restore(args.number);
+    let why = CheckpointReason::Restore(number);
     let snapshot = CheckpointSnapshot { listing: &listing, excluded: &excluded, reason: why };
-    let restored = repository.restore(args.number, &snapshot, &deadline)?;
+    let restored = repository.restore(number, &snapshot, &deadline)?;
     let (plan, before) = (&restored.plan, restored.before.checkpoint.number);
     if args.json {
         print_json(&restore_view(
             &scene.run,
-            args.number,
+            number,
             repository,
             Some(before),
             plan,
             &restored.failed,
         ))?;
     } else {
-        term::out(&restored_text(&scene.run, args.number, before, plan))?;
+        term::out(&restored_text(&scene.run, number, before, plan))?;
     }
     report_failures(&scene.run, before, &restored.failed)
 }
@@ -344,7 +373,7 @@ fn report_failures(
 }
 
 fn make(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
-    let scene = RunCheckpoints::open(env, Some(&args.name))?;
+    let scene = RunCheckpoints::open(env, args.name.as_deref())?;
     let (listing, excluded) = (scene.listing(&scene.deadline)?, scene.excluded());
     let snapshot = CheckpointSnapshot {
         listing: &listing,
@@ -373,7 +402,7 @@ fn make(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
 }
 
 fn prune(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
-    let scene = RunCheckpoints::open(env, Some(&args.name))?;
+    let scene = RunCheckpoints::open(env, args.name.as_deref())?;
     let run = scene.run.as_str();
     control::require_person_caller(
         &scene.home,

@@ -1,9 +1,9 @@
 //! `ralph config`: prints the policy in force, its origins or its schema.
 
 use super::open_home;
-use crate::cli::ConfigArgs as Args;
 use crate::failure::CommandFailure;
 use crate::term;
+use clap::Args;
 use ralph_core::text;
 use ralph_deck::view::effective_policy;
 use ralph_home::paths::RalphHome;
@@ -12,7 +12,28 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn run(env: &Env, args: &Args) -> Result<(), CommandFailure> {
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph config
+  ralph config --explain | grep timeout
+  ralph config --schema > ralph.schema.json")]
+pub(crate) struct ConfigArgs {
+    /// Print each value with the file and line that set it
+    #[arg(long, conflicts_with_all = ["json", "schema"])]
+    pub explain: bool,
+    /// Print the JSON schema of `ralph.toml`
+    #[arg(long, conflicts_with = "json")]
+    pub schema: bool,
+    /// Use this project [default: the nearest parent with a policy]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(env: &Env, args: &ConfigArgs) -> Result<(), CommandFailure> {
     if args.schema {
         // The schema consists of strings and numbers; serialising it cannot fail.
         let schema = serde_json::to_string_pretty(&config::json_schema()).unwrap_or_default();

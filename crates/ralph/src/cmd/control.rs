@@ -1,16 +1,19 @@
 //! `ralph pause`, `ralph resume` and `ralph cancel`.
 
-use super::{identify_caller, open_home};
-use crate::cli::RunNameArgs;
+use super::run::run_args::RunArgs;
+use super::{identify_caller, open_home, run_choice};
+use crate::SUCCESS;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term;
+use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
-use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
+use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -18,6 +21,27 @@ use std::time::Duration;
 
 /// How long a command waits for the lock of a run.
 pub(crate) const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(crate) const PAUSE_EXAMPLES: &str = "Examples:\n  ralph pause\n  ralph pause k7f2";
+pub(crate) const RESUME_EXAMPLES: &str = "\
+Examples:
+  ralph resume
+  ralph resume k7f2
+
+A run that ralph drives continues here if no runner drives it, as with
+`ralph run --resume`. A session that was held is held again at its next
+stop.";
+pub(crate) const CANCEL_EXAMPLES: &str = "Examples:\n  ralph cancel\n  ralph cancel 5999882c";
+
+#[derive(Args)]
+pub(crate) struct RunNameArgs {
+    /// Name the run or its session [default: the run of this project]
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(Serialize)]
 struct ControlJson<'a> {
@@ -28,40 +52,42 @@ struct ControlJson<'a> {
 
 pub(crate) fn pause(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = require_run(&home, &args.name, "paused")?;
+    let run = require_run(env, &home, args, RunPurpose::Steer)?;
     let done =
         control::pause_run(&home, &run, identify_caller(env), &Deadline::after(LOCK_TIMEOUT));
     done.map_err(|error| driven_status::control_failure(&home, error))?;
     print_result(args, run.as_str(), "paused", &format!("`ralph resume {run}` resumes it"))
 }
 
-pub(crate) fn resume(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure> {
+/// Resumes a held session, or continues a driven run here if no runner drives it.
+pub(crate) fn resume(env: &Env, args: &RunNameArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
-    let run = require_run(&home, &args.name, "resumed")?;
+    let run = require_run(env, &home, args, RunPurpose::Resume)?;
     let opened = store::load_run(&home, &run)?;
-    let is_paused = matches!(control::effective_phase(&home, &opened), RunPhase::Paused { .. });
-    if let Some(parked) = opened.state.driving.parked.as_ref().filter(|_| is_paused) {
-        let what = format!("no runner drives run `{run}`: {}", safe_line(&parked.why));
-        return Err(CommandFailure::new(
-            &what,
-            &format!("`ralph run --resume {run}` continues it"),
-        ));
+    let phase = control::effective_phase(&home, &opened);
+    let waits = matches!(phase, RunPhase::Paused { .. } | RunPhase::Orphaned);
+    if opened.run.drive.is_some() && waits && !run_process::may_be_driven(&home, &run) {
+        control::require_person_caller(&home, &run, identify_caller(env), "resume")?;
+        let drive =
+            RunArgs { resume: Some(run.to_string()), json: args.json, ..RunArgs::default() };
+        return super::run::run(env, &drive);
     }
     let done =
         control::resume_held_run(&home, &run, identify_caller(env), &Deadline::after(LOCK_TIMEOUT));
     done.map_err(|error| driven_status::control_failure(&home, error))?;
     let next = match opened.run.drive {
         None => "its session is held at the next stop".to_string(),
-        Some(_) => {
-            format!("its runner continues; `ralph run --resume {run}` starts one if there is none")
-        }
+        Some(_) => "its runner continues".to_string(),
     };
-    print_result(args, run.as_str(), "active", &next)
+    print_result(args, run.as_str(), "active", &next).map(|()| SUCCESS)
 }
 
 pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let named = super::find_named(&home, &args.name)?;
+    let named = match &args.name {
+        Some(name) => run_choice::find_named(&home, name)?,
+        None => RunOrSession::Run(run_choice::project_run(env, &home, RunPurpose::Steer)?),
+    };
     control::cancel_run_or_session(
         &home,
         &named,
@@ -75,8 +101,15 @@ pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure
     print_result(args, name, "cancelled", "its session is free; nothing was deleted")
 }
 
-fn require_run(home: &RalphHome, name: &str, done: &'static str) -> Result<RunId, CommandFailure> {
-    super::find_run(home, name, |session| {
+fn require_run(
+    env: &Env,
+    home: &RalphHome,
+    args: &RunNameArgs,
+    purpose: RunPurpose,
+) -> Result<RunId, CommandFailure> {
+    let Some(name) = &args.name else { return run_choice::project_run(env, home, purpose) };
+    let done = if purpose == RunPurpose::Resume { "resumed" } else { "paused" };
+    run_choice::find_run(home, name, |session| {
         CommandFailure::new(
             &format!("no run owns session `{session}`, so nothing was {done}"),
             &format!("only files of other tools hold it; `ralph cancel {session}` releases it"),

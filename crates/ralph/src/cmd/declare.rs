@@ -1,9 +1,8 @@
-//! `ralph ask`, `ralph wait` and `ralph dispute`: how an agent declares that it cannot go on by itself.
+//! `ralph ask`, `ralph wait "…"` and `ralph dispute`: how an agent declares that it cannot go on by itself.
 
 use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term;
-use crate::value_parsers::parse_duration;
 use clap::Args;
 use ralph_core::dispute::{NamedRequirement as Meant, find_named};
 use ralph_core::id::{RunId, SessionId};
@@ -33,25 +32,6 @@ pub(crate) struct AskArgs {
     /// Ask this question
     #[arg(value_name = "QUESTION", required = true)]
     pub question: Vec<String>,
-    /// Name the run or its session [default in an agent's shell: its own]
-    #[arg(long, value_name = "RUN|SESSION")]
-    pub run: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  ralph wait \"the deployment is under way\" --for 20m\n  ralph wait \"a review by Kim\" --for 2h --run k7f2\n\nUntil then stops are allowed and not counted; the run's time limit keeps\ncounting. At most 12 hours."
-)]
-pub(crate) struct WaitArgs {
-    /// Describe what you are waiting for
-    #[arg(value_name = "WHY", required = true)]
-    pub why: Vec<String>,
-    /// Wait at most this long, such as `20m`
-    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
-    pub duration: u64,
     /// Name the run or its session [default in an agent's shell: its own]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
@@ -111,10 +91,18 @@ pub(crate) fn ask(env: &Env, args: &AskArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
+/// A wait for something external.
+pub(super) struct DeclaredWait<'a> {
+    pub(super) run: Option<&'a str>,
+    pub(super) why: &'a str,
+    pub(super) duration_ms: u64,
+    pub(super) json: bool,
+}
+
+pub(super) fn declare_wait(env: &Env, wait: &DeclaredWait<'_>) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let run = named_or_own_run(env, &home, args.run.as_deref())?;
-    if args.duration == 0 || args.duration > LONGEST_WAIT_MS {
+    let run = named_or_own_run(env, &home, wait.run)?;
+    if wait.duration_ms == 0 || wait.duration_ms > LONGEST_WAIT_MS {
         let what = format!(
             "a wait takes at most {}, and more than 0",
             units::format_duration(LONGEST_WAIT_MS)
@@ -124,12 +112,12 @@ pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
             "if only a person can decide, run `ralph ask \"…\"`",
         ));
     }
-    let why = clean_text(env, &args.why.join(" "), LONGEST_REASON);
+    let why = clean_text(env, wait.why, LONGEST_REASON);
     if why.is_empty() {
         let hint = "describe what you are waiting for: `ralph wait \"the deployment is under way\" --for 20m`";
         return Err(CommandFailure::new("no reason given", hint));
     }
-    let until_ms = clock::now_ms().saturating_add(args.duration);
+    let until_ms = clock::now_ms().saturating_add(wait.duration_ms);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     resume_session::record_declaration(
         &home,
@@ -138,11 +126,11 @@ pub(crate) fn wait(env: &Env, args: &WaitArgs) -> Result<(), CommandFailure> {
         &deadline,
     )?;
     let until = clock::format_rfc3339(until_ms);
-    if args.json {
+    if wait.json {
         let until = Some(until);
         super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "waits", until })?;
     } else {
-        let span = units::format_duration(args.duration);
+        let span = units::format_duration(wait.duration_ms);
         let name = term::paint(term::BOLD, run.as_str());
         term::out(&format!(
             "{name}  waits for {span}; until then stops are allowed and not counted\n"

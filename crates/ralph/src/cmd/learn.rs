@@ -19,7 +19,7 @@ use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
 use ralph_sys::env::Env;
 use ralph_sys::{clock, stdin};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The limit on stdin. It is far above the limit on a learning, so that a text that is slightly too long gets the
 /// proper error.
@@ -28,9 +28,9 @@ const MAX_INPUT_BYTES: usize = 1024 * 1024;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph learn \"the integration tests need a running redis; start it with `make redis`\"
+  ralph learn \"the integration tests need redis; start it with `make redis`\"
   ralph learn - --title \"How releases are cut\" < notes.md
-  ralph learn --list
+  ralph list learnings
   ralph learn --forget 20261115-133802-how-releases-are-cut
 
 A learning is a Markdown file in `~/.ralph/learnings` of at most 16 KiB,
@@ -65,7 +65,7 @@ pub(crate) fn run(env: &Env, args: &LearnArgs) -> Result<(), CommandFailure> {
     let project = super::config::project_dir(env, args.project.as_deref())?;
     let context = RecallContext::new(env, open_home(env)?, &project);
     if args.list {
-        return list(&context, args);
+        return list(&context, args.json);
     }
     match &args.forget {
         Some(id) => forget(env, &context, args, id),
@@ -133,9 +133,19 @@ pub(super) fn named_or_own_run(
     }
 }
 
-fn list(context: &RecallContext, args: &LearnArgs) -> Result<(), CommandFailure> {
+/// The learnings of a project, newest first.
+pub(super) fn list_project_learnings(
+    env: &Env,
+    project: Option<&Path>,
+    json: bool,
+) -> Result<(), CommandFailure> {
+    let project = super::config::project_dir(env, project)?;
+    list(&RecallContext::new(env, open_home(env)?, &project), json)
+}
+
+fn list(context: &RecallContext, json: bool) -> Result<(), CommandFailure> {
     let learnings = learning::list(context);
-    if args.json {
+    if json {
         let learnings = learnings.iter().map(learning_view).collect();
         super::print_json(&LearningListView { v: 1, project: context.project_name(), learnings })?;
         return Ok(());
@@ -200,7 +210,7 @@ impl From<LearnError> for CommandFailure {
             LearnError::File(error) => return error.into(),
             LearnError::Empty => "give the text: `ralph learn \"…\"`",
             LearnError::TooLong(_) => "shorten it to a few sentences",
-            LearnError::Unknown(_) => "`ralph learn --list` shows the ids",
+            LearnError::Unknown(_) => "`ralph list learnings` shows the ids",
         };
         Self::new(&error.to_string(), hint)
     }

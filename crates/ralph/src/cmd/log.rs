@@ -1,9 +1,9 @@
 //! `ralph log`: prints the journal of a run, line by line.
 
 use super::open_home;
-use crate::cli::LogArgs;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
+use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
 use ralph_deck::view::journal_log;
@@ -18,10 +18,29 @@ const WRAP_INDENT: usize = 10;
 /// How often `--follow` checks for new lines.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph log k7f2\n  ralph log --follow\n  ralph log k7f2 --json | jq .change"
+)]
+pub(crate) struct LogArgs {
+    /// Show this run or session [default: the last one here]
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Consider all projects, not only this one
+    #[arg(long, conflicts_with = "name")]
+    pub all: bool,
+    /// Keep printing new lines until interrupted or the run ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}
+
 pub(crate) fn run(env: &Env, args: &LogArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let history = overview::find_history(&home, args.name.as_deref());
-    let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
+    let found = super::why::find_history(env, &home, args.name.as_deref(), args.all)?;
+    let Some(history) = found else {
         return Err(CommandFailure::new(
             "there is no run yet",
             "`ralph run --help` shows how to start one",

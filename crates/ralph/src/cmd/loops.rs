@@ -25,6 +25,7 @@ pub(crate) enum LoopCommand {
     /// Create a loop directory: feature list, prompt and `progress.txt`
     New(LoopNewArgs),
     /// List the loops of the project and the runs that work on them
+    #[command(hide = true)]
     List(LoopListArgs),
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct LoopNewArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph loop list\n  ralph loop list --json | jq '.loops[].name'"
+    after_help = "Examples:\n  ralph list loops\n  ralph list loops --json | jq '.loops[].name'"
 )]
 pub(crate) struct LoopListArgs {
     /// Print one JSON object
@@ -192,7 +193,7 @@ fn relative_path(env: &Env, directory: &Path) -> String {
     directory.strip_prefix(&here).unwrap_or(directory).to_string_lossy().into_owned()
 }
 
-fn list_loops(env: &Env, args: &LoopListArgs) -> Result<(), CommandFailure> {
+pub(super) fn list_loops(env: &Env, args: &LoopListArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let project = super::config::project_dir(env, None)?;
     let project = fs::resolve(&project).unwrap_or(project);

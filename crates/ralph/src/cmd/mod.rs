@@ -3,6 +3,8 @@
 pub(crate) mod accept;
 pub(crate) mod adjust;
 pub(crate) mod checkpoint;
+pub(crate) mod checkpoint_args;
+pub(crate) mod complete_words;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod declare;
@@ -14,7 +16,9 @@ pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod lab;
 pub(crate) mod learn;
+pub(crate) mod list_commands;
 pub(crate) mod log;
 pub(crate) mod loops;
 pub(crate) mod model;
@@ -22,35 +26,36 @@ pub(crate) mod notify;
 pub(crate) mod orchestrator;
 pub(crate) mod pipeline;
 pub(crate) mod pretend;
+pub(crate) mod project_summary;
 pub(crate) mod prove;
 pub(crate) mod recall;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod run_choice;
 pub(crate) mod simulate;
 pub(crate) mod start;
+pub(crate) mod start_args;
 pub(crate) mod status;
 pub(crate) mod statusline;
 pub(crate) mod trust;
 pub(crate) mod uninstall;
 pub(crate) mod verify;
+pub(crate) mod wait;
 pub(crate) mod why;
 
 use crate::failure::CommandFailure;
 use crate::term::OutputReader;
 use crate::typed_consent;
-use ralph_core::id::{RunId, SessionId};
-use ralph_core::run::RunPhase;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
-use ralph_hook::control::{ASK_A_PERSON, CommandCaller, ControlError, RunOrSession, off_reason};
-use ralph_hook::overview;
+use ralph_hook::control::{ASK_A_PERSON, CommandCaller, ControlError, off_reason};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::signals;
 use ralph_sys::{clock, fs, process_identity};
-use run::queue::queue_status::unknown_name_failure;
+use run_choice::find_named;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -76,11 +81,6 @@ fn open_world(env: &Env) -> Result<World, CommandFailure> {
     world.ok_or_else(unknown_home_failure)
 }
 
-/// The run or session of that name. For the name of a queue, the error suggests to name one of its runs.
-fn find_named(home: &RalphHome, name: &str) -> Result<RunOrSession, CommandFailure> {
-    ralph_hook::control::resolve_name(home, name).map_err(|error| unknown_name_failure(home, error))
-}
-
 /// A cancellation that Ctrl-C and the other stop signals trigger.
 fn cancel_on_signals() -> Result<Arc<CancelToken>, CommandFailure> {
     cancel_on_signals_or(|| false)
@@ -96,31 +96,6 @@ fn cancel_on_signals_or(
     signals::cancel_on_stop_signals(&cancel)
         .map_err(|error| CommandFailure::caused_by("cannot watch for signals", &error))?;
     Ok(cancel)
-}
-
-/// The named run. `no_run` makes the error about a session that no run owns.
-fn find_run(
-    home: &RalphHome,
-    name: &str,
-    no_run: impl FnOnce(&SessionId) -> CommandFailure,
-) -> Result<RunId, CommandFailure> {
-    match find_named(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(session) => Err(no_run(&session)),
-    }
-}
-
-/// The only run that has not ended. `hint` says how to name one of several.
-fn only_run(home: &RalphHome, hint: &str) -> Result<RunId, CommandFailure> {
-    let (views, _) = overview::list_run_views(home)?;
-    let mut going = views.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
-    match (going.next(), going.next()) {
-        (Some(one), None) => Ok(one.opened.run.id.clone()),
-        (None, _) => {
-            Err(CommandFailure::new("no run is in progress", "`ralph status --all` lists all runs"))
-        }
-        (Some(_), Some(_)) => Err(CommandFailure::new("more than one run is in progress", hint)),
-    }
 }
 
 /// Creates a private directory for temporary files.

@@ -1,4 +1,4 @@
-//! `ralph model`: serves the scripted model of a scenario to a real client.
+//! `ralph lab model`: serves the scripted model of a scenario to a real client.
 
 use super::simulate::scenario_failure;
 use crate::failure::CommandFailure;
@@ -24,8 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph model scenarios/stop/exit-2.toml --port 8765
-  ANTHROPIC_BASE_URL=http://127.0.0.1:8765 ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000 \\
+  ralph lab model scenarios/stop/exit-2.toml --port 8765
+  ANTHROPIC_BASE_URL=http://127.0.0.1:8765 \\
+    ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000 \\
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 claude
 
 Returns the turns of the scenario in order, whatever the prompts are.

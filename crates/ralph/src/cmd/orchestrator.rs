@@ -1,7 +1,6 @@
 //! `ralph orchestrator …`: starts runs that work in phases, shows their conditions, and records claims and approvals.
 
 use super::{declare, identify_caller, open_home};
-use crate::cli::StartArgs;
 use crate::failure::CommandFailure;
 use crate::term;
 use crate::typed_consent;
@@ -23,18 +22,18 @@ use ralph_sys::env::Env;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ralph orchestrator start \"implement auth\" --session 5999882c-e786-462c-84d4-07d1c65b5e76
+  ralph orchestrator start \"implement auth\"
   ralph orchestrator show
   ralph orchestrator set task_classified --complexity 8
   ralph orchestrator approve k7f2";
 
 const START_EXAMPLES: &str = "\
 Examples:
-  ralph orchestrator start \"implement auth\" --session 5999882c-e786-462c-84d4-07d1c65b5e76
+  ralph orchestrator start \"implement auth\"
   ralph orchestrator start --goal-file goal.md --complexity 8 --max-duration 2h
 
-Inside an agent's shell `--session` defaults to its session; elsewhere
-it is required.";
+In an agent's shell `--session` defaults to its session; elsewhere to
+the only session of this project that was active in the last 30 minutes.";
 
 const LONGEST_PHASE: usize = 60;
 
@@ -61,7 +60,7 @@ pub(crate) struct OrchestratorStartArgs {
     )]
     pub task: Vec<String>,
     #[command(flatten)]
-    pub start: StartArgs,
+    pub start: super::start_args::StartOptions,
 }
 
 #[derive(Args)]
@@ -69,7 +68,7 @@ pub(crate) struct OrchestratorStartArgs {
     after_help = "Examples:\n  ralph orchestrator show\n  ralph orchestrator show k7f2 --json | jq -r '.missing[]'"
 )]
 pub(crate) struct OrchestratorShowArgs {
-    /// Show this run or session [default: the agent's own, or the latest run]
+    /// Show this run or session [default: the latest one here]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Print one JSON object
@@ -150,8 +149,12 @@ fn show(env: &Env, args: &OrchestratorShowArgs) -> Result<(), CommandFailure> {
             named_phased_run(&home, &own)?
         }
         (None, _) => {
+            let scope = super::run_choice::scope_with_runs(env, &home)?;
+            let is_here = |view: &RunView| {
+                scope.as_ref().is_none_or(|scope| scope.contains_run(&view.opened.run))
+            };
             let runs = overview::list_run_views(&home)?.0;
-            let last = runs.into_iter().find(|view| view.opened.run.phases);
+            let last = runs.into_iter().find(|view| view.opened.run.phases && is_here(view));
             last.map(|view| view.opened.run.id).ok_or_else(no_phased_run)?
         }
     };
@@ -340,7 +343,7 @@ fn run_awaiting_approval(home: &RalphHome) -> Result<RunId, CommandFailure> {
 }
 
 fn named_phased_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    super::find_run(home, name, |_| no_phased_run())
+    super::run_choice::find_run(home, name, |_| no_phased_run())
 }
 
 fn no_phased_run() -> CommandFailure {

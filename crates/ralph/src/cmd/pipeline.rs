@@ -70,7 +70,7 @@ pub(crate) fn run(env: &Env, asked: &PipelineCommand) -> Result<(), CommandFailu
 }
 
 fn named_pipeline_run(home: &RalphHome, name: &str) -> Result<RunView, CommandFailure> {
-    let run = super::find_run(home, name, |_| {
+    let run = super::run_choice::find_run(home, name, |_| {
         let what = format!("no run owns session `{}`", safe_line(name));
         CommandFailure::new(&what, "`ralph status --all` lists all runs")
     })?;

@@ -1,4 +1,4 @@
-//! `ralph pretend`: a simulated client without a model, to test programs that drive a client.
+//! `ralph lab pretend`: a simulated client without a model, to test programs that drive a client.
 
 use super::simulate::scenario_failure;
 use crate::failure::CommandFailure;
@@ -21,8 +21,9 @@ const HOUR: Duration = Duration::from_hours(1);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph pretend --scenario scenario.toml -- -p --input-format stream-json --output-format stream-json --verbose
-  printf '#!/bin/sh\\nexec ralph pretend --scenario scenario.toml --position at.json -- \"$@\"\\n' > agent
+  ralph lab pretend --scenario a.toml -- -p --input-format stream-json \\
+    --output-format stream-json --verbose
+  printf '#!/bin/sh\\nexec ralph lab pretend --scenario a.toml -- \"$@\"\\n' > agent
 
 Plays the agent's turns of the scenario in order, whatever the prompts
 are. With `--position`, all processes share one script: a resumed or

@@ -52,12 +52,12 @@ const GIT_TIMEOUT: Duration = Duration::from_mins(5);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph prove                     what is not committed yet, against HEAD
-  ralph prove main                the work tree against `main`
-  ralph prove main..HEAD          a range of commits
-  ralph prove main...HEAD         a branch since its merge base, for CI
+  ralph prove                     # what is not committed yet, against HEAD
+  ralph prove main                # the work tree against `main`
+  ralph prove main..HEAD          # a range of commits
+  ralph prove main...HEAD         # a branch since its merge base, for CI
   ralph prove HEAD~1..HEAD --json
-  ralph prove main --hunks 20     also revert hunks of the change one by one
+  ralph prove main --hunks 20     # also revert hunks of the change one by one
 
 Runs the gates of the policy four times, in checkouts of its own: old and
 new tests on old and new code. The old tests must pass on the new code,

@@ -1,4 +1,4 @@
-//! `ralph replay`: sends one captured payload to the configured hooks and shows what the client would do. ralph's own
+//! `ralph lab replay`: sends one captured payload to the configured hooks and shows what the client would do. ralph's own
 //! hooks decide about a copy of the run, unless `--live` is given.
 
 pub(crate) mod replay_args;

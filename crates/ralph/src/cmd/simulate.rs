@@ -1,4 +1,4 @@
-//! `ralph simulate`: plays scenarios against hooks, or makes a scenario from the transcript of a real session.
+//! `ralph lab simulate`: plays scenarios against hooks, or makes a scenario from the transcript of a real session.
 
 mod hook_overrides;
 mod scenario_list;
@@ -136,7 +136,7 @@ fn not_played_failure(error: &RealClientError) -> CommandFailure {
 }
 
 /// A transcript may hold secrets, which are redacted, and control characters, which TOML escapes.
-fn record_scenario(transcript: &Path) -> Result<u8, CommandFailure> {
+pub(super) fn record_scenario(transcript: &Path) -> Result<u8, CommandFailure> {
     let recording = ralph_sim::record::record_transcript(transcript).map_err(|error| {
         CommandFailure::caused_by("cannot make a scenario from the transcript", &error)
     })?;

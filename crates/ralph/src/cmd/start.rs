@@ -1,6 +1,6 @@
 //! `ralph start` and `ralph orchestrator start`: makes a request of the arguments, and shows the started run.
 
-use crate::cli::StartArgs;
+use super::start_args::{StartArgs, StartOptions};
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::{RunId, SessionId};
@@ -11,15 +11,20 @@ use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
 use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording;
 use ralph_home::host_env;
+use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_hook::control::{
     self, GateSelection, RunRequest, StartError, StartNote, StartedRun, UnprovedReason,
 };
+use ralph_hook::recent_sessions;
 use ralph_sys::env::Env;
 use ralph_sys::stdin::{self, StdinError};
 use ralph_sys::{clock, fs};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// How many sessions an error names.
+const SHOWN_SESSIONS: usize = 5;
 
 #[derive(Serialize)]
 struct StartJson<'a> {
@@ -41,19 +46,32 @@ struct StartJson<'a> {
 }
 
 pub(crate) fn run(env: &Env, args: &StartArgs) -> Result<(), CommandFailure> {
-    start_from_args(env, args, None)
+    let goal = args.goal.as_deref().map(str::as_bytes);
+    start_from_args(env, &args.options, StartedAs { goal, phases: false })
 }
 
 /// Starts a run that works in phases, on the task given on the command line.
 pub(crate) fn start_orchestrated(
     env: &Env,
-    args: &StartArgs,
+    args: &StartOptions,
     task: &str,
 ) -> Result<(), CommandFailure> {
-    start_from_args(env, args, Some(task))
+    let goal = Some(task.as_bytes()).filter(|_| args.goal_file.is_none());
+    start_from_args(env, args, StartedAs { goal, phases: true })
 }
 
-fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<(), CommandFailure> {
+/// What the options do not say: the goal on the command line, and whether the run works in phases.
+#[derive(Clone, Copy)]
+struct StartedAs<'a> {
+    goal: Option<&'a [u8]>,
+    phases: bool,
+}
+
+fn start_from_args(
+    env: &Env,
+    args: &StartOptions,
+    started_as: StartedAs<'_>,
+) -> Result<(), CommandFailure> {
     let world = super::open_world(env)?;
     let here = env.current_dir().ok_or_else(|| {
         CommandFailure::new(
@@ -66,10 +84,11 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
     }
     let project =
         control::resolve_directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
-    let session = session_id(env, args)?;
-    let goal = match task {
-        Some(task) if args.goal_file.is_none() => task.as_bytes().to_vec(),
-        Some(_) | None => read_goal(args.goal_file.as_deref(), &here)?,
+    let session = session_id(env, args, &project)?;
+    let goal = match started_as.goal {
+        Some(goal) if goal.len() > MAX_GOAL_BYTES => return Err(GoalTooLong.into()),
+        Some(goal) => goal.to_vec(),
+        None => read_goal(args.goal_file.as_deref(), &here)?,
     };
     let terms = RunTerms {
         goal,
@@ -82,7 +101,7 @@ fn start_from_args(env: &Env, args: &StartArgs, task: Option<&str>) -> Result<()
         },
         promise: args.completion_promise.clone(),
         complexity: args.complexity,
-        phases: task.is_some(),
+        phases: started_as.phases,
         may_change: args.may_change.clone(),
         accept: None,
     };
@@ -185,20 +204,49 @@ pub(crate) fn note_text(note: &StartNote) -> String {
     }
 }
 
-fn session_id(env: &Env, args: &StartArgs) -> Result<SessionId, CommandFailure> {
+fn session_id(env: &Env, args: &StartOptions, project: &Path) -> Result<SessionId, CommandFailure> {
     let own = host_env::host_session(env);
     let named = args.session.clone().or_else(|| own.clone());
     if named != own {
         let what = "an agent may start a run only for its own session";
         super::refuse_agent(env, what, super::ASK_A_PERSON)?;
     }
-    let hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
-    let named = named.ok_or_else(|| CommandFailure::new("no session given", hint))?;
+    let Some(named) = named else { return only_recent_session(env, project) };
     SessionId::parse(&named).ok_or_else(|| {
         let what =
             format!("`{}` cannot be a session id", ralph_core::text::clean_line(&named, 130));
         CommandFailure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
     })
+}
+
+/// The only session here that was active lately and that no run holds.
+fn only_recent_session(env: &Env, project: &Path) -> Result<SessionId, CommandFailure> {
+    let home = super::open_home(env)?;
+    let host = host_env::calling_host(env);
+    let mut found = recent_sessions::recent_sessions(env, host, project, clock::now_ms());
+    found.retain(|one| {
+        // A pointer that cannot be read is reported when the run is started.
+        let pointer = session_pointer::read_pointer(&home, &one.session);
+        !matches!(pointer, Ok(Some(SessionPointer { ended: false, .. })))
+    });
+    let id_hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
+    match found.as_slice() {
+        [one] => Ok(one.session.clone()),
+        [] => Err(CommandFailure::new(
+            "no session given, and none without a run was active here in the last 30 minutes",
+            "type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run \"…\"`",
+        )),
+        [_, _, ..] => {
+            let now_ms = clock::now_ms();
+            let names = found
+                .iter()
+                .take(SHOWN_SESSIONS)
+                .map(|one| format!("`{}` ({})", one.session, wording::ago(now_ms, one.active_ms)));
+            let names: Vec<_> = names.collect();
+            let what = format!("{} sessions were active here: {}", found.len(), names.join(", "));
+            Err(CommandFailure::new(&what, id_hint))
+        }
+    }
 }
 
 /// Reads the goal from a file, or from stdin for `-`. It is whole, or an error.

@@ -1,14 +1,15 @@
 //! `ralph status`: runs, queues, sessions held by files of other tools, and faults.
 
-use super::open_home;
 use super::run::queue::queue_status::{named_queue, queue_paragraph, render_queue_tasks};
-use crate::cli::StatusArgs;
+use super::{cancel_on_signals, open_home, run_choice};
 use crate::describe::{paint_mark, paint_marked};
 use crate::failure::CommandFailure;
 use crate::orchestrator_view;
 use crate::term::{self, paint};
+use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
+use ralph_deck::view::gated_sessions::gated_session_text;
 use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
@@ -16,11 +17,54 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview::RunView;
-use ralph_sys::clock;
+use ralph_hook::project_scope::{self, ProjectScope};
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const SHOWN_FAULTS: usize = 10;
+/// How many sessions without a run are shown.
+pub(super) const SHOWN_SESSIONS: usize = 5;
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often Ctrl-C is checked between two drawings.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph status
+  ralph status --watch
+  ralph status --all --json | jq '.runs[].status'
+
+Shows the runs of this project that are in progress or ended within a
+day; `ralph list runs` shows older ones too.")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(crate) struct StatusArgs {
+    /// Show only this run, session or queue
+    #[arg(value_name = "RUN|SESSION|QUEUE")]
+    pub name: Option<String>,
+    /// Show the runs of all projects, also old ones
+    #[arg(long)]
+    pub all: bool,
+    /// Show the state again every second, until Ctrl-C
+    #[arg(long, short, conflicts_with_all = ["json", "clear_trouble"])]
+    pub watch: bool,
+    /// Clear the faults listed so far
+    #[arg(long)]
+    pub clear_trouble: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is shown: one run, or the runs of this project or of all of them.
+struct StatusRequest<'a> {
+    name: Option<&'a str>,
+    all: bool,
+    /// Also runs that ended long ago.
+    older: bool,
+}
 
 /// Whether everything is shown, or one run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,30 +79,108 @@ pub(crate) fn run(env: &Env, args: &StatusArgs) -> Result<(), CommandFailure> {
         super::refuse_agent(env, "an agent may not clear the faults", super::ASK_A_PERSON)?;
         return clear_faults(&home, args);
     }
-    let selection = select(&home, args)?;
-    if let BoardSelection::Queue(queue) = &selection
-        && !args.json
-    {
-        return term::out(&render_queue_tasks(queue)).map(drop);
+    let request = StatusRequest { name: args.name.as_deref(), all: args.all, older: args.all };
+    if args.watch {
+        return watch(env, &home, &request);
     }
-    let board = RunBoard::load(env, &home, selection)?;
-    if args.json {
+    print_status(env, &home, &request, args.json)
+}
+
+/// All runs of this project, or of all of them.
+pub(super) fn list_runs(env: &Env, all: bool, json: bool) -> Result<(), CommandFailure> {
+    let request = StatusRequest { name: None, all, older: true };
+    print_status(env, &open_home(env)?, &request, json)
+}
+
+fn print_status(
+    env: &Env,
+    home: &RalphHome,
+    request: &StatusRequest<'_>,
+    json: bool,
+) -> Result<(), CommandFailure> {
+    let scope = request_scope(env, home, request)?;
+    if json {
+        let board = RunBoard::load(env, home, select(home, request)?, scope.as_ref())?;
         super::print_json(&board.view(clock::now_ms()))?;
-    } else {
-        let scope = if args.name.is_none() { StatusScope::Everything } else { StatusScope::OneRun };
-        term::out(&render_board(&board, scope))?;
+        return Ok(());
     }
+    term::out(&render_status(env, home, request, scope.as_ref())?)?;
     Ok(())
 }
 
-fn select(home: &RalphHome, args: &StatusArgs) -> Result<BoardSelection, CommandFailure> {
-    let Some(name) = &args.name else {
-        return Ok(if args.all { BoardSelection::All } else { BoardSelection::Recent });
+fn request_scope(
+    env: &Env,
+    home: &RalphHome,
+    request: &StatusRequest<'_>,
+) -> Result<Option<ProjectScope>, CommandFailure> {
+    if request.all || request.name.is_some() {
+        return Ok(None);
+    }
+    run_choice::scope_with_runs(env, home)
+}
+
+fn render_status(
+    env: &Env,
+    home: &RalphHome,
+    request: &StatusRequest<'_>,
+    scope: Option<&ProjectScope>,
+) -> Result<String, CommandFailure> {
+    let selection = select(home, request)?;
+    if let BoardSelection::Queue(queue) = &selection {
+        return Ok(render_queue_tasks(queue));
+    }
+    let board = RunBoard::load(env, home, selection, scope)?;
+    let is_one = request.name.is_some();
+    let shown = if is_one { StatusScope::OneRun } else { StatusScope::Everything };
+    let text = render_board(&board, shown, scope.is_some());
+    let is_elsewhere = scope.is_none() && !request.all && !is_one && !board.runs.is_empty();
+    if !is_elsewhere {
+        return Ok(text);
+    }
+    Ok(format!("{}{text}", run_choice::elsewhere_note(&run_choice::current_scope(env)?)))
+}
+
+/// Draws the state on a screen of its own, and leaves its last state behind.
+fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(), CommandFailure> {
+    if !term::is_watched(env) {
+        let hint = "`ralph status` shows the state once, `ralph log --follow` prints what happens";
+        return Err(CommandFailure::new("`--watch` needs a terminal", hint));
+    }
+    let cancel = cancel_on_signals()?;
+    let screen = term::OwnScreen::enter();
+    let mut shown = String::new();
+    let watched = loop {
+        let scope = request_scope(env, home, request);
+        let text = scope.and_then(|scope| render_status(env, home, request, scope.as_ref()));
+        match text {
+            Ok(text) if text != shown => {
+                screen.draw(&text);
+                shown = text;
+            }
+            Ok(_) => {}
+            Err(failure) => break Err(failure),
+        }
+        let redraw = Deadline::after(WATCH_INTERVAL);
+        while !redraw.has_passed() && !cancel.is_cancelled() {
+            clock::sleep(POLL_INTERVAL);
+        }
+        if cancel.is_cancelled() {
+            break Ok(());
+        }
+    };
+    drop(screen);
+    term::out(&shown)?;
+    watched
+}
+
+fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelection, CommandFailure> {
+    let Some(name) = request.name else {
+        return Ok(if request.older { BoardSelection::All } else { BoardSelection::Recent });
     };
     if let Some(queue) = named_queue(home, name)? {
         return Ok(BoardSelection::Queue(Box::new(queue)));
     }
-    match control::resolve_name(home, name)? {
+    match run_choice::find_named(home, name)? {
         RunOrSession::Run(run) => Ok(BoardSelection::Run(run)),
         RunOrSession::Session(session) => Err(no_run_error(&session)),
     }
@@ -89,7 +211,7 @@ fn no_run_error(session: &SessionId) -> CommandFailure {
     CommandFailure::new(&format!("only files of other tools hold session `{session}`"), &hint)
 }
 
-fn render_board(board: &RunBoard, scope: StatusScope) -> String {
+fn render_board(board: &RunBoard, scope: StatusScope, is_project: bool) -> String {
     let mut out = String::new();
     if let Some(why) = board.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
@@ -112,6 +234,9 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     for one in &board.held {
         out.push_str(&format!("{}\n", wording::held_session(one)));
     }
+    for one in board.gated.iter().take(SHOWN_SESSIONS) {
+        out.push_str(&format!("{}\n", gated_session_text(one)));
+    }
     if board.is_empty() {
         out.push_str(match board.left_out {
             0 => "no runs; `/ralph:goal …` in a session, or `ralph run \"…\"`, starts one\n",
@@ -119,7 +244,11 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         });
     }
     if board.left_out > 0 {
-        out.push_str(&format!("{} more; `ralph status --all` shows them\n", board.left_out));
+        let command = if is_project { "ralph list runs" } else { "ralph status --all" };
+        out.push_str(&format!("{} more; `{command}` shows them\n", board.left_out));
+    }
+    if board.elsewhere > 0 {
+        out.push_str(&elsewhere_line(board.elsewhere));
     }
     if scope == StatusScope::Everything {
         out.push_str(&fault_paragraph(&board.unattached_faults()));
@@ -127,11 +256,14 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     out
 }
 
-/// The project of a run; if the run has a work tree of its own, the repository that it came from.
+/// How many runs are in progress in other projects.
+pub(super) fn elsewhere_line(count: usize) -> String {
+    let runs = wording::count_noun(count, "run");
+    format!("{runs} in progress in other projects; `ralph status --all` shows all\n")
+}
+
 fn run_project(run: &BoardRun) -> &str {
-    let run = &run.view.opened.run;
-    let worktree = run.worktree();
-    worktree.map_or(&run.project, |worktree| &worktree.from)
+    project_scope::run_directory(&run.view.opened.run)
 }
 
 fn fault_paragraph(faults: &[&Fault]) -> String {

@@ -39,7 +39,8 @@ const MAX_NAME_COLUMNS: usize = 20;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  echo '{\"session_id\":\"5999882c-e786-462c-84d4-07d1c65b5e76\"}' | ralph statusline
+  echo '{\"session_id\":\"5999882c-e786-462c-84d4-07d1c65b5e76\"}' \\
+    | ralph statusline
 
 In `~/.claude/settings.json`:
   \"statusLine\": { \"type\": \"command\", \"command\": \"ralph statusline\" }

@@ -240,7 +240,7 @@ fn list_questions(
         let checked = match run_lists::read_list_checks(project, one) {
             Ok(checked) => checked,
             Err(error) if is_named => return Err(FeatureError::from(error).into()),
-            // `ralph loop list` and `ralph start` report lists that cannot be read.
+            // `ralph list loops` and `ralph start` report lists that cannot be read.
             Err(_) => continue,
         };
         if !is_named && checked.gates.is_empty() {

@@ -1,24 +1,68 @@
-//! `/ralph:verify`: checks the requirements now, without a stop.
+//! `ralph verify` and `/ralph:verify`: what the next stop would find, without deciding anything.
 
+use super::{open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason;
 use ralph_core::record::ReportedStatus;
 use ralph_core::redact::Redactor;
+use ralph_core::run::RunPhase;
 use ralph_deck::wording::safe_line;
+use ralph_home::store;
 use ralph_home::world::World;
+use ralph_hook::control;
+use ralph_hook::project_runs::RunPurpose;
 use ralph_hook::verify;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use std::time::Duration;
+
+/// As long as the client gives its hooks; slower gates go on in the background, as after a stop.
+const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph verify
+  ralph verify k7f2
+
+Shows the same as `/ralph:verify` in the session. `ralph gate run` runs
+the gates without a run.")]
+pub(crate) struct VerifyArgs {
+    /// Check this run or session [default: the run of this project]
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+}
+
+pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let run = match &args.name {
+        Some(name) => run_choice::find_run(&home, name, |_| no_run_failure())?,
+        None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
+    };
+    let opened = store::load_run(&home, &run)?;
+    let is_over = matches!(control::effective_phase(&home, &opened), RunPhase::Ended(_));
+    let session =
+        opened.state.owner(&opened.run).filter(|_| !is_over).ok_or_else(no_run_failure)?;
+    let world = World::new(env.clone(), Deadline::after(VERIFY_TIMEOUT));
+    let world = world.ok_or_else(super::unknown_home_failure)?;
+    term::out(&render_verification(&world, session, Some(&run))?)?;
+    Ok(())
+}
+
+fn no_run_failure() -> CommandFailure {
+    let hint = "`ralph gate run` runs the gates without a run; `/ralph:goal …` starts one";
+    CommandFailure::new("no run holds this session", hint)
+}
 
 pub(crate) fn render_verification(
     world: &World,
     session: &SessionId,
     run: Option<&RunId>,
 ) -> Result<String, CommandFailure> {
-    let Some(run) = run else {
-        let hint = "`ralph gate run` runs the gates without a run; `/ralph:goal …` starts one";
-        return Err(CommandFailure::new("no run holds this session", hint));
-    };
+    let run = run.ok_or_else(no_run_failure)?;
     let evidence = verify::verify_run(world, session, run)?;
     let redactor = Redactor::new(world.env.secrets());
     let report = reason::build_stop_report(&evidence.requirements, &redactor);

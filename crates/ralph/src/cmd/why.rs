@@ -1,11 +1,12 @@
 //! `ralph why`: for every decision, the rule that matched and the evidence.
 
-use super::open_home;
-use crate::cli::WhyArgs;
+use super::{open_home, run_choice};
 use crate::describe;
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
+use crate::value_parsers::parse_positive_count;
+use clap::Args;
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
@@ -16,6 +17,7 @@ use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
 use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
+use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -26,10 +28,28 @@ const SHOWN_BROKEN: usize = 12;
 /// Indents the continuation of a wide line, as the evidence of a decision is indented.
 const WRAP_INDENT: usize = 10;
 
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph why\n  ralph why k7f2 --last 1\n  ralph why 5999882c --json"
+)]
+pub(crate) struct WhyArgs {
+    /// Show this run or session [default: the last one here]
+    #[arg(value_name = "RUN|SESSION")]
+    pub name: Option<String>,
+    /// Consider all projects, not only this one
+    #[arg(long, conflicts_with = "name")]
+    pub all: bool,
+    /// Show at most this many decisions
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_positive_count)]
+    pub last: u32,
+    /// Print one JSON object per decision
+    #[arg(long)]
+    pub json: bool,
+}
+
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let history = overview::find_history(&home, args.name.as_deref());
-    let Some(history) = history.map_err(|error| super::unknown_name_failure(&home, error))? else {
+    let Some(history) = find_history(env, &home, args.name.as_deref(), args.all)? else {
         let hint = "`ralph run --help` shows how to start a run";
         return Err(CommandFailure::new("no decisions yet", hint));
     };
@@ -44,6 +64,32 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     }
     term::out_wrapped(&render_history(&history, last), WRAP_INDENT)?;
     Ok(())
+}
+
+/// The history of the named run or session; without a name, that of the agent's own run, or the last one of this project,
+/// or of all projects if nothing was decided in this one.
+pub(super) fn find_history(
+    env: &Env,
+    home: &RalphHome,
+    name: Option<&str>,
+    all: bool,
+) -> Result<Option<DecisionHistory>, CommandFailure> {
+    let own = run_choice::own_run(env, home).filter(|_| name.is_none() && !all);
+    if let Some(own) = own {
+        return Ok(Some(overview::run_history(home, &own)?));
+    }
+    if name.is_none() && !all {
+        let scope = run_choice::current_scope(env)?;
+        if let Some(history) = overview::latest_project_history(home, &scope)? {
+            return Ok(Some(history));
+        }
+        let latest = overview::find_history(home, None)?;
+        if latest.is_some() {
+            term::err(&run_choice::elsewhere_note(&scope));
+        }
+        return Ok(latest);
+    }
+    overview::find_history(home, name).map_err(|error| run_choice::name_failure(home, error))
 }
 
 /// The last decisions, newest first, after a damaged journal, the status lines and open remarks.

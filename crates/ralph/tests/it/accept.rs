@@ -30,7 +30,7 @@ fn shown(sandbox: &Sandbox, run: &str, text: &str) -> String {
 fn an_accepted_run_counts_as_verified_and_names_the_person() {
     let (sandbox, run) = run_to_review();
     let (done, terminal) =
-        sandbox.ralph_typing(["accept", &run, "--why", "read every line"], str::to_string);
+        sandbox.ralph_typing(["accept", "--why", "read every line"], str::to_string);
     assert_snapshot!(shown(&sandbox, &run, &done.to_string()), @"
     exit 0
     --- stdout

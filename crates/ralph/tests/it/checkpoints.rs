@@ -144,7 +144,7 @@ fn refusals_come_with_a_hint() {
           hint: `ralph status --all` lists all runs
         $ ralph checkpoint diff [run] 7
         error: run `[run]` has no checkpoint 7
-          hint: `ralph checkpoint list [run]` lists its checkpoints
+          hint: `ralph list checkpoints [run]` lists its checkpoints
         $ ralph checkpoint diff [run]
         error: run `[run]` has no checkpoint to compare with
           hint: `ralph checkpoint make [run]` creates one
@@ -153,13 +153,13 @@ fn refusals_come_with_a_hint() {
           hint: expected a whole number
         $ ralph checkpoint restore [run] 7 --yes
         error: run `[run]` has no checkpoint 7
-          hint: `ralph checkpoint list [run]` lists its checkpoints
+          hint: `ralph list checkpoints [run]` lists its checkpoints
         $ ralph checkpoint restore [run] 0
         error: not a terminal, so I can't ask whether to restore
           hint: `--dry-run` shows what would change, `--yes` skips the question
         $ ralph checkpoint restore [run]
-        error: `NUMBER` is missing
-          hint: run `ralph checkpoint restore --help`
+        error: no checkpoint given
+          hint: `ralph list checkpoints` lists them
         $ ralph checkpoint prune [run]
         error: run `[run]` has not ended, and may still need its checkpoints
           hint: `ralph cancel [run]` ends it

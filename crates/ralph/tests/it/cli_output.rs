@@ -105,12 +105,12 @@ fn a_failed_start_creates_no_run() {
         ));
     }
     assert!(!sandbox.ralph_home("").exists());
-    assert_snapshot!(shown, @"
+    assert_snapshot!(shown, @r#"
     $ ralph start --session a
     error: there is nothing to hold the agent to
       hint: give a goal with `--goal-file`, a list with `--features`, `--checklist` or `--completion-promise`$ ralph start --goal-file -
-    error: no session given
-      hint: give `--session ID`; in Claude Code, `/status` shows the session's id$ ralph start --session ../x --goal-file -
+    error: no session given, and none without a run was active here in the last 30 minutes
+      hint: type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run "…"`$ ralph start --session ../x --goal-file -
     error: `../x` cannot be a session id
       hint: an id is 1 to 128 letters, digits, `_` and `-`$ ralph start --session a --goal-file - --max-iterations 0 --max-duration 0s
     error: a run needs a limit on iterations or on time
@@ -132,11 +132,11 @@ fn a_failed_start_creates_no_run() {
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --features broken
     error: cannot read `$ROOT/project/broken/feature_list.json`: line 1, column 1: EOF while parsing an object
       hint: a features directory holds `feature_list.json` with a list of `{id, description, steps, passes}`$ ralph start --session a --goal-file - fix the tests
-    error: unknown argument `fix`
+    error: unknown argument `the`
       hint: give the goal with `--goal-file FILE`, or on stdin with `--goal-file -`$ ralph start --session a --goal-file - --completion-promise  
     error: `--completion-promise` needs 1 to 200 printable characters without `<` and `>`
       hint: choose a short phrase that the agent would not write by chance
-    ");
+    "#);
 }
 
 #[test]
@@ -222,6 +222,8 @@ fn unknown_commands_and_options_get_a_suggestion() {
         &["why", "nope"],
         &["log"],
         &["cancel"],
+        &["gate", "lits"],
+        &["status", "--watch"],
         &["start", "--max-iterations", "many"],
         &["checkpoint", "restore"],
         &["gate", "explain"],
@@ -233,7 +235,8 @@ fn unknown_commands_and_options_get_a_suggestion() {
     ] {
         let refused = sandbox.ralph(args);
         assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
-        shown.push_str(&format!("$ ralph {}\n{}", args.join(" "), refused.stderr));
+        let stderr = sandbox.normalize(&refused.stderr);
+        shown.push_str(&format!("$ ralph {}\n{}\n", args.join(" "), stderr.trim_end()));
     }
     assert_snapshot!(shown, @r#"
     $ ralph statsu
@@ -249,8 +252,14 @@ fn unknown_commands_and_options_get_a_suggestion() {
     error: there is no run yet
       hint: `ralph run --help` shows how to start one
     $ ralph cancel
-    error: `RUN|SESSION` is missing
-      hint: run `ralph cancel --help`
+    error: there is no run in `$ROOT/project`
+      hint: `ralph run "…"` starts one, `ralph start "…"` holds an open session
+    $ ralph gate lits
+    error: unknown command `lits`
+      hint: did you mean `list`?
+    $ ralph status --watch
+    error: `--watch` needs a terminal
+      hint: `ralph status` shows the state once, `ralph log --follow` prints what happens
     $ ralph start --max-iterations many
     error: `--max-iterations` cannot be `many`
       hint: expected a whole number
@@ -348,6 +357,36 @@ fn help_completions_and_manual_are_available() {
     assert_eq!(sandbox.ralph(["man", "nope"]).code, Some(1));
 }
 
+/// The state is drawn until Ctrl-C, and stays on the terminal afterwards.
+#[test]
+fn status_is_watched_until_ctrl_c() {
+    use std::io::{Read, Write};
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    let mut command = sandbox.tool_command("/usr/bin/script");
+    let line = format!("exec {} status --watch", env!("CARGO_BIN_EXE_ralph"));
+    command.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (mut seen, mut block) = (String::new(), [0; 4096]);
+    let mut is_interrupted = false;
+    loop {
+        let count = screen.read(&mut block).unwrap_or(0);
+        if count == 0 {
+            break;
+        }
+        seen.push_str(&String::from_utf8_lossy(&block[..count]));
+        if !is_interrupted && seen.contains(&run) {
+            is_interrupted = true;
+            keyboard.write_all(b"\x03").unwrap();
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{seen:?}");
+    let (drawn, after) = seen.split_once("\x1b[?1049l").unwrap();
+    assert!(drawn.starts_with("\x1b[?1049h\x1b[H\x1b[2J") && after.contains(&run), "{seen:?}");
+}
+
 #[test]
 fn colour_is_only_for_terminals() {
     let sandbox = Sandbox::new();
@@ -359,6 +398,20 @@ fn colour_is_only_for_terminals() {
         let shown = run_command(command.arg("status").env(name, value), b"");
         assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{name}: {shown}");
     }
+    // The option has precedence over the environment, wherever it stands.
+    let calls: [(&[&str], &str, bool); 5] = [
+        (&["--color", "always", "status"], "NO_COLOR", true),
+        (&["status", "--color=always"], "X", true),
+        (&["--color", "never", "status"], "CLICOLOR_FORCE", false),
+        (&["--color", "auto", "status"], "CLICOLOR_FORCE", true),
+        (&["--color", "auto", "status"], "X", false),
+    ];
+    for (args, name, coloured) in calls {
+        let shown = run_command(sandbox.command().args(args).env(name, "1"), b"");
+        assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{args:?} {name}: {shown}");
+    }
+    let wrong = sandbox.ralph(["--color", "always", "statsu"]);
+    assert!(wrong.stderr.contains('\u{1b}') && wrong.stderr.contains("did you mean"), "{wrong}");
 }
 
 /// Runs are listed with their project if there are several; for one project it would only be noise.
@@ -371,9 +424,21 @@ fn status_names_the_projects_if_there_are_several() {
     std::fs::create_dir_all(&place).unwrap();
     let place = place.display().to_string();
     sandbox.start_run_for("other", [&PROMISE_ARGS[..], &["--project", &place]].concat());
-    let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
+    let shown = sandbox.normalize(&sandbox.ralph(["status", "--all"]).stdout);
     let named: Vec<_> = shown.lines().filter(|line| line.contains(" in `")).collect();
     assert_eq!(named, ["      in `$ROOT/elsewhere`", "      in `$ROOT/project`"]);
+}
+
+/// The commands that a help lists: below `Commands:`, or in the groups of the whole program.
+fn listed_commands(help: &str) -> Vec<&str> {
+    let mut is_listing = false;
+    let mut names = Vec::new();
+    for line in help.lines().take_while(|line| !["Options:", "Arguments:"].contains(line)) {
+        let is_heading = !line.starts_with(' ') && line.ends_with(':');
+        is_listing = is_heading || is_listing && line.starts_with("  ");
+        names.extend(line.split_whitespace().next().filter(|_| is_listing && !is_heading));
+    }
+    names
 }
 
 /// Adds the help of a command and of every subcommand that it lists, so that the reference lacks none.
@@ -381,10 +446,7 @@ fn add_reference(sandbox: &Sandbox, command: &str, page: &mut String) {
     let help = sandbox.ralph(command.split_whitespace().skip(1).chain(["--help"]));
     assert_eq!(help.code, Some(0), "{help}");
     page.push_str(&format!("\n## `{command}`\n\n```text\n{}```\n", help.stdout));
-    let listed = help.stdout.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = listed.take_while(|line| !line.is_empty());
-    let names = listed.filter_map(|line| line.split_whitespace().next());
-    for name in names.filter(|name| *name != "help") {
+    for name in listed_commands(&help.stdout) {
         add_reference(sandbox, &format!("{command} {name}"), page);
     }
 }

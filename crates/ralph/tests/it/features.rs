@@ -305,7 +305,7 @@ fn features_are_listed_added_and_claimed() {
     exit 1
     --- stderr
     error: there is no feature `33` in `$ROOT/project/.claude/data/ralph-loops/csv/feature_list.json`
-      hint: `ralph feature list` shows all features
+      hint: `ralph list features` shows all features
     ");
     assert_snapshot!(normalized(&sandbox, &agent(&["feature", "add", "Sort", "--step", "Click", "--verify", "--", "sh", "-c", "true"])), @"
     exit 0

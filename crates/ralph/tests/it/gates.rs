@@ -208,7 +208,7 @@ fn a_slow_gate_continues_in_the_background() {
     assert_snapshot!(sandbox.normalize(&held.stderr), @"
     ralph: waiting for slow; nothing else is open (run [run])
 
-    Next: Wait for the gates with `ralph gate wait`
+    Next: Wait for the gates with `ralph wait`
     Then stop again
     ");
     // The command of the reason works as it stands, in a person's terminal too.
@@ -894,7 +894,7 @@ fn waiting_for_a_gate_is_free_and_a_new_tree_stops_the_old_worker() {
     assert_snapshot!(hold(), @"
     ralph: waiting for slow; nothing else is open (run [run])
 
-    Next: Wait for the gates with `ralph gate wait`
+    Next: Wait for the gates with `ralph wait`
     Then stop again
     ");
     assert_eq!(hold(), hold());

@@ -1,4 +1,4 @@
-//! `ralph model`: serves the model of a scenario until it is interrupted.
+//! `ralph lab model`: serves the model of a scenario until it is interrupted.
 
 use crate::sandbox::Sandbox;
 use rustix::process::{Pid, Signal, kill_process};

@@ -1,4 +1,4 @@
-//! `ralph pretend`: the fake client's output must match recordings of the real client, line by line.
+//! `ralph lab pretend`: the fake client's output must match recordings of the real client, line by line.
 
 use crate::sandbox::Sandbox;
 use ralph_sim::scenario::{
@@ -21,7 +21,7 @@ const RECORDINGS: &str =
 const LINE_TIMEOUT: Duration = Duration::from_secs(20);
 const BYPASS_PERMISSIONS: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
-/// A running `ralph pretend` process, and the stream-JSON connection to it.
+/// A running `ralph lab pretend` process, and the stream-JSON connection to it.
 struct PretendProcess {
     child: Child,
     stdin: Option<ChildStdin>,

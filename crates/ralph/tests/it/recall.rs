@@ -196,7 +196,7 @@ fn learnings_are_saved_listed_found_and_forgotten() {
     exit 1
     --- stderr
     error: no learning has the id `[time]-redis-first`
-      hint: `ralph learn --list` shows the ids
+      hint: `ralph list learnings` shows the ids
     ");
     assert_snapshot!(normalized_output(&sandbox, &["learn", "--list"]), @r#"
     exit 0

@@ -1,4 +1,4 @@
-//! `ralph replay`: sends one captured payload to real hooks, on a copy of the run.
+//! `ralph lab replay`: sends one captured payload to real hooks, on a copy of the run.
 
 use crate::gates::sandbox_with_policy;
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, json_string, read_files, write_program};

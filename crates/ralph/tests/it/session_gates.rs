@@ -1,6 +1,6 @@
 //! `[session] gates = "every"`: the gates hold a session without a run if its work makes them worse.
 
-use crate::sandbox::{SESSION, Sandbox, json_string, write_program};
+use crate::sandbox::{SESSION, Sandbox, json_string, run_command, write_program};
 use insta::assert_snapshot;
 use std::fs;
 
@@ -122,6 +122,16 @@ fn broken_work_is_held_until_it_is_fixed() {
     assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: fixed: 1 gate passed");
     assert_eq!(gated.sandbox.status()["runs"].as_array().map(Vec::len), Some(0));
     assert_eq!(gated.sandbox.fired_rules(SESSION), ["block", "block", "passed"]);
+    assert_snapshot!(gated.sandbox.ralph(["status"]).stdout, @"session 5999882c  held 2 times, last: 1 gate passed");
+    let why = gated.sandbox.ralph(["why"]).stdout;
+    assert!(why.lines().next().is_some_and(|line| line.contains("rule `passed`")), "{why}");
+    // In another project it is not shown, but all projects are the next best.
+    let elsewhere = gated.sandbox.root().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let mut command = gated.sandbox.command();
+    let shown = run_command(command.arg("why").current_dir(&elsewhere), b"");
+    assert_eq!(shown.stdout, why);
+    assert_snapshot!(gated.sandbox.normalize(&shown.stderr), @"note: no runs in `$ROOT/elsewhere`; this is about all projects");
 }
 
 /// Failures that were there before never hold; they are reported once.

@@ -1,4 +1,4 @@
-//! `ralph simulate`: the repository's scenarios, other people's hooks and settings, and its output as text and JSON.
+//! `ralph lab simulate`: the repository's scenarios, other people's hooks and settings, and its output as text and JSON.
 
 use crate::sandbox::{CommandOutcome, Sandbox, run_command, write_file, write_program};
 use insta::assert_snapshot;

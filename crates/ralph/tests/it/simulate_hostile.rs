@@ -1,4 +1,4 @@
-//! `ralph simulate` with hooks and tools that hang, flood or kill, and with interrupts and closed output.
+//! `ralph lab simulate` with hooks and tools that hang, flood or kill, and with interrupts and closed output.
 
 use crate::sandbox::{CommandOutcome, eventually, run_command};
 use crate::simulate::{SCENARIO_DIR, SimulationSandbox, parse_lines};
@@ -288,7 +288,7 @@ fn an_interrupt_leaves_nothing_behind() {
     }
 }
 
-/// As in `ralph simulate … | head -1`.
+/// As in `ralph lab simulate … | head -1`.
 #[test]
 fn closed_stdout_leaves_nothing_behind() {
     let stage = SimulationSandbox::new();

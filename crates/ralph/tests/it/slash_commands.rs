@@ -183,6 +183,11 @@ fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     run [run]: 1 of 1 requirement is not met
       ✗ goal (correctness): nothing measures this goal; it ends as claimed when the agent declares it done, or at a limit
     ");
+    // A terminal shows the same, with and without a name.
+    for args in [&["verify"][..], &["verify", &run]] {
+        let shown = sandbox.ralph(args);
+        assert_eq!(sandbox.normalize(&shown.stdout).trim_end(), say("/ralph:verify"), "{shown}");
+    }
     insta::assert_snapshot!(say("/ralph:cancel"), @"ralph: run [run] is cancelled; the session is free, and nothing was deleted");
     assert!(sandbox.send_stop(SESSION, "").is_allow());
     assert_eq!(sandbox.run_status(&run).0, "cancelled");
@@ -190,6 +195,8 @@ fn a_run_is_inspected_paused_and_cancelled_from_its_session() {
     ralph: no run holds this session
       hint: `/ralph:goal …` starts a run, `ralph status` lists the runs
     ");
+    let refused = sandbox.ralph(["verify"]).stderr.replace("error: ", "ralph: ");
+    assert_eq!(refused.trim_end(), say("/ralph:verify"));
     assert_eq!(
         sandbox.send_prompt("no-run", "/ralph:status").prompt_answer(),
         "ralph: no run holds this session; `/ralph:goal …` starts one"

@@ -28,7 +28,7 @@ impl std::fmt::Display for TraceDifference {
     }
 }
 
-/// Parses the output of `ralph simulate --json`. A line that does not parse is an error: if it were skipped, two
+/// Parses the output of `ralph lab simulate --json`. A line that does not parse is an error: if it were skipped, two
 /// players could seem to agree.
 pub(super) fn parse_trace(output: &str) -> Result<ScenarioTrace> {
     let parse = |line| serde_json::from_str(line).with_context(|| format!("not JSON: {line}"));

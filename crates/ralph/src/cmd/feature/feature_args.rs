@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 #[derive(Subcommand)]
 pub(crate) enum FeatureCommand {
     /// List every feature: claimed or open, and its check
+    #[command(hide = true)]
     List(FeatureListArgs),
     /// Add a feature at the end of the list
     Add(FeatureAddArgs),
@@ -28,7 +29,7 @@ pub(crate) struct LoopArgs {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph feature list\n  ralph feature next --loop csv\n  ralph feature list --json | jq '.features[] | select(.claimed | not).id'"
+    after_help = "Examples:\n  ralph list features\n  ralph feature next --loop csv\n  ralph list features --json | jq '.features[] | select(.claimed | not).id'"
 )]
 pub(crate) struct FeatureListArgs {
     #[command(flatten)]

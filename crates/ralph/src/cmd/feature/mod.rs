@@ -175,7 +175,7 @@ impl ChosenLoop {
     }
 }
 
-fn list(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
+pub(crate) fn list(env: &Env, args: &FeatureListArgs) -> Result<(), CommandFailure> {
     let chosen = choose_loop(env, &args.which)?;
     let items = chosen.items()?;
     if args.which.json {

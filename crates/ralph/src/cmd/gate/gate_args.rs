@@ -12,6 +12,7 @@ pub(crate) enum GateSubcommand {
     /// Run gates; results for the same content are reused
     Run(GateRunArgs),
     /// List the gates of the policy
+    #[command(hide = true)]
     List(GateListArgs),
     /// Explain what a gate's result depends on, and show the last result
     Explain(GateExplainArgs),
@@ -20,6 +21,7 @@ pub(crate) enum GateSubcommand {
     /// Run gates ahead of the next stop, without output
     Warm(GateWarmArgs),
     /// Wait for gates that a stop left running in the background
+    #[command(hide = true)]
     Wait(GateWaitArgs),
 }
 
@@ -82,7 +84,7 @@ pub(crate) enum GateFormat {
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph gate list\n  ralph gate list --json | jq '.gates[].name'"
+    after_help = "Examples:\n  ralph list gates\n  ralph list gates --json | jq '.gates[].name'"
 )]
 pub(crate) struct GateListArgs {
     /// Use this project [default: the nearest parent with a policy]
@@ -138,9 +140,9 @@ pub(crate) struct GateWarmArgs {
 }
 
 #[derive(Args)]
-#[command(after_help = "Examples:\n  ralph gate wait k7f2\n  ralph gate wait --timeout 30m")]
+#[command(after_help = "Examples:\n  ralph wait --run k7f2\n  ralph wait --timeout 30m")]
 pub(crate) struct GateWaitArgs {
-    /// Name the run or its session [default: its own in an agent's shell, else the only one]
+    /// Name the run or its session [default: the run of this project]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
     /// Wait at most this long

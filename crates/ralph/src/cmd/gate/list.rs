@@ -1,4 +1,4 @@
-//! `ralph gate list`: the gates of the policy, stage by stage.
+//! `ralph list gates`: the gates of the policy, stage by stage.
 
 use super::gate_args::GateListArgs;
 use super::load_policy;

@@ -1,4 +1,4 @@
-//! The arguments of `ralph replay`.
+//! The arguments of `ralph lab replay`.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph replay stop.json
-  ralph replay stop.json --hook ./my-stop-hook.sh --expect blocked
-  ralph replay - --project ~/site --json < stop.json | jq .reads
+  ralph lab replay stop.json
+  ralph lab replay stop.json --hook ./my-stop-hook.sh --expect blocked
+  ralph lab replay - --project ~/site --json < stop.json | jq .reads
 
 The hooks really run, with your permissions and all their effects;
 processes that they leave running are killed. Only ralph's own hooks

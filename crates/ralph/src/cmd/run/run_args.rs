@@ -21,7 +21,7 @@ const MAX_FLAG_BYTES: usize = 32 * 1024;
 #[command(after_help = "\
 Examples:
   ralph run \"make the parser handle nested quotes\"
-  ralph run --goal-file goal.md --max-duration 8h --max-cost 20 --wait-for-limits 6h
+  ralph run --goal-file goal.md --max-duration 8h --max-cost 20
   ralph run --loop csv --worktree
   ralph run --resume k7f2
   ralph run --resume k7f2 --wait-for-limits 6h

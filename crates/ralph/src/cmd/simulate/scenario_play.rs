@@ -98,7 +98,7 @@ fn needs_other_player(world: &SimulateContext<'_>, scenario: &Scenario) -> Optio
         (Some(ScenarioPlayer::Pretend), None) if scenario.runner.is_some() => return None,
         (Some(ScenarioPlayer::Pretend), Some(_)) if scenario.runner.is_some() => (
             "the real client cannot play this scenario",
-            "omit `--client` to let `ralph pretend` play it",
+            "omit `--client` to let `ralph lab pretend` play it",
         ),
         (Some(ScenarioPlayer::Client), None) => (
             "only the real client can play this scenario",
@@ -113,7 +113,7 @@ fn needs_other_player(world: &SimulateContext<'_>, scenario: &Scenario) -> Optio
         ),
         (Some(ScenarioPlayer::Pretend), _) => (
             "this scenario needs a program that drives the client",
-            "use `ralph pretend` as the client",
+            "use `ralph lab pretend` as the client",
         ),
         (Some(ScenarioPlayer::Client | ScenarioPlayer::Simulator) | None, _) => return None,
     };

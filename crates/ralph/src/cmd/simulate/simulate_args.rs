@@ -1,4 +1,4 @@
-//! The arguments of `ralph simulate`.
+//! The arguments of `ralph lab simulate`.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -6,13 +6,12 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph simulate scenarios/stop/exit-2.toml
-  ralph simulate scenarios/try --hook ./my-stop-hook.sh
-  ralph simulate scenarios/try/too-early.toml --project ~/my-app
-  ralph simulate scenarios/try/edits-and-stops.toml --hook PreToolUse=./my-guard.sh
-  ralph simulate scenarios/stop/exit-2.toml --client
-  ralph simulate --record ~/.claude/projects/-home-you-app/5999882c.jsonl > scenario.toml
-  ralph simulate scenario.toml --settings .claude/settings.json --json \\
+  ralph lab simulate scenarios/stop/exit-2.toml
+  ralph lab simulate scenarios/try --hook ./my-stop-hook.sh
+  ralph lab simulate scenarios/try/too-early.toml --project ~/my-app
+  ralph lab simulate scenarios/try --hook PreToolUse=./my-guard.sh
+  ralph lab simulate scenarios/stop/exit-2.toml --client
+  ralph lab simulate scenario.toml --settings .claude/settings.json --json \\
     | jq 'select(.kind == \"hook\")'
 
 A scenario runs its commands and hooks with your permissions, in a

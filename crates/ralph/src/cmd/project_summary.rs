@@ -1,0 +1,128 @@
+//! `ralph` without a command: the state of this project, and the next step.
+
+use super::{open_home, run_choice, status};
+use crate::describe::paint_mark;
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
+use ralph_deck::view::gated_sessions::gated_session_text;
+use ralph_deck::view::status_view::{BoardRun, BoardSelection, RunBoard};
+use ralph_deck::wording::{self, FactMark, safe_line};
+use ralph_home::host_env;
+use ralph_home::paths::RalphHome;
+use ralph_install::doctor::protection;
+use ralph_policy::config;
+use ralph_policy::trust;
+use ralph_sys::clock;
+use ralph_sys::env::Env;
+use std::path::Path;
+
+/// Whether the project's gates could run at a stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GateReadiness {
+    Unreadable,
+    Missing,
+    Unapproved,
+    Ready,
+}
+
+pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let scope = run_choice::current_scope(env)?;
+    let board = RunBoard::load(env, &home, BoardSelection::All, Some(&scope))?;
+    let host = host_env::calling_host(env);
+    let has_hooks = protection::is_stop_hook_registered(env, host, scope.root());
+    let (readiness, gates) = gate_state(env, &home, scope.root());
+    let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&scope.root().to_string_lossy())));
+    if let Some(why) = board.off {
+        out.push_str(&format!("  {} ralph is off: {why}\n", paint_mark(FactMark::Unclear)));
+    }
+    let mut add = |mark: FactMark, what: &str, text: &str| {
+        out.push_str(&format!("  {} {what:<8} {text}\n", paint_mark(mark)));
+    };
+    if has_hooks {
+        add(FactMark::Good, "hooks", "installed");
+    } else {
+        add(FactMark::Unclear, "hooks", "not installed; `ralph run` works without them");
+    }
+    let mark = if readiness == GateReadiness::Ready { FactMark::Good } else { FactMark::Unclear };
+    add(mark, "gates", &gates);
+    let (going, ended): (Vec<_>, Vec<_>) =
+        board.runs.iter().partition(|run| !matches!(run.view.phase, RunPhase::Ended(_)));
+    let last = ended.first().filter(|_| going.is_empty());
+    if going.is_empty() && last.is_none() {
+        add(FactMark::Neutral, "runs", "none yet");
+    }
+    for run in &going {
+        add(FactMark::Neutral, "run", &run_line(run));
+    }
+    if let Some(run) = last {
+        add(FactMark::Neutral, "last run", &run_line(run));
+    }
+    for session in board.gated.iter().take(status::SHOWN_SESSIONS) {
+        add(FactMark::Neutral, "no run", &gated_session_text(session));
+    }
+    if board.elsewhere > 0 {
+        out.push_str(&status::elsewhere_line(board.elsewhere));
+    }
+    let next = next_step(has_hooks, readiness, &going, last.copied());
+    out.push_str(&format!("\nnext:  {next}\n"));
+    term::out(&out)?;
+    Ok(())
+}
+
+fn run_line(run: &BoardRun) -> String {
+    let word = wording::view_standing(&run.view, run.unprotected.as_ref());
+    format!("{}  {word}  {}", run.view.opened.run.id, run.headline(clock::now_ms()))
+}
+
+fn gate_state(env: &Env, home: &RalphHome, project: &Path) -> (GateReadiness, String) {
+    let loaded = config::load(project, home);
+    let subject = loaded.as_ref().ok().map(|config| trust::policy_subject(home, config, env));
+    let (Ok(config), Some(Ok(subject))) = (&loaded, subject) else {
+        let text = "the policy cannot be read; `ralph config` says why";
+        return (GateReadiness::Unreadable, text.to_string());
+    };
+    let count = text::count_noun(config.policy.gates.len(), "gate");
+    match approval_status(home, &subject) {
+        _ if config.policy.gates.is_empty() => (GateReadiness::Missing, "none".to_string()),
+        ApprovalStatus::Approved | ApprovalStatus::NotNeeded => {
+            (GateReadiness::Ready, format!("{count}, approved"))
+        }
+        ApprovalStatus::Untrusted | ApprovalStatus::Revoked => {
+            (GateReadiness::Unapproved, format!("{count}, not approved in this form"))
+        }
+    }
+}
+
+/// One command that can be pasted.
+fn next_step(
+    has_hooks: bool,
+    gates: GateReadiness,
+    going: &[&BoardRun],
+    last: Option<&BoardRun>,
+) -> String {
+    let waits = going.iter().find(|run| run.view.phase != RunPhase::Active);
+    if let Some(run) = going.iter().find(|run| run.view.phase == RunPhase::Active) {
+        // Without hooks nothing holds a session; a driven run needs none.
+        if !has_hooks && run.view.opened.run.drive.is_none() {
+            return "ralph init".to_string();
+        }
+        return format!("ralph why {}", run.view.opened.run.id);
+    }
+    if let Some(run) = waits {
+        return format!("ralph resume {}", run.view.opened.run.id);
+    }
+    match (gates, last.map(|run| (run, run.view.phase))) {
+        (GateReadiness::Unreadable, _) => "ralph config".to_string(),
+        (GateReadiness::Unapproved, _) => "ralph trust".to_string(),
+        (GateReadiness::Missing, _) if !has_hooks => "ralph init".to_string(),
+        (_, Some((run, RunPhase::Ended(status)))) if status.is_acceptable() => {
+            format!("ralph why {}", run.view.opened.run.id)
+        }
+        (GateReadiness::Missing, _) => "ralph gate detect".to_string(),
+        (GateReadiness::Ready, _) => "ralph run \"what is to be done\"".to_string(),
+    }
+}

@@ -1,0 +1,135 @@
+//! Which run a command means: the named one, that of the agent's own session, or that of the current project.
+
+use super::run::queue::queue_status::{named_queue, unknown_name_failure};
+use crate::failure::CommandFailure;
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::text;
+use ralph_home::host_env;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::control::{self, ControlError, RunOrSession};
+use ralph_hook::overview;
+use ralph_hook::project_runs::{self, ProjectRun, RunPurpose};
+use ralph_hook::project_scope::ProjectScope;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+
+const MAX_SESSIONS: usize = 10_000;
+
+/// The project of the current directory.
+pub(crate) fn current_scope(env: &Env) -> Result<ProjectScope, CommandFailure> {
+    let here = env.current_dir().ok_or_else(|| {
+        CommandFailure::new(
+            "the current directory no longer exists",
+            "change to a directory that exists",
+        )
+    })?;
+    Ok(ProjectScope::of_directory(&here))
+}
+
+/// The current project, unless ralph knows nothing about it: then everything is shown instead.
+pub(crate) fn scope_with_runs(
+    env: &Env,
+    home: &RalphHome,
+) -> Result<Option<ProjectScope>, CommandFailure> {
+    let scope = current_scope(env)?;
+    let is_here =
+        |id: &RunId| store::load_run(home, id).is_ok_and(|opened| scope.contains_run(&opened.run));
+    let is_known = store::list_runs(home)?.iter().any(is_here)
+        || store::list_session_records(home)?.iter().any(is_here);
+    Ok(is_known.then_some(scope))
+}
+
+/// The run or session of that name. For the name of a queue, the error suggests to name one of its runs; for an unknown
+/// name, the most similar one.
+pub(crate) fn find_named(home: &RalphHome, name: &str) -> Result<RunOrSession, CommandFailure> {
+    control::resolve_name(home, name).map_err(|error| name_failure(home, error))
+}
+
+/// Whether a run, a session or a queue has that name, or several could be meant.
+pub(crate) fn is_known_name(home: &RalphHome, name: &str) -> bool {
+    let is_run = !matches!(control::resolve_name(home, name), Err(ControlError::UnknownName(_)));
+    is_run || matches!(named_queue(home, name), Ok(Some(_)))
+}
+
+/// The error about a name, with a suggestion.
+pub(crate) fn name_failure(home: &RalphHome, error: ControlError) -> CommandFailure {
+    let ControlError::UnknownName(name) = &error else { return error.into() };
+    let is_queue = matches!(named_queue(home, name), Ok(Some(_)));
+    let near = nearest_name(home, name).filter(|_| !is_queue);
+    let failure = unknown_name_failure(home, error);
+    match near {
+        Some(near) => failure
+            .with_hint(&format!("did you mean `{near}`? `ralph status --all` lists all runs")),
+        None => failure,
+    }
+}
+
+fn nearest_name(home: &RalphHome, name: &str) -> Option<String> {
+    let runs = store::list_runs(home).unwrap_or_default();
+    let sessions = fs::list_if_exists(&home.sessions(), MAX_SESSIONS).unwrap_or_default();
+    let sessions = sessions.iter().filter_map(|session| session.to_str());
+    let names = runs.iter().map(RunId::as_str).chain(sessions);
+    text::nearest(name, names).map(str::to_string)
+}
+
+/// The named run. `no_run` makes the error about a session that no run owns.
+pub(crate) fn find_run(
+    home: &RalphHome,
+    name: &str,
+    no_run: impl FnOnce(&SessionId) -> CommandFailure,
+) -> Result<RunId, CommandFailure> {
+    match find_named(home, name)? {
+        RunOrSession::Run(run) => Ok(run),
+        RunOrSession::Session(session) => Err(no_run(&session)),
+    }
+}
+
+/// The run of the session whose agent calls, if there is one.
+pub(crate) fn own_run(env: &Env, home: &RalphHome) -> Option<RunId> {
+    let session = host_env::host_session(env)?;
+    match control::resolve_name(home, &session) {
+        Ok(RunOrSession::Run(run)) => Some(run),
+        Ok(RunOrSession::Session(_)) | Err(_) => None,
+    }
+}
+
+/// The run that a command without a name means.
+pub(crate) fn project_run(
+    env: &Env,
+    home: &RalphHome,
+    purpose: RunPurpose,
+) -> Result<RunId, CommandFailure> {
+    if let Some(own) = own_run(env, home) {
+        return Ok(own);
+    }
+    let scope = current_scope(env)?;
+    match project_runs::choose_run(home, &scope, purpose)? {
+        ProjectRun::One(run) => Ok(run),
+        ProjectRun::Several(runs) => {
+            let names: Vec<_> = runs.iter().map(|run| format!("`{run}`")).collect();
+            let what =
+                format!("{} runs of this project could be meant: {}", runs.len(), names.join(", "));
+            Err(CommandFailure::new(&what, "name one of them; `ralph status` shows their state"))
+        }
+        ProjectRun::NoneHere => Err(no_run_failure(home, &scope)?),
+    }
+}
+
+fn no_run_failure(
+    home: &RalphHome,
+    scope: &ProjectScope,
+) -> Result<CommandFailure, CommandFailure> {
+    let what = format!("there is no run in `{}`", scope.root().display());
+    let (views, _) = overview::list_run_views(home)?;
+    let hint = match views.first() {
+        Some(_) => "name a run of another project; `ralph status --all` lists them",
+        None => "`ralph run \"…\"` starts one, `ralph start \"…\"` holds an open session",
+    };
+    Ok(CommandFailure::new(&what, hint))
+}
+
+/// Says that everything is shown, because ralph knows nothing about this project.
+pub(crate) fn elsewhere_note(scope: &ProjectScope) -> String {
+    format!("note: no runs in `{}`; this is about all projects\n", scope.root().display())
+}

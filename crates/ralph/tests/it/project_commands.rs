@@ -1,0 +1,321 @@
+//! Commands without a name mean the run of the project of the current directory.
+
+use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
+use insta::assert_snapshot;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const PROMISE_ARGS: [&str; 4] = ["--goal-file", "-", "--completion-promise", "DONE"];
+
+fn ralph_in(sandbox: &Sandbox, directory: &Path, args: &[&str]) -> CommandOutcome {
+    run_command(sandbox.command().args(args).current_dir(directory), b"")
+}
+
+/// A second repository, with a run.
+fn other_project(sandbox: &Sandbox, name: &str) -> (PathBuf, String) {
+    let directory = sandbox.root().join(name);
+    fs::create_dir_all(directory.join(".git")).unwrap();
+    let project = directory.display().to_string();
+    let args = [&PROMISE_ARGS[..], &["--project", &project]].concat();
+    (directory, sandbox.start_run_for(&format!("session-in-{name}"), args))
+}
+
+/// R-U2a: every command that takes a run means that of the project, in its subdirectories too, and never another's.
+#[test]
+fn a_command_without_a_name_means_the_run_of_this_project() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    sandbox.send_stop(SESSION, "");
+    let (_, other) = other_project(&sandbox, "other");
+    let below = sandbox.project().join("src/deep");
+    fs::create_dir_all(&below).unwrap();
+    let calls: &[&[&str]] = &[
+        &["why"],
+        &["log"],
+        &["status"],
+        &["limits"],
+        &["verify"],
+        &["tell", "look at the parser"],
+        &["pause"],
+        &["resume"],
+        &["checkpoint", "make"],
+        &["list", "checkpoints"],
+        &["checkpoint", "diff", "0"],
+        &["checkpoint", "restore", "0", "--dry-run"],
+        &["wait"],
+        &["cancel"],
+    ];
+    for args in calls {
+        let done = ralph_in(&sandbox, &below, args);
+        assert_eq!(done.code, Some(0), "{args:?}: {done}");
+        assert!(!done.stdout.contains(&other), "{args:?}: {done}");
+    }
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
+    assert_eq!(sandbox.run_status(&other).0, "armed");
+}
+
+#[test]
+fn the_only_run_in_progress_is_meant_or_else_the_latest() {
+    let sandbox = Sandbox::new();
+    let first = sandbox.start_run(PROMISE_ARGS);
+    let second = sandbox.start_run_for("second", PROMISE_ARGS);
+    let refused = sandbox.ralph(["pause"]).stderr;
+    let named = refused.contains(&format!("`{first}`")) && refused.contains(&format!("`{second}`"));
+    assert!(named, "{refused}");
+    assert_snapshot!(sandbox.normalize(&refused), @"
+    error: 2 runs of this project could be meant: `[run]`, `[run]`
+      hint: name one of them; `ralph status` shows their state
+    ");
+    assert_eq!(sandbox.ralph(["cancel", &first]).code, Some(0));
+    assert!(sandbox.ralph(["pause"]).stdout.starts_with(&second));
+    // A paused run is resumed, not the one that is active.
+    sandbox.start_run_for("third", PROMISE_ARGS);
+    assert!(sandbox.ralph(["resume"]).stdout.starts_with(&second));
+    // An agent means its own run, whichever others there are.
+    let mut command = sandbox.command();
+    command.args(["why"]).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "second");
+    let shown = run_command(&mut command, b"").stdout;
+    assert!(shown.contains(&second), "{shown}");
+}
+
+/// Where ralph knows no run, reading commands show all projects and say so; others change nothing.
+#[test]
+fn a_directory_without_runs_shows_all_projects() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    sandbox.send_stop(SESSION, "");
+    let elsewhere = sandbox.root().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let mut shown = String::new();
+    for args in [&["status"][..], &["log"], &["pause"], &["tell", "stop it"]] {
+        let ended = ralph_in(&sandbox, &elsewhere, args);
+        shown.push_str(&format!("$ ralph {}\n{ended}\n", args.join(" ")));
+    }
+    insta::with_settings!({filters => vec![(r"\d\d:\d\d:\d\d", "[time]"), (r"\b\d+ (ms|s)\b", "[duration]")]}, {
+        assert_snapshot!(sandbox.normalize(&shown), @"
+        $ ralph status
+        exit 0
+        --- stdout
+        note: no runs in `$ROOT/elsewhere`; this is about all projects
+        [run]  held          make it work
+              claude 5999882c · iteration 1 of 25 · [duration] of 8 h
+              ✗ promise
+
+
+        $ ralph log
+        exit 0
+        --- stdout
+        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
+        [time]  held       1 not met (rule `block`)
+
+        --- stderr
+        note: no runs in `$ROOT/elsewhere`; this is about all projects
+
+
+        $ ralph pause
+        exit 1
+        --- stderr
+        error: there is no run in `$ROOT/elsewhere`
+          hint: name a run of another project; `ralph status --all` lists them
+
+
+        $ ralph tell stop it
+        exit 1
+        --- stderr
+        error: there is no run in `$ROOT/elsewhere`
+          hint: name a run of another project; `ralph status --all` lists them
+        ");
+    });
+    assert_eq!(sandbox.run_status(&run).0, "held");
+}
+
+#[test]
+fn status_counts_what_it_leaves_out() {
+    let sandbox = Sandbox::new();
+    sandbox.start_run(PROMISE_ARGS);
+    other_project(&sandbox, "other");
+    let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
+    assert_snapshot!(shown.lines().last().unwrap_or_default(), @"1 run in progress in other projects; `ralph status --all` shows all");
+    let all: serde_json::Value =
+        serde_json::from_str(&sandbox.ralph(["list", "runs", "--all", "--json"]).stdout).unwrap();
+    assert_eq!(all["runs"].as_array().map(Vec::len), Some(2));
+    let here: serde_json::Value =
+        serde_json::from_str(&sandbox.ralph(["list", "runs", "--json"]).stdout).unwrap();
+    assert_eq!(here["runs"].as_array().map(Vec::len), Some(1));
+}
+
+/// A name that nothing has gets the most similar one as a suggestion, and never does anything.
+#[test]
+fn unknown_names_get_a_suggestion() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    let wrong = format!("{}{}", &run[..3], if run.ends_with('0') { "1" } else { "0" });
+    let mut shown = String::new();
+    for args in [
+        &["why", &wrong][..],
+        &["cancel", &wrong],
+        &["tell", &wrong, "look at it"],
+        &["waive", "test", "--until", "2h", "--why", "slow"],
+    ] {
+        let refused = sandbox.ralph(args);
+        assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
+        shown.push_str(&refused.stderr);
+    }
+    assert_snapshot!(sandbox.normalize(&shown.replace(&wrong, "[wrong]")), @"
+    error: `[wrong]` is neither a run nor a session that ralph knows
+      hint: did you mean `[run]`? `ralph status --all` lists all runs
+    error: `[wrong]` is neither a run nor a session that ralph knows
+      hint: did you mean `[run]`? `ralph status --all` lists all runs
+    error: `[wrong]` is neither a run nor a session that ralph knows
+      hint: did you mean `[run]`? `ralph status --all` lists all runs
+    error: run `[run]` has no requirement `test`
+      hint: did you mean `tests`?
+    ");
+    assert_eq!(sandbox.run_status(&run).0, "armed");
+}
+
+/// `ralph` alone shows the state of the project, and a command that is the next step.
+#[test]
+fn without_a_command_the_project_is_shown() {
+    let sandbox = Sandbox::new();
+    let mut shown = String::new();
+    let mut show = |what: &str| {
+        let ended = sandbox.ralph([""; 0]);
+        assert_eq!(ended.code, Some(0), "{ended}");
+        shown.push_str(&format!("-- {what}\n{}\n", sandbox.normalize(&ended.stdout)));
+    };
+    show("a new project");
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"./t.sh\"]\n");
+    sandbox.commit();
+    show("with a policy");
+    sandbox.approve_policy();
+    show("approved");
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    show("with a run");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    show("paused");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    show("cancelled");
+    assert_snapshot!(shown, @r#"
+    -- a new project
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ? gates    none
+      · runs     none yet
+
+    next:  ralph init
+    -- with a policy
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ? gates    1 gate, not approved in this form
+      · runs     none yet
+
+    next:  ralph trust
+    -- approved
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved
+      · runs     none yet
+
+    next:  ralph run "what is to be done"
+    -- with a run
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved
+      · run      [run]  armed  make it work
+
+    next:  ralph init
+    -- paused
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved
+      · run      [run]  paused  make it work
+
+    next:  ralph resume [run]
+    -- cancelled
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved
+      · last run [run]  cancelled  make it work  (just now, 0 iterations)
+
+    next:  ralph run "what is to be done"
+    "#);
+}
+
+fn write_transcript(sandbox: &Sandbox, session: &str) -> PathBuf {
+    let project = sandbox.project().display().to_string();
+    let slug: String =
+        project.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
+    let path = sandbox.home().join(format!(".claude/projects/{slug}/{session}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "{}\n").unwrap();
+    path
+}
+
+/// `ralph start "goal"` holds the only session that was active here lately.
+#[test]
+fn start_finds_the_only_active_session() {
+    let sandbox = Sandbox::new();
+    let mut shown = String::new();
+    let mut start = |what: &str| {
+        let ended = sandbox.ralph(["start", "make it work"]);
+        shown.push_str(&format!("-- {what}\n{ended}\n"));
+    };
+    start("no session");
+    let old = write_transcript(&sandbox, "yesterday");
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
+    fs::File::options().write(true).open(&old).unwrap().set_modified(yesterday).unwrap();
+    start("only an old one");
+    write_transcript(&sandbox, SESSION);
+    start("one");
+    start("one, which a run holds");
+    write_transcript(&sandbox, "second");
+    write_transcript(&sandbox, "third");
+    start("several");
+    let shown = shown.replace(
+        "`third` (just now), `second` (just now)",
+        "`second` (just now), `third` (just now)",
+    );
+    assert_snapshot!(sandbox.normalize(&shown), @r#"
+    -- no session
+    exit 1
+    --- stderr
+    error: no session given, and none without a run was active here in the last 30 minutes
+      hint: type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run "…"`
+
+
+    -- only an old one
+    exit 1
+    --- stderr
+    error: no session given, and none without a run was active here in the last 30 minutes
+      hint: type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run "…"`
+
+
+    -- one
+    exit 0
+    --- stdout
+    [run]  started     make it work
+          session 5999882c-e786-462c-84d4-07d1c65b5e76
+          limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
+          note    nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
+          stop it with `ralph cancel [run]`
+
+
+    -- one, which a run holds
+    exit 1
+    --- stderr
+    error: no session given, and none without a run was active here in the last 30 minutes
+      hint: type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run "…"`
+
+
+    -- several
+    exit 1
+    --- stderr
+    error: 2 sessions were active here: `second` (just now), `third` (just now)
+      hint: give `--session ID`; in Claude Code, `/status` shows the session's id
+    "#);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+}
