@@ -1,5 +1,6 @@
 //! `ralph learn`: saves, lists and deletes learnings, which later sessions find with `ralph recall`.
 
+use super::list_commands::ListLearningsArgs;
 use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
@@ -19,7 +20,7 @@ use ralph_hook::control::{self, CommandCaller, ControlError, RunOrSession};
 use ralph_sys::env::Env;
 use ralph_sys::{clock, stdin};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The limit on stdin. It is far above the limit on a learning, so that a text that is slightly too long gets the
 /// proper error.
@@ -136,11 +137,10 @@ pub(super) fn named_or_own_run(
 /// The learnings of a project, newest first.
 pub(super) fn list_project_learnings(
     env: &Env,
-    project: Option<&Path>,
-    json: bool,
+    args: &ListLearningsArgs,
 ) -> Result<(), CommandFailure> {
-    let project = super::config::project_dir(env, project)?;
-    list(&RecallContext::new(env, open_home(env)?, &project), json)
+    let project = super::config::project_dir(env, args.project.as_deref())?;
+    list(&RecallContext::new(env, open_home(env)?, &project), args.json)
 }
 
 fn list(context: &RecallContext, json: bool) -> Result<(), CommandFailure> {

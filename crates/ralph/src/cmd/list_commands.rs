@@ -95,7 +95,7 @@ struct QueueListJson<'a> {
 
 pub(crate) fn run(env: &Env, list: &ListCommand) -> Result<(), CommandFailure> {
     match list {
-        ListCommand::Runs(args) => status::list_runs(env, args.all, args.json),
+        ListCommand::Runs(args) => status::list_runs(env, args),
         ListCommand::Queues(args) => list_queues(env, args),
         ListCommand::Gates(args) => gate::list::run(env, args),
         ListCommand::Features(args) => feature::list(env, args),
@@ -109,9 +109,7 @@ pub(crate) fn run(env: &Env, list: &ListCommand) -> Result<(), CommandFailure> {
             };
             adjust::list_waivers(env, &choice)
         }
-        ListCommand::Learnings(args) => {
-            learn::list_project_learnings(env, args.project.as_deref(), args.json)
-        }
+        ListCommand::Learnings(args) => learn::list_project_learnings(env, args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `ralph log`: prints the journal of a run, line by line.
 
 use super::open_home;
+use super::why::{HistoryScope, find_history};
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use clap::Args;
@@ -39,7 +40,7 @@ pub(crate) struct LogArgs {
 
 pub(crate) fn run(env: &Env, args: &LogArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let found = super::why::find_history(env, &home, args.name.as_deref(), args.all)?;
+    let found = find_history(env, &home, args.name.as_deref(), HistoryScope::from_flag(args.all))?;
     let Some(history) = found else {
         return Err(CommandFailure::new(
             "there is no run yet",

@@ -1,5 +1,6 @@
 //! `ralph status`: runs, queues, sessions held by files of other tools, and faults.
 
+use super::list_commands::ListRunsArgs;
 use super::run::queue::queue_status::{named_queue, queue_paragraph, render_queue_tasks};
 use super::{cancel_on_signals, open_home, run_choice};
 use crate::describe::{paint_mark, paint_marked};
@@ -66,10 +67,11 @@ struct StatusRequest<'a> {
     older: bool,
 }
 
-/// Whether everything is shown, or one run.
+/// Whether everything is shown, the runs of one project, or one run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StatusScope {
     Everything,
+    Project,
     OneRun,
 }
 
@@ -87,9 +89,9 @@ pub(crate) fn run(env: &Env, args: &StatusArgs) -> Result<(), CommandFailure> {
 }
 
 /// All runs of this project, or of all of them.
-pub(super) fn list_runs(env: &Env, all: bool, json: bool) -> Result<(), CommandFailure> {
-    let request = StatusRequest { name: None, all, older: true };
-    print_status(env, &open_home(env)?, &request, json)
+pub(super) fn list_runs(env: &Env, args: &ListRunsArgs) -> Result<(), CommandFailure> {
+    let request = StatusRequest { name: None, all: args.all, older: true };
+    print_status(env, &open_home(env)?, &request, args.json)
 }
 
 fn print_status(
@@ -131,8 +133,12 @@ fn render_status(
     }
     let board = RunBoard::load(env, home, selection, scope)?;
     let is_one = request.name.is_some();
-    let shown = if is_one { StatusScope::OneRun } else { StatusScope::Everything };
-    let text = render_board(&board, shown, scope.is_some());
+    let shown = match scope {
+        _ if is_one => StatusScope::OneRun,
+        Some(_) => StatusScope::Project,
+        None => StatusScope::Everything,
+    };
+    let text = render_board(&board, shown);
     let is_elsewhere = scope.is_none() && !request.all && !is_one && !board.runs.is_empty();
     if !is_elsewhere {
         return Ok(text);
@@ -211,7 +217,7 @@ fn no_run_error(session: &SessionId) -> CommandFailure {
     CommandFailure::new(&format!("only files of other tools hold session `{session}`"), &hint)
 }
 
-fn render_board(board: &RunBoard, scope: StatusScope, is_project: bool) -> String {
+fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     let mut out = String::new();
     if let Some(why) = board.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
@@ -244,13 +250,14 @@ fn render_board(board: &RunBoard, scope: StatusScope, is_project: bool) -> Strin
         });
     }
     if board.left_out > 0 {
+        let is_project = scope == StatusScope::Project;
         let command = if is_project { "ralph list runs" } else { "ralph status --all" };
         out.push_str(&format!("{} more; `{command}` shows them\n", board.left_out));
     }
     if board.elsewhere > 0 {
         out.push_str(&elsewhere_line(board.elsewhere));
     }
-    if scope == StatusScope::Everything {
+    if scope != StatusScope::OneRun {
         out.push_str(&fault_paragraph(&board.unattached_faults()));
     }
     out
@@ -299,8 +306,8 @@ fn phase_lines(run: &BoardRun, scope: StatusScope) -> String {
     let Some(progress) = &run.phases else { return String::new() };
     match (scope, run.view.phase) {
         (StatusScope::OneRun, _) => orchestrator_view::render(progress),
-        (StatusScope::Everything, RunPhase::Ended(_)) => String::new(),
-        (StatusScope::Everything, _) => {
+        (StatusScope::Everything | StatusScope::Project, RunPhase::Ended(_)) => String::new(),
+        (StatusScope::Everything | StatusScope::Project, _) => {
             format!("      {}\n", orchestrator_view::phase_line(progress))
         }
     }

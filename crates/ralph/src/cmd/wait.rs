@@ -1,6 +1,7 @@
 //! `ralph wait`: waits for the gates that a stop left running, or declares a wait for something external.
 
 use super::declare;
+use super::gate::gate_args::GateWaitArgs;
 use super::gate::warm;
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
@@ -42,8 +43,9 @@ pub(crate) struct WaitArgs {
 
 pub(crate) fn run(env: &Env, args: &WaitArgs) -> Result<u8, CommandFailure> {
     let Some(duration_ms) = args.duration else {
-        let timeout_ms = args.timeout.unwrap_or(GATES_TIMEOUT_MS);
-        return warm::wait_for_gates(env, args.run.as_deref(), timeout_ms, args.json);
+        let timeout = args.timeout.unwrap_or(GATES_TIMEOUT_MS);
+        let wait = GateWaitArgs { name: args.run.clone(), timeout, json: args.json };
+        return warm::wait_for_gates(env, &wait);
     };
     let wait = declare::DeclaredWait {
         run: args.run.as_deref(),

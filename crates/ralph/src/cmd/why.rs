@@ -49,7 +49,9 @@ pub(crate) struct WhyArgs {
 
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let Some(history) = find_history(env, &home, args.name.as_deref(), args.all)? else {
+    let Some(history) =
+        find_history(env, &home, args.name.as_deref(), HistoryScope::from_flag(args.all))?
+    else {
         let hint = "`ralph run --help` shows how to start a run";
         return Err(CommandFailure::new("no decisions yet", hint));
     };
@@ -66,19 +68,34 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
+/// Where the last decision is looked for if no run or session is named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HistoryScope {
+    Project,
+    Everywhere,
+}
+
+impl HistoryScope {
+    /// From `--all`.
+    pub(super) fn from_flag(all: bool) -> Self {
+        if all { Self::Everywhere } else { Self::Project }
+    }
+}
+
 /// The history of the named run or session; without a name, that of the agent's own run, or the last one of this project,
 /// or of all projects if nothing was decided in this one.
 pub(super) fn find_history(
     env: &Env,
     home: &RalphHome,
     name: Option<&str>,
-    all: bool,
+    scope: HistoryScope,
 ) -> Result<Option<DecisionHistory>, CommandFailure> {
-    let own = run_choice::own_run(env, home).filter(|_| name.is_none() && !all);
+    let is_project = name.is_none() && scope == HistoryScope::Project;
+    let own = run_choice::own_run(env, home).filter(|_| is_project);
     if let Some(own) = own {
         return Ok(Some(overview::run_history(home, &own)?));
     }
-    if name.is_none() && !all {
+    if is_project {
         let scope = run_choice::current_scope(env)?;
         if let Some(history) = overview::latest_project_history(home, &scope)? {
             return Ok(Some(history));

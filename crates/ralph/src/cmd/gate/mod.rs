@@ -29,9 +29,7 @@ pub(crate) fn run(env: &Env, gate: &gate_args::GateSubcommand) -> Result<u8, Com
         gate_args::GateSubcommand::Explain(args) => explain::run(env, args).map(|()| SUCCESS),
         gate_args::GateSubcommand::Detect(args) => detect::run(env, args).map(|()| SUCCESS),
         gate_args::GateSubcommand::Warm(args) => warm::run(env, args),
-        gate_args::GateSubcommand::Wait(args) => {
-            warm::wait_for_gates(env, args.name.as_deref(), args.timeout, args.json)
-        }
+        gate_args::GateSubcommand::Wait(args) => warm::wait_for_gates(env, args),
     }
 }
 

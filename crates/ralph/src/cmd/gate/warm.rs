@@ -1,7 +1,7 @@
 //! `ralph gate warm` runs gates ahead of a stop, or as the background worker of one; `ralph wait` waits for that
 //! worker.
 
-use super::gate_args::GateWarmArgs;
+use super::gate_args::{GateWaitArgs, GateWarmArgs};
 use super::{load_policy, require_approval};
 use crate::cmd::{cancel_on_signals, cancel_on_signals_or, open_home, print_json, run_choice};
 use crate::failure::CommandFailure;
@@ -119,14 +119,9 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
     Ok(if ran.iter().all(GateResult::passed) { SUCCESS } else { FAILURE })
 }
 
-pub(crate) fn wait_for_gates(
-    env: &Env,
-    name: Option<&str>,
-    timeout_ms: u64,
-    json: bool,
-) -> Result<u8, CommandFailure> {
+pub(crate) fn wait_for_gates(env: &Env, args: &GateWaitArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
-    let named = name.map(str::to_string).or_else(|| host_env::host_session(env));
+    let named = args.name.clone().or_else(|| host_env::host_session(env));
     let hint = "give a run or session; `ralph status` lists them";
     let no_run = |_: &_| CommandFailure::new("no run holds this session", hint);
     let run = match named {
@@ -134,7 +129,7 @@ pub(crate) fn wait_for_gates(
         // The reason for a hold names this command, and a person may run it too.
         None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
     };
-    let deadline = Deadline::after(Duration::from_millis(timeout_ms));
+    let deadline = Deadline::after(Duration::from_millis(args.timeout));
     let path = home.run(&run).worker_lock();
     let cancel = cancel_on_signals()?;
     let free = match file_slot::peek(&path, 0) {
@@ -145,7 +140,7 @@ pub(crate) fn wait_for_gates(
         }
     };
     let status = if free { "done" } else { "running" };
-    if json {
+    if args.json {
         print_json(&GateWaitJson { v: 1, run: run.as_str(), status })?;
     } else if free {
         term::out("no gate of this run is running; stop again to get the results\n")?;
