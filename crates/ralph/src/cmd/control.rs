@@ -85,7 +85,7 @@ pub(crate) fn resume(env: &Env, args: &RunNameArgs) -> Result<u8, CommandFailure
 pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let named = match &args.name {
-        Some(name) => run_choice::find_named(&home, name)?,
+        Some(name) => release_target(&home, run_choice::find_named(&home, name)?)?,
         None => RunOrSession::Run(run_choice::project_run(env, &home, RunPurpose::Steer)?),
     };
     control::cancel_run_or_session(
@@ -99,6 +99,17 @@ pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure
         RunOrSession::Session(session) => session.as_str(),
     };
     print_result(args, name, "cancelled", "its session is free; nothing was deleted")
+}
+
+/// What a cancel releases: for the record of a session without a run, the session, as `/ralph:off` does.
+fn release_target(home: &RalphHome, named: RunOrSession) -> Result<RunOrSession, CommandFailure> {
+    let RunOrSession::Run(record) = &named else { return Ok(named) };
+    if !record.is_of_session() {
+        return Ok(named);
+    }
+    let opened = store::load_run(home, record)?;
+    let owner = opened.state.owner(&opened.run).cloned();
+    Ok(owner.map_or(named, RunOrSession::Session))
 }
 
 fn require_run(

@@ -64,6 +64,10 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     for session in board.gated.iter().take(status::SHOWN_SESSIONS) {
         add(FactMark::Neutral, "no run", &gated_session_text(session));
     }
+    for held in board.held.iter().take(status::SHOWN_SESSIONS) {
+        let text = format!("session {} is held by files of other tools", held.session);
+        add(FactMark::Neutral, "no run", &text);
+    }
     if board.elsewhere > 0 {
         out.push_str(&status::elsewhere_line(board.elsewhere));
     }

@@ -80,9 +80,18 @@ pub(crate) fn find_run(
     no_run: impl FnOnce(&SessionId) -> CommandFailure,
 ) -> Result<RunId, CommandFailure> {
     match find_named(home, name)? {
+        RunOrSession::Run(run) if run.is_of_session() => Err(gated_session_failure(&run)),
         RunOrSession::Run(run) => Ok(run),
         RunOrSession::Session(session) => Err(no_run(&session)),
     }
+}
+
+/// The error about a session that only the gates of its project hold.
+pub(crate) fn gated_session_failure(record: &RunId) -> CommandFailure {
+    let hint = format!(
+        "`ralph why {record}` explains what they decided; `/ralph:off` in the session turns them off"
+    );
+    CommandFailure::new("no run holds this session, only the gates of its project do", &hint)
 }
 
 /// The run of the session whose agent calls, if there is one.

@@ -187,6 +187,9 @@ fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelectio
         return Ok(BoardSelection::Queue(Box::new(queue)));
     }
     match run_choice::find_named(home, name)? {
+        RunOrSession::Run(run) if run.is_of_session() => {
+            Err(run_choice::gated_session_failure(&run))
+        }
         RunOrSession::Run(run) => Ok(BoardSelection::Run(run)),
         RunOrSession::Session(session) => Err(no_run_error(&session)),
     }

@@ -134,6 +134,30 @@ fn broken_work_is_held_until_it_is_fixed() {
     assert_snapshot!(gated.sandbox.normalize(&shown.stderr), @"note: no runs in `$ROOT/elsewhere`; this is about all projects");
 }
 
+/// Without a run there is nothing to pause or change, but a terminal can release the session as `/ralph:off` does.
+#[test]
+fn a_terminal_releases_the_session_and_changes_nothing_else() {
+    let gated = GatedSession::new("");
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("broken.txt", "mine\n");
+    assert!(gated.stop(SESSION, "p1").is_block());
+    let before = gated.sandbox.read_state();
+    let mut refusals: Vec<_> = ["pause", "resume", "limits", "status", "verify"]
+        .map(|command| gated.sandbox.normalize(&gated.sandbox.ralph([command, SESSION]).stderr))
+        .into();
+    refusals.dedup();
+    assert_snapshot!(refusals.join("\n"), @"
+    error: no run holds this session, only the gates of its project do
+      hint: `ralph why [run]` explains what they decided; `/ralph:off` in the session turns them off
+    ");
+    assert_eq!(gated.sandbox.read_state(), before);
+    let shown = gated.sandbox.ralph([""; 0]).stdout;
+    assert!(shown.contains("no run   session 5999882c  held once, last: 1 not met"), "{shown}");
+    let released = gated.sandbox.ralph(["cancel", SESSION]);
+    assert_eq!(released.code, Some(0), "{released}");
+    assert!(gated.stop(SESSION, "p1").is_allow());
+}
+
 /// Failures that were there before never hold; they are reported once.
 #[test]
 fn old_failures_hold_no_session() {
