@@ -7,7 +7,7 @@ mod start_notes;
 
 use crate::adopt;
 use crate::contract::SealError;
-use crate::session_gates;
+use crate::session_note;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{InvalidLimits, LimitOverrides};
 use ralph_core::record::RunChange;
@@ -250,7 +250,7 @@ fn resolve_session(
         {
             Some(RunOrSession::Session(session.clone()))
         }
-        None => session_gates::find_record(home, session).map(RunOrSession::Run),
+        None => session_note::find_record(home, session).map(RunOrSession::Run),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::control::{self, ControlError, RunOrSession};
 use crate::project_scope::ProjectScope;
-use crate::session_gates;
+use crate::session_note;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{JournalEntry, RunChange, StopOutcome};
 use ralph_core::run::RunPhase;
@@ -95,7 +95,7 @@ pub fn list_gated_sessions(
     since_ms: u64,
 ) -> Result<Vec<GatedSession>, FileError> {
     let mut found = Vec::new();
-    for opened in session_gates::latest_records(home)? {
+    for opened in session_note::latest_records(home)? {
         let is_meant = scope.is_none_or(|scope| scope.contains_run(&opened.run));
         if !is_meant || opened.state.last_seen_ms < since_ms {
             continue;
@@ -181,7 +181,7 @@ fn latest_decided(
 ) -> Result<Option<RunOrSession>, ControlError> {
     let is_meant = |one: &LoadedRun| scope.is_none_or(|scope| scope.contains_run(&one.run));
     let run = list_run_views(home)?.0.into_iter().map(|view| view.opened).find(is_meant);
-    let records = session_gates::latest_records(home)?;
+    let records = session_note::latest_records(home)?;
     let records = run.into_iter().chain(records.into_iter().find(is_meant));
     let records = records.map(|one| (one.state.last_seen_ms, RunOrSession::Run(one.run.id)));
     let held = list_held_sessions(home).0.into_iter();

@@ -22,8 +22,7 @@ use ralph_git::git::{self, GitState};
 use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest, WorkTreeListing};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
-use ralph_home::paths::RalphHome;
-use ralph_home::store::{self, LoadedRun, RunFiles, StoreError};
+use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_home::world::World;
 use ralph_lists::run_lists;
 use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
@@ -299,19 +298,6 @@ fn unapproved_notice(
          `ralph trust` shows them and asks"
             .to_string(),
     ))
-}
-
-/// The record of the decisions about a session without a run.
-pub fn find_record(home: &RalphHome, session: &SessionId) -> Option<RunId> {
-    SessionNote::read(home, session)?.record
-}
-
-/// The records that can be read, most recently decided first.
-pub fn latest_records(home: &RalphHome) -> Result<Vec<LoadedRun>, FileError> {
-    let ids = store::list_session_records(home)?;
-    let mut records: Vec<_> = ids.iter().filter_map(|id| store::load_run(home, id).ok()).collect();
-    records.sort_by_key(|record| std::cmp::Reverse(record.state.last_seen_ms));
-    Ok(records)
 }
 
 fn is_off(world: &World, session: &SessionId) -> bool {

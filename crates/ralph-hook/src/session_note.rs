@@ -3,6 +3,7 @@
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::RunBase;
 use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, LoadedRun};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 
@@ -63,4 +64,17 @@ impl SessionNote {
         let path = home.session_note(session);
         if fs::exists(&path) { fs::remove_file(&path).map(drop) } else { Ok(()) }
     }
+}
+
+/// The record of the decisions about a session without a run.
+pub(crate) fn find_record(home: &RalphHome, session: &SessionId) -> Option<RunId> {
+    SessionNote::read(home, session)?.record
+}
+
+/// The records that can be read, most recently decided first.
+pub(crate) fn latest_records(home: &RalphHome) -> Result<Vec<LoadedRun>, FileError> {
+    let ids = store::list_session_records(home)?;
+    let mut records: Vec<_> = ids.iter().filter_map(|id| store::load_run(home, id).ok()).collect();
+    records.sort_by_key(|record| std::cmp::Reverse(record.state.last_seen_ms));
+    Ok(records)
 }

@@ -58,7 +58,7 @@ fn gates_running(stop: &RunStop<'_>) -> Option<StopDecision> {
     Some(allow_with(DecisionRule::Waiting, because, notice))
 }
 
-/// A gate without a result holds nobody: the agent may be unable to mend it. The person is told when it appears.
+/// A gate without a result holds no stop: the agent may be unable to mend it. The person sees it when it appears.
 fn no_result(stop: &RunStop<'_>) -> Option<StopDecision> {
     let first = stop.required().find(|one| one.is_open())?;
     let why = match &first.status {

@@ -4,6 +4,7 @@ use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
 use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
+use crate::view::gate_activity_view::{ActivityView, activity_view};
 use crate::view::gated_sessions::{GatedSessionView, gated_session_view};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
@@ -22,7 +23,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::gate_log::{self, GateActivity, StepActivity};
+use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, GatedSession, HeldSession, RunView, UnreadableRun};
 use ralph_hook::phases::{self, PhaseProgress};
@@ -395,20 +396,6 @@ pub struct RunStatusView<'a> {
     pub last_seen_at: String,
 }
 
-/// The running gates, and the running steps of a proof.
-#[derive(Debug, Serialize)]
-pub struct ActivityView<'a> {
-    pub gates: &'a [String],
-    pub proof: Vec<StepActivityView>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct StepActivityView {
-    pub step: &'static str,
-    pub done: Option<usize>,
-    pub of: Option<usize>,
-}
-
 /// How many agents work on a chunk, and how many of them were verified at their last check.
 #[derive(Debug, Serialize)]
 pub struct ChunkCountView {
@@ -442,16 +429,6 @@ fn held_session_view(held: &HeldSession) -> HeldSessionView<'_> {
         session: held.session.as_str(),
         last_decided_at: clock::format_rfc3339(held.last.at_ms),
     }
-}
-
-fn activity_view(activity: &GateActivity) -> ActivityView<'_> {
-    let step = |StepActivity { step, done, of }: &StepActivity| StepActivityView {
-        step: step.name(),
-        done: *done,
-        of: *of,
-    };
-    let proof = activity.proof.iter().map(step).collect();
-    ActivityView { gates: &activity.gates, proof }
 }
 
 fn unreadable_run_view(one: &UnreadableRun) -> UnreadableRunView<'_> {

@@ -16,6 +16,7 @@ pub(crate) mod gate;
 pub(crate) mod generate;
 pub(crate) mod import;
 pub(crate) mod init;
+mod init_text;
 pub(crate) mod lab;
 pub(crate) mod learn;
 pub(crate) mod list_commands;

@@ -1,6 +1,7 @@
 //! `ralph uninstall`: removes ralph from the agent's settings and restores the files that `ralph init` changed.
 
 use super::init::{self, ConfirmationOptions, InstallFileJson, InstallStatus, ScopeArg};
+use super::init_text;
 use super::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
@@ -110,7 +111,7 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
         InstallStatus::Unchanged => "ralph is not in the settings of this project\n".to_string(),
         InstallStatus::Planned => "nothing was written\n".to_string(),
         InstallStatus::Written => {
-            let files = init::file_lines(&plan.changes);
+            let files = init_text::file_lines(&plan.changes);
             let revoked = if revoked > 0 { "its gates are no longer approved\n" } else { "" };
             format!("{files}{revoked}runs and their journals stay in `{}`\n", safe_line(&kept))
         }
@@ -127,8 +128,8 @@ fn removes_policy(plan: &InstallPlan) -> bool {
 
 fn render_uninstall_plan(plan: &InstallPlan, project: &Path) -> String {
     let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&project.to_string_lossy())));
-    out.push_str(&init::render_diffs(&plan.changes));
-    let notes: Vec<_> = init::note_lines(&plan.notes).collect();
+    out.push_str(&init_text::render_diffs(&plan.changes));
+    let notes: Vec<_> = init_text::note_lines(&plan.notes).collect();
     if !notes.is_empty() {
         out.push_str(&format!("\n{}\n", notes.join("\n")));
     }

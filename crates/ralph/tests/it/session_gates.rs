@@ -256,7 +256,7 @@ fn a_slow_gate_holds_the_next_stop() {
     assert!(held.stderr.contains("mine is broken"), "{held}");
 }
 
-/// Nothing runs in a policy that nobody approved; the person is asked once.
+/// Nothing runs of a policy that is not approved; the person is asked once.
 #[test]
 fn unapproved_gates_hold_no_session() {
     let gated = GatedSession::new("");

@@ -3,6 +3,7 @@
 
 use super::run_args::RunArgs;
 use crate::cmd::init::{self, ConfirmationOptions};
+use crate::cmd::init_text;
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::sealed_file::SealedFile;
@@ -102,7 +103,7 @@ fn confirm_gates(proposed: &ProposedPolicy, args: &RunArgs) -> Result<(), Comman
         let path = proposed.path.display();
         term::out(&format!(
             "no policy yet; I would create `{path}`\n{}\n",
-            init::render_gates(proposed).trim_start_matches('\n')
+            init_text::render_gates(proposed).trim_start_matches('\n')
         ))?;
     }
     let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "run" };
