@@ -5,5 +5,6 @@
 pub mod config;
 pub mod detect;
 pub mod notify_config;
+pub mod policy_edit;
 pub mod price_list;
 pub mod trust;

@@ -150,17 +150,43 @@ pub fn find_project(cwd: &Path) -> PathBuf {
 
 /// Loads the policy of a project. Without a policy file it is the defaults, overridden by the person's own file.
 pub fn load(project: &Path, home: &RalphHome) -> Result<ProjectConfig, ConfigError> {
-    let project =
-        fs::resolve(project).ok_or_else(|| ConfigError::NoSuchProject(project.to_path_buf()))?;
+    let project = resolve_project(project)?;
+    let file = match find_policy_file(&project)? {
+        Some(path) => Some((path.clone(), fs::read(&path, MAX_POLICY_BYTES)?)),
+        None => None,
+    };
+    load_layers(project, home, file)
+}
+
+/// The policy that the project would have with this text in its policy file. Without a file, it would be created under
+/// the usual name.
+pub fn load_with_text(
+    project: &Path,
+    home: &RalphHome,
+    text: &str,
+) -> Result<ProjectConfig, ConfigError> {
+    let project = resolve_project(project)?;
+    let path = find_policy_file(&project)?.unwrap_or_else(|| project.join(POLICY_FILE_NAMES[0]));
+    load_layers(project, home, Some((path, text.as_bytes().to_vec())))
+}
+
+fn resolve_project(project: &Path) -> Result<PathBuf, ConfigError> {
+    fs::resolve(project).ok_or_else(|| ConfigError::NoSuchProject(project.to_path_buf()))
+}
+
+fn load_layers(
+    project: PathBuf,
+    home: &RalphHome,
+    project_file: Option<(PathBuf, Vec<u8>)>,
+) -> Result<ProjectConfig, ConfigError> {
     let mut problems = ConfigProblems::default();
     let mut sources = sources_without_project(home, &mut problems)?;
     let mut file = None;
-    if let Some(path) = find_policy_file(&project)? {
-        let bytes = fs::read(&path, MAX_POLICY_BYTES)?;
-        if let Some(source) = decode_source(ConfigLayer::Project, path, bytes, &mut problems) {
-            file = Some(PolicyFile { path: source.path.clone(), text: source.text.clone() });
-            sources.push(source);
-        }
+    if let Some((path, bytes)) = project_file
+        && let Some(source) = decode_source(ConfigLayer::Project, path, bytes, &mut problems)
+    {
+        file = Some(PolicyFile { path: source.path.clone(), text: source.text.clone() });
+        sources.push(source);
     }
     let merged = merge_layers(&sources, problems)?;
     let ConfigDraft { policy, runner, .. } = ConfigDraft::build(&merged.settings, &merged.entries);

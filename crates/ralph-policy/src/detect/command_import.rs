@@ -8,7 +8,7 @@ use super::gate_draft::{GateAspect, GateDraft, slug};
 use super::project_dir::{self, DetectionNotes, ProjectDir};
 use super::shell_text::{self, CommandShape};
 
-const MAX_COMMAND_BYTES: usize = 1000;
+pub(super) const MAX_COMMAND_BYTES: usize = 1000;
 /// Maximum number of commands imported from CI, and from other tools.
 const MAX_IMPORTED: usize = 12;
 
@@ -433,7 +433,7 @@ pub(super) fn canonical_command(words: &[&str]) -> String {
 }
 
 /// What a command checks, or `None` if it is not a check.
-fn command_aspect(words: &[&str]) -> Option<GateAspect> {
+pub(super) fn command_aspect(words: &[&str]) -> Option<GateAspect> {
     let essence = canonical_command(words);
     let checks = words.iter().any(|word| {
         matches!(*word, "--check" | "--check-only" | "--diff" | "--list-different" | "-c" | "-l")

@@ -12,14 +12,17 @@ mod go;
 mod json_node;
 mod jvm;
 mod make;
+mod managed_runtimes;
 mod native_build;
 mod node;
 mod node_workspace;
 mod peer_tools;
+mod plain_tests;
 mod project_dir;
 mod python;
 pub mod render_policy;
 mod shell_text;
+pub mod typed_command;
 pub mod yaml;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +34,7 @@ use self::gate_draft::GateDraft;
 use self::project_dir::{DetectionNotes, InspectedProject, ProjectDir};
 use ralph_sys::env::Env;
 
+const NO_GATE_NOTE: &str = "no gate was found";
 /// Maximum number of proposed gates; people do not read a longer proposal.
 const MAX_PROPOSED_GATES: usize = 40;
 
@@ -49,6 +53,20 @@ pub struct DetectedGates {
     pub linked_directories: Vec<String>,
     /// Variables that CI sets to one value, and on which results depend.
     pub variables: Vec<CiVariable>,
+}
+
+impl DetectedGates {
+    /// Puts the gates that a person typed first. They replace detected ones of the same name or command.
+    pub fn add_typed(&mut self, typed: &[ProposedGate]) {
+        let is_typed = |found: &ProposedGate| {
+            typed.iter().any(|one| {
+                one.gate.name == found.gate.name || one.gate.command == found.gate.command
+            })
+        };
+        self.gates.retain(|found| !is_typed(found));
+        self.gates.splice(0..0, typed.iter().cloned());
+        self.notes.retain(|note| !note.starts_with(NO_GATE_NOTE));
+    }
 }
 
 /// A proposed gate.
@@ -112,7 +130,7 @@ struct StackDetector {
     nesting: StackNesting,
 }
 
-const STACK_DETECTORS: [StackDetector; 6] = [
+const STACK_DETECTORS: [StackDetector; 10] = [
     StackDetector { name: "rust", detect: cargo::cargo_gates, nesting: StackNesting::Covered },
     StackDetector { name: "node", detect: node::node_gates, nesting: StackNesting::Covered },
     StackDetector { name: "python", detect: python::python_gates, nesting: StackNesting::Covered },
@@ -121,6 +139,26 @@ const STACK_DETECTORS: [StackDetector; 6] = [
     StackDetector {
         name: "native",
         detect: native_build::native_gates,
+        nesting: StackNesting::Covered,
+    },
+    StackDetector {
+        name: "dotnet",
+        detect: managed_runtimes::dotnet_gates,
+        nesting: StackNesting::Covered,
+    },
+    StackDetector {
+        name: "ruby",
+        detect: managed_runtimes::ruby_gates,
+        nesting: StackNesting::Covered,
+    },
+    StackDetector {
+        name: "php",
+        detect: managed_runtimes::php_gates,
+        nesting: StackNesting::Covered,
+    },
+    StackDetector {
+        name: "elixir",
+        detect: managed_runtimes::elixir_gates,
         nesting: StackNesting::Covered,
     },
 ];
@@ -151,10 +189,12 @@ pub fn detect_gates(project: &Path, env: &Env) -> DetectedGates {
     drafts.extend(declared);
     let imported = ci::ci_gates(root, &drafts, &mut notes);
     drafts.extend(imported);
+    let plain = plain_tests::plain_gates(root, &drafts, &mut notes);
+    drafts.extend(plain);
     native_build::note_uncovered(&places, &drafts, &mut notes);
     let variables = facts.agreed_variables(&mut notes);
     if drafts.is_empty() {
-        notes.add("no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it");
+        notes.add(&format!("{NO_GATE_NOTE}, and without one a run ends as `claimed` when the agent says so, or at a limit: `ralph gate add \"CMD\"` adds one"));
     }
     DetectedGates { variables, ..build_result(drafts, notes, root) }
 }

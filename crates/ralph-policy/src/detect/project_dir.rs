@@ -83,6 +83,11 @@ impl InspectedProject {
         &self.root
     }
 
+    /// The root, with which programs can be found. Its names are not listed.
+    pub(super) fn root_directory(&self) -> ProjectDir<'_> {
+        ProjectDir { project: self, cwd: String::new(), names: Vec::new() }
+    }
+
     /// The root and the directories below it, breadth first.
     pub(super) fn directories(&self, notes: &mut DetectionNotes) -> Vec<ProjectDir<'_>> {
         let mut places: Vec<ProjectDir<'_>> = Vec::new();

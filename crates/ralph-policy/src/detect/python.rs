@@ -67,6 +67,14 @@ pub(super) fn python_gates(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -
     drafts
 }
 
+/// The tests of a project that has Python tests, but none of the files of a Python project.
+pub(super) fn plain_gate(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<GateDraft> {
+    if root.first_present(&PROJECT_FILES).is_some() {
+        return None;
+    }
+    PythonProject::read(root, notes).tests_gate(notes)
+}
+
 impl<'a> PythonProject<'a> {
     fn read(place: &'a ProjectDir<'a>, notes: &mut DetectionNotes) -> Self {
         let mut text = |name: &str| {
@@ -155,7 +163,7 @@ impl<'a> PythonProject<'a> {
             (Some(file), _) => (file.clone(), format!("`{file}` sets up pytest")),
             (None, Some(found)) => {
                 let source = self.place.relative(&found);
-                let Some(why) = self.reason_for_pytest() else {
+                let Some(why) = self.reason_for_pytest(&found, notes) else {
                     return Some(self.unittest_gate(&found, &source));
                 };
                 (source.clone(), format!("`{source}` contains tests, and {why}"))
@@ -198,16 +206,43 @@ impl<'a> PythonProject<'a> {
     }
 
     /// Why the tests are pytest's, although nothing configures it.
-    fn reason_for_pytest(&self) -> Option<&'static str> {
+    fn reason_for_pytest(&self, found: &str, notes: &mut DetectionNotes) -> Option<&'static str> {
         if self.dependencies.contains("pytest") || self.place.has_entry("conftest.py") {
             Some("pytest is a dependency")
         } else if matches!(self.launcher, PythonLauncher::Venv)
             && matches!(self.place.find_tool(".venv/bin/pytest"), ToolLookup::Found(_))
         {
             Some("pytest is installed in `.venv`")
+        } else if self.are_tests_functions(found, notes) {
+            Some("its tests are functions, which only pytest runs")
         } else {
             None
         }
+    }
+
+    /// Whether a test file imports pytest, or has tests outside a class, which unittest does not find.
+    fn are_tests_functions(&self, found: &str, notes: &mut DetectionNotes) -> bool {
+        const MAX_READ_FILES: usize = 5;
+        let files: Vec<String> = match found.strip_suffix('/') {
+            Some(directory) => {
+                let names = self
+                    .place
+                    .list_names(directory, notes)
+                    .into_iter()
+                    .filter(|name| is_test(name));
+                names.map(|name| format!("{directory}/{name}")).take(MAX_READ_FILES).collect()
+            }
+            None => vec![found.to_string()],
+        };
+        files.iter().any(|file| {
+            let text = self.place.read_text(file, notes).unwrap_or_default();
+            let mut lines = text.lines();
+            lines.any(|line| {
+                let is_import = ["import pytest", "from pytest"];
+                let is_function = ["def test_", "async def test_"];
+                is_import.iter().chain(&is_function).any(|start| line.starts_with(start))
+            })
+        })
     }
 
     fn unittest_gate(&self, found: &str, source: &str) -> GateDraft {
@@ -218,6 +253,7 @@ impl<'a> PythonProject<'a> {
         let top: &[&str] = if directory.contains('/') { &["-t", "."] } else { &[] };
         let words = [&self.python_command()[..], &discover, top].concat();
         GateDraft::from_words(self.place, "tests", GateAspect::Test, &words)
+            .with_counted_tests()
             .covering(&["unittest", "tox", "nox"])
             .with_reason(source, format!("`{source}` contains tests, and nothing mentions pytest"))
             .likely()
@@ -331,16 +367,15 @@ fn has_section(text: &str, name: &str) -> bool {
 /// project's directory. Tests beside the code come first, then those that a package ships.
 fn find_tests(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<String> {
     const MAX_DIRECTORIES: usize = 50;
-    let is_test = |name: &String| {
-        name.strip_suffix(".py")
-            .is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
-    };
     let mut contains_tests = |directory: &str| {
         let names = place.list_names(directory, notes);
         // Tests are often in subdirectories such as `tests/unit`.
-        names.iter().any(is_test)
+        names.iter().any(|name| is_test(name))
             || names.iter().take(MAX_DIRECTORIES).any(|name| {
-                place.list_names(&format!("{directory}/{name}"), notes).iter().any(is_test)
+                place
+                    .list_names(&format!("{directory}/{name}"), notes)
+                    .iter()
+                    .any(|name| is_test(name))
             })
     };
     let beside = ["tests", "test"]
@@ -355,6 +390,11 @@ fn find_tests(place: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<Stri
         .or_else(|| packages().find(|directory| contains_tests(directory)))
         .map(|directory| format!("{directory}/"))
         .or_else(|| place.names().iter().find(|name| is_test(name)).cloned())
+}
+
+fn is_test(name: &str) -> bool {
+    let stem = name.strip_suffix(".py");
+    stem.is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
 }
 
 fn is_package_name(name: &str) -> bool {

@@ -116,7 +116,7 @@ fn render_reason(proposal: &ProposedGate) -> String {
     format!("# {likely}{}\n", text::clean_line(&proposal.why, 200))
 }
 
-fn render_gate(gate: &Gate) -> String {
+pub(crate) fn render_gate(gate: &Gate) -> String {
     let mut out = String::from("[[gate]]\n");
     let mut put = |key: &str, value: String| out.push_str(&format!("{key} = {value}\n"));
     put("name", toml_string(&gate.name));

@@ -406,7 +406,7 @@ fn the_npm_init_placeholder_is_not_a_gate() {
     # paths = ["tests/**"]
 
     note: `package.json` has a script `test` that is only the placeholder of `npm init`
-    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
+    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: `ralph gate add "CMD"` adds one
     "#);
 }
 
@@ -727,6 +727,7 @@ fn python_tools_run_in_the_environment_of_the_project() {
 #[test]
 fn tests_of_tox_and_nox_are_those_of_pytest() {
     let tests = ("tests/test_a.py", "def test_a(): pass\n");
+    let classes = ("tests/test_a.py", "class A(TestCase):\n    def test_a(self): pass\n");
     let tox = ("tox.ini", "[testenv]\ndeps = pytest\ncommands = pytest\n");
     let nox = ("noxfile.py", "def tests(session):\n    session.run('pytest')\n");
     let ci = |run: &str| format!("on: push\njobs: {{a: {{steps: [{{run: {run}}}]}}}}\n");
@@ -740,7 +741,7 @@ fn tests_of_tox_and_nox_are_those_of_pytest() {
         (&[tests, nox, (workflow, &nox_ci)], &["python3", "pytest", "nox"], pytest),
         (&[tests, tox, (workflow, &tox_ci)], &["python3", "tox"], "tests: tox"),
         (
-            &[tests, ("setup.py", ""), (workflow, &tox_ci)],
+            &[classes, ("setup.py", ""), (workflow, &tox_ci)],
             &["python3", "tox"],
             "tests: python3 -m unittest discover -v -s tests",
         ),
@@ -1118,12 +1119,12 @@ fn files_of_peer_tools_that_cannot_be_read_are_noted() {
     let sample = SampleProject::new(&[], &files);
     fs::create_dir(sample.project().join("docs")).unwrap();
     symlink("plans", sample.project().join("docs/plans")).unwrap();
-    assert_snapshot!(sample.survey().notes.join("\n"), @"
+    assert_snapshot!(sample.survey().notes.join("\n"), @r#"
     `RALPH_TASK.md` was not read: it is not valid YAML
     `docs/plans` could not be listed
     `.ralph.toml` is not valid TOML
-    no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
-    ");
+    no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: `ralph gate add "CMD"` adds one
+    "#);
 }
 
 #[test]
@@ -1267,7 +1268,7 @@ fn an_empty_project() {
     # [protect]
     # paths = ["tests/**"]
 
-    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: add `[[gate]]` with `name` and `shell` to `ralph.toml`, and `ralph config` checks it
+    note: no gate was found, and without one a run ends as `claimed` when the agent says so, or at a limit: `ralph gate add "CMD"` adds one
     "#);
     let gone = SampleProject::new(&[], &[]);
     fs::remove_dir(gone.project()).unwrap();
@@ -1369,4 +1370,122 @@ fn hostile_files_are_noted_and_left_out() {
     note: `AGENTS.md` has a command with invisible characters; it was left out
     note: `.travis.yml` has a command with invisible characters; it was left out
     "#);
+}
+
+/// One line for each gate: the command, how its tests are counted, and the tool that is missing.
+fn gate_lines(tools: &[&str], files: &[(&str, &str)]) -> String {
+    let sample = SampleProject::new(tools, files);
+    let detected = sample.survey();
+    assert_eq!(sample.policy(&render_policy::render(&detected)), active_gates(&detected));
+    let lines = detected.gates.iter().map(|found| {
+        let command = match &found.gate.command {
+            ralph_core::gate::GateInvocation::Argv(words) => words.join(" "),
+            ralph_core::gate::GateInvocation::Shell(line) => line.clone(),
+        };
+        let missing = match &found.tool {
+            ToolLookup::Found(_) => String::new(),
+            ToolLookup::Missing(tool) => format!(", no {tool}"),
+        };
+        let (name, tests) = (&found.gate.name, found.gate.min_tests);
+        format!("{name}: {command} ({}, {tests:?}){missing}\n", found.gate.report.name())
+    });
+    let first = files.first().map_or("", |(name, _)| name);
+    format!("{first}\n  {}", lines.collect::<String>().trim_end().replace('\n', "\n  "))
+}
+
+/// A project without a manifest has a gate too; a count is required wherever one can be read.
+#[test]
+fn scripts_and_build_files_have_a_gate() {
+    let unittest = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n";
+    let rows = [
+        gate_lines(&["sh"], &[("test.sh", "true\n")]),
+        gate_lines(&["bash"], &[("tests/run.sh", "#!/usr/bin/env bash\ntrue\n")]),
+        gate_lines(&["sh", "make"], &[("test.sh", ""), ("Makefile", "test:\n\tsh test.sh\n")]),
+        gate_lines(&["bats"], &[("tests/all.bats", "")]),
+        gate_lines(&[], &[("all.bats", "")]),
+        gate_lines(&["make"], &[("Makefile", "check: all\n")]),
+        gate_lines(&["just"], &[("justfile", "test:\n  true\n")]),
+        gate_lines(&["python3"], &[("tests/test_a.py", unittest)]),
+        gate_lines(&["python3", "pytest"], &[("tests/test_b.py", "def test_a(): pass\n")]),
+        gate_lines(&["python3"], &[("test_c.py", "import pytest\n")]),
+        gate_lines(&["cmake", "ctest"], &[("CMakeLists.txt", "enable_testing()\n")]),
+        gate_lines(&["go"], &[("go.mod", "module a\n")]),
+    ];
+    assert_snapshot!(rows.join("\n"), @r#"
+    test.sh
+      tests: sh test.sh (text, Some)
+    tests/run.sh
+      tests: bash tests/run.sh (text, Some)
+    test.sh
+      test: make test (text, Some)
+    tests/all.bats
+      bats: bats --tap tests (tap, Baseline)
+    all.bats
+      bats: bats --tap . (tap, Baseline), no bats
+    Makefile
+      check: make check (text, Some)
+    justfile
+      test: just test (text, Some)
+    tests/test_a.py
+      tests: python3 -m unittest discover -v -s tests (text, Baseline)
+    tests/test_b.py
+      tests: python3 -m pytest -q --junitxml={report} (junit, Baseline)
+    test_c.py
+      tests: python3 -m pytest -q --junitxml={report} (junit, Baseline), no pytest
+    CMakeLists.txt
+      tests: dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && cmake -S . -B "$dir" && cmake --build "$dir" && ctest --test-dir "$dir" --output-on-failure --no-tests=error --output-junit "$RALPH_REPORT" (junit, Baseline)
+    go.mod
+      tests: go test -json ./... (go-test-json, Baseline)
+      vet: go vet ./... (text, Some)
+    "#);
+}
+
+/// Every runtime has a gate that runs its tests, or builds it.
+#[test]
+fn managed_runtimes_have_a_gate() {
+    let sdk = "<PackageReference Include=\"Microsoft.NET.Test.Sdk\" />";
+    let rows = [
+        gate_lines(&["dotnet"], &[("All.sln", "\"App.Tests\""), ("App.Tests/A.csproj", sdk)]),
+        gate_lines(&["dotnet"], &[("Tests.csproj", sdk)]),
+        gate_lines(&[], &[("App.csproj", "<Project />")]),
+        gate_lines(&["bundle", "ruby"], &[("Gemfile", "gem 'rspec'"), ("spec/a_spec.rb", "")]),
+        gate_lines(&["rake", "ruby"], &[("Rakefile", "Minitest::TestTask.create\n")]),
+        gate_lines(&["bundle", "ruby"], &[("Gemfile", "gem 'a'"), ("test/a_test.rb", "")]),
+        gate_lines(&["php"], &[("composer.json", r#"{"require-dev": {"phpunit/phpunit": "11"}}"#)]),
+        gate_lines(&["php"], &[("phpunit.xml.dist", ""), ("vendor/bin/phpunit", "")]),
+        gate_lines(&["php", "composer"], &[("composer.json", r#"{"scripts": {"test": "x"}}"#)]),
+        gate_lines(&["mix"], &[("mix.exs", ""), (".formatter.exs", "")]),
+    ];
+    assert_snapshot!(rows.join("\n"), @r#"
+    All.sln
+      tests: dotnet test All.sln --nologo (text, Baseline)
+    Tests.csproj
+      tests: dotnet test Tests.csproj --nologo (text, Baseline)
+    App.csproj
+      build: dotnet build App.csproj --nologo (text, Some), no dotnet
+    Gemfile
+      tests: bundle exec rspec (text, Baseline)
+    Rakefile
+      tests: rake test (text, Baseline)
+    Gemfile
+      tests: bundle exec ruby -Ilib -Itest -e Dir['./test/**/*_test.rb'].sort.each { |file| require file } (text, Baseline)
+    composer.json
+      tests: vendor/bin/phpunit --log-junit {report} (junit, Baseline), no vendor/bin/phpunit
+    phpunit.xml.dist
+      tests: vendor/bin/phpunit --log-junit {report} (junit, Baseline), no vendor/bin/phpunit
+    composer.json
+      tests: composer test (text, Some)
+    mix.exs
+      tests: mix test (text, Baseline)
+      format: mix format --check-formatted (text, Some)
+    "#);
+}
+
+/// A guess by the name of a file comes last: nothing is proposed beside a real test runner.
+#[test]
+fn scripts_are_not_proposed_beside_other_tests() {
+    let files = [("Cargo.toml", PACKAGE), ("test.sh", ""), ("tests/test_a.py", "import pytest\n")];
+    let names = SampleProject::new(&RUST, &files).survey().gates;
+    let names: Vec<_> = names.iter().map(|found| found.gate.name.as_str()).collect();
+    assert_eq!(names, ["tests", "clippy", "fmt"]);
 }
