@@ -36,6 +36,7 @@ pub mod record;
 pub mod redact;
 pub mod reminder;
 pub mod requirement;
+pub mod requirement_tally;
 pub mod run;
 pub mod run_terms;
 pub mod sealed_file;

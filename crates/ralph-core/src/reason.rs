@@ -12,6 +12,7 @@ use crate::id::RunId;
 use crate::record::{ReportedStatus, RunOrigin, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
+use crate::requirement_tally::RequirementTally;
 use crate::run::AgentMemory;
 use crate::text;
 use alloc::format;
@@ -158,8 +159,11 @@ fn render_unchanged(held: &HeldStop<'_>, before: &StopReport) -> String {
     let was_seen =
         matches!(held.hold, StopHold::Run { state, .. } if state.staleness(held.state_digest) > 0);
     let how = if was_seen { "no progress" } else { "same failures" };
-    let opening =
-        format!("{}still {}, {how}", iteration_prefix(held), short_tally(held.requirements));
+    let opening = format!(
+        "{}still {}, {how}",
+        iteration_prefix(held),
+        RequirementTally::count(held.requirements).describe()
+    );
     let names = |waiting: bool| {
         let lines = before.lines.iter().filter(move |line| match line.standing {
             ReportedStatus::Advisory => false,
@@ -381,8 +385,7 @@ fn render_closing(
 ) -> String {
     let mut out = String::from("\n");
     if let Some(before) = before {
-        let now = count_settled(held.requirements);
-        let was = before.unmet.saturating_add(before.unknown);
+        let (was, now) = (before.unmet, RequirementTally::count(held.requirements).unmet);
         let done: Vec<_> = before
             .lines
             .iter()
@@ -398,7 +401,7 @@ fn render_closing(
             .collect();
         let done = (!done.is_empty()).then(|| format!("done: {}", done.join(", ")));
         let numbers = (was > 0 || now > 0).then(|| format!("{was} → {now} not met"));
-        let moved = usize::try_from(was) != Ok(now) || done.is_some();
+        let moved = was != now || done.is_some();
         let parts: Vec<_> = [numbers, done].into_iter().flatten().collect();
         if moved && !parts.is_empty() {
             let _ = writeln!(out, "Since the last stop: {}.", parts.join("; "));
@@ -429,13 +432,10 @@ fn open_requirements(requirements: &[Requirement]) -> impl Iterator<Item = &Requ
 
 /// `2 of 5 requirements are not met, 1 has no result`; `None` if all are met.
 pub fn describe_unmet(requirements: &[Requirement]) -> Option<String> {
-    let all = requirements.iter().filter(|one| one.is_required()).count();
-    let unmet = open_requirements(requirements).filter(|one| one.is_unmet()).count();
-    let unknown = open_requirements(requirements).filter(|one| one.is_unknown()).count();
-    let pending = open_requirements(requirements).filter(|one| one.is_pending()).count();
-    let be = |count: usize| if count == 1 { "is" } else { "are" };
+    let RequirementTally { unmet, unknown, pending, total } = RequirementTally::count(requirements);
+    let be = |count: u32| if count == 1 { "is" } else { "are" };
     let have = if unknown == 1 { "has" } else { "have" };
-    let all = text::count_noun(all, "requirement");
+    let all = text::count_noun(total, "requirement");
     match (unmet, unknown) {
         (0, 0) if pending == 0 => None,
         (0, 0) => Some(format!("{pending} of {all} {} pending", be(pending))),
@@ -445,19 +445,6 @@ pub fn describe_unmet(requirements: &[Requirement]) -> Option<String> {
             Some(format!("{unmet} of {all} {} not met, {unknown} {have} no result", be(unmet)))
         }
     }
-}
-
-fn short_tally(requirements: &[Requirement]) -> String {
-    let all = requirements.iter().filter(|one| one.is_required()).count();
-    match count_settled(requirements) {
-        0 => format!("{} of {all} pending", open_requirements(requirements).count()),
-        open => format!("{open} of {all} not met"),
-    }
-}
-
-/// Counts the open requirements that are not pending.
-fn count_settled(requirements: &[Requirement]) -> usize {
-    open_requirements(requirements).filter(|one| !one.is_pending()).count()
 }
 
 fn iteration_prefix(held: &HeldStop<'_>) -> String {

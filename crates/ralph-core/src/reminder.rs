@@ -84,10 +84,7 @@ fn render_last_report(state: &RunState, context: &ReasonContext<'_>) -> String {
     if report.open_count() == 0 {
         return String::from("At the last stop all requirements were met\n");
     }
-    let (count, total) = (report.open_count(), report.total);
-    let total = text::count_noun(total, "requirement");
-    let verb = if count == 1 { "was" } else { "were" };
-    let mut out = format!("At the last stop {count} of {total} {verb} not met\n");
+    let mut out = format!("At the last stop: {}\n", report.tally().describe());
     let open = report.lines.iter().filter(|line| line.standing != ReportedStatus::Advisory);
     for line in open.take(MAX_LINES) {
         let mark = match line.standing {

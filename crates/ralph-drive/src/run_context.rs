@@ -231,5 +231,6 @@ pub(crate) fn run_progress(
         sessions: state.driving.count,
         open: state.report.as_ref().map(ralph_core::record::StopReport::open_count),
         total: state.report.as_ref().map(|report| report.total),
+        tally: state.report.as_ref().map(ralph_core::record::StopReport::tally),
     }
 }

@@ -9,6 +9,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitUsage, RunLimits};
 use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
+use ralph_core::requirement_tally::RequirementTally;
 use ralph_core::status::RunStatus;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -52,6 +53,9 @@ pub enum RunEvent {
     /// A gate has started.
     GateStarted {
         name: String,
+        /// How long it took the last time, if that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        expected_ms: Option<u64>,
     },
     GateEnded {
         name: String,
@@ -138,6 +142,9 @@ pub struct RunProgress {
     /// Unmet requirements at the last verification.
     pub open: Option<u32>,
     pub total: Option<u32>,
+    /// The same verification, by state.
+    #[serde(skip)]
+    pub tally: Option<RequirementTally>,
 }
 
 /// The final report of a driven run.

@@ -13,6 +13,7 @@ use crate::requirement::{
     EvidenceKind, OLD_FAILURES_REQUIREMENT, PendingReason, RUNNER_DETECTION_REQUIREMENT,
     Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
+use crate::requirement_tally::RequirementTally;
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
@@ -67,15 +68,18 @@ impl<'a> RunStop<'a> {
         self.required().filter(|one| one.is_open()).count()
     }
 
-    /// `2 not met, 1 pending`
+    /// `2 not met, 1 without a result, 1 pending`
     pub(super) fn describe_open(&self) -> String {
-        let pending = self.required().filter(|one| one.is_pending()).count();
-        let waived = self.waived_suffix();
-        match (self.open_count().saturating_sub(pending), pending) {
-            (open, 0) => format!("{open} not met{waived}"),
-            (0, pending) => format!("{pending} pending{waived}"),
-            (open, pending) => format!("{open} not met, {pending} pending{waived}"),
-        }
+        let tally = RequirementTally::count(&self.evidence.requirements);
+        let counts = [
+            (tally.unmet, "not met"),
+            (tally.unknown, "without a result"),
+            (tally.pending, "pending"),
+        ];
+        let parts = counts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        let open = if parts.is_empty() { "0 not met".to_string() } else { parts.join(", ") };
+        format!("{open}{}", self.waived_suffix())
     }
 
     fn waived_suffix(&self) -> String {

@@ -6,6 +6,7 @@ use crate::policy::Chunk;
 use crate::record::{ReportLine, ReportedStatus, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT};
+use crate::requirement_tally::RequirementTally;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -43,16 +44,13 @@ pub(super) fn requirement_digest(requirement: &Requirement) -> Digest64 {
 }
 
 pub fn build_stop_report(requirements: &[Requirement], redactor: &Redactor) -> StopReport {
-    let count = |wanted: fn(&Requirement) -> bool| {
-        let found = requirements.iter().filter(|one| one.is_required() && wanted(one)).count();
-        u32::try_from(found).unwrap_or(u32::MAX)
-    };
+    let RequirementTally { unmet, unknown, pending, total } = RequirementTally::count(requirements);
     let advisory = requirements.iter().filter(|one| !one.is_required() && one.is_unmet());
     StopReport {
-        total: count(|_| true),
-        unmet: count(Requirement::is_unmet),
-        unknown: count(Requirement::is_unknown),
-        pending: count(Requirement::is_pending),
+        total,
+        unmet,
+        unknown,
+        pending,
         failures: digest_failures(requirements),
         lines: open_requirements(requirements)
             .chain(advisory)

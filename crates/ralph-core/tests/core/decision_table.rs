@@ -420,7 +420,7 @@ fn the_last_iteration_counts() {
     ");
     check!(used_up.stop(stop_at(2).met("tests").unknown("lint")), @"
     1  block            rule block        1 charged  1 not met
-    2  end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 not met
+    2  end exhausted    rule limit        1 charged  its 1 iteration is used up, 1 without a result
     ");
 }
 
@@ -625,9 +625,9 @@ fn a_result_in_between_resets_the_unknown_count() {
             .stop(stop_at(4).unknown("lint").pending(PendingWorkKind::Background, "shell"))
             .stop(stop_at(5).unknown("lint")),
         @"
-    1  block            rule block        1 charged  1 not met
+    1  block            rule block        1 charged  1 without a result
     2  block            rule block        2 charged  1 not met
-    3  block            rule block        3 charged  1 not met
+    3  block            rule block        3 charged  1 without a result
     4  allow            rule waiting      3 charged  1 background task pending: shell
     5  end gate_broken  rule gate-broken  3 charged  lint gave no result twice in a row: timed out after 5 min
     "

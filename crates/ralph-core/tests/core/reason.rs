@@ -154,7 +154,7 @@ fn a_later_block_reports_what_changed() {
     └ 5eed0000
     ✓ feature 3  ✓ feature 4  ✓ audit  ✓ build
 
-    Since the last stop: 5 → 3 not met; done: feature 4, audit.
+    Since the last stop: 4 → 3 not met; done: feature 4, audit.
     Next: Implement feature 5, check it, then set its `passes` to true in `feature_list.json`
     Then stop again
     "#);

@@ -86,8 +86,7 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
         | RunStatus::Overridden
         | RunStatus::Crashed
         | RunStatus::Cancelled => {
-            facts.push(reason_text(report));
-            facts.extend(open_text(standing).filter(|_| standing.open != Some(0)));
+            facts.extend(open_facts(report));
             facts.extend(effort_facts(report));
         }
     }
@@ -110,6 +109,18 @@ fn is_for_review(status: RunStatus) -> bool {
 /// The part of the reason that fits on the first line; the rest follows below it.
 fn first_clause(report: &DriveReport) -> &str {
     report.because.split("; ").next().unwrap_or_default()
+}
+
+/// The reason, and how many requirements are not met; in one if the reason ends with their number.
+fn open_facts(report: &DriveReport) -> Vec<String> {
+    let reason = reason_text(report);
+    let Some(tally) = report.standing.tally.filter(|_| report.standing.open != Some(0)) else {
+        return vec![reason];
+    };
+    match reason.strip_suffix(&format!("{} not met", tally.unmet)) {
+        Some(before) => vec![format!("{before}{}", tally.describe())],
+        None => vec![reason, tally.describe()],
+    }
 }
 
 fn reason_text(report: &DriveReport) -> String {
@@ -160,11 +171,7 @@ pub fn with_limit(what: &str, most: Option<String>) -> String {
     }
 }
 
-/// How many requirements are open, once that is known.
+/// How many requirements are not met, in the words of the reason; once that is known.
 pub fn open_text(standing: &RunProgress) -> Option<String> {
-    match (standing.open?, standing.total) {
-        (0, Some(total)) => Some(format!("all {total} met")),
-        (open, Some(total)) => Some(format!("{open} of {total} open")),
-        (open, None) => Some(format!("{open} open")),
-    }
+    standing.tally.map(|tally| tally.describe())
 }

@@ -8,9 +8,11 @@ use ralph_core::decide::StopDecision;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading};
 use ralph_core::record::{StopOutcome, StopReport};
 use ralph_core::text;
+use ralph_gates::gates::gate_history::GateHistory;
 use ralph_home::store::StoreError;
 use ralph_hook::contract::gate_log::{self, GateBill, GateLogLine};
 use ralph_host::stream::{self, AssistantBlock, RateLimitStatus, StreamLine};
+use std::path::Path;
 
 const LONGEST_TEXT: usize = 20_000;
 const LONGEST_FAILURE: usize = 300;
@@ -84,6 +86,11 @@ impl AgentConversation {
 /// charged is an error: the run's limit would not count it.
 pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Result<u64, StoreError> {
     let (entries, offset) = gate_log::read_gate_log(ctx.home, &ctx.run, offset)?;
+    let history = if entries.is_empty() {
+        GateHistory::default()
+    } else {
+        GateHistory::read(ctx.home, Path::new(&ctx.load()?.run.project))
+    };
     for progress in entries {
         ctx.emit(&match progress {
             GateLogLine::Began | GateLogLine::ProofStepEnded { .. } => continue,
@@ -93,7 +100,8 @@ pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Resul
             }
             GateLogLine::Proof { step, done, of } => RunEvent::ProofProgress { step, done, of },
             GateLogLine::Started { gate } => {
-                RunEvent::GateStarted { name: text::clean_line(&gate, 80) }
+                let expected_ms = history.expected_ms(&gate);
+                RunEvent::GateStarted { name: text::clean_line(&gate, 80), expected_ms }
             }
             GateLogLine::Ended { gate, outcome, took_ms, bill } => {
                 if let Some(bill) = bill {

@@ -139,7 +139,9 @@ impl<O: DriveOutput> RunScreen<O> {
                 self.run = run.to_string();
                 self.gates.clone_from(gates);
             }
-            RunEvent::GateStarted { name } => self.bar.gate_started(name, now_ms),
+            RunEvent::GateStarted { name, expected_ms } => {
+                self.bar.gate_started(name, now_ms, *expected_ms);
+            }
             RunEvent::GateEnded { name, .. } => self.bar.gate_ended(name),
             RunEvent::ProofProgress { step, done, of } => {
                 self.bar.set_proof(*step, &describe_progress(*done, *of), now_ms);

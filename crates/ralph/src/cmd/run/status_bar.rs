@@ -17,10 +17,18 @@ const MAX_GATE_NAME: usize = 24;
 pub(super) struct StatusBar {
     /// The last progress report, and when it came.
     progress: Option<(RunProgress, u64)>,
-    /// The running gates, with their start times.
-    gates: Vec<(String, u64)>,
+    /// The running gates.
+    gates: Vec<RunningGate>,
     /// The current wait, with its end.
     wait: Option<(&'static str, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct RunningGate {
+    name: String,
+    since_ms: u64,
+    /// How long it usually takes.
+    expected_ms: Option<u64>,
 }
 
 impl StatusBar {
@@ -28,29 +36,32 @@ impl StatusBar {
         self.progress = Some((standing.clone(), now_ms));
     }
 
-    pub(super) fn gate_started(&mut self, name: &str, now_ms: u64) {
-        self.gates.push((text::clean_line(name, MAX_GATE_NAME), now_ms));
+    pub(super) fn gate_started(&mut self, name: &str, now_ms: u64, expected_ms: Option<u64>) {
+        let name = text::clean_line(name, MAX_GATE_NAME);
+        self.gates.push(RunningGate { name, since_ms: now_ms, expected_ms });
     }
 
     pub(super) fn gate_ended(&mut self, name: &str) {
         let name = text::clean_line(name, MAX_GATE_NAME);
-        self.gates.retain(|(known, _)| *known != name);
+        self.gates.retain(|gate| gate.name != name);
     }
 
     /// A step of the proof takes the place of a gate; a later call replaces its text.
     pub(super) fn set_proof(&mut self, step: ProofStep, progress: &str, now_ms: u64) {
         let label = format!("{}{progress}", step.describe());
-        let known = self.gates.iter_mut().find(|(name, _)| name.starts_with(step.describe()));
+        let known = self.gates.iter_mut().find(|gate| gate.name.starts_with(step.describe()));
         match known {
-            Some((name, _)) => *name = label,
-            None => self.gates.push((label, now_ms)),
+            Some(gate) => gate.name = label,
+            None => {
+                self.gates.push(RunningGate { name: label, since_ms: now_ms, expected_ms: None });
+            }
         }
     }
 
     pub(super) fn clear_proof(&mut self) {
         let is_step =
             |name: &str| ProofStep::ALL.iter().any(|step| name.starts_with(step.describe()));
-        self.gates.retain(|(name, _)| !is_step(name));
+        self.gates.retain(|gate| !is_step(&gate.name));
     }
 
     pub(super) fn set_wait(&mut self, until: Option<(&'static str, u64)>) {
@@ -72,13 +83,14 @@ impl StatusBar {
             let left = until_ms.saturating_sub(now_ms);
             return Some(format!("{what} {}", countdown(left)));
         }
-        let (name, since_ms) = self.gates.first()?;
+        let RunningGate { name, since_ms, expected_ms } = self.gates.first()?;
         let more = match self.gates.len() {
             1 => String::new(),
             count => format!(" and {} more", count - 1),
         };
         let took = wording::short_duration(now_ms.saturating_sub(*since_ms));
-        Some(format!("▸ {}{more} {took}", safe_line(name)))
+        let usual = expected_ms.map(|ms| format!(" of about {}", wording::short_duration(ms)));
+        Some(format!("▸ {}{more} {took}{}", safe_line(name), usual.unwrap_or_default()))
     }
 
     /// The most important first, because the last ones may not fit.
@@ -150,7 +162,7 @@ fn short_count(tokens: u64) -> String {
 mod tests {
     use super::*;
     use ralph_core::limits::RunLimits;
-
+    use ralph_core::requirement_tally::RequirementTally;
     fn standing() -> RunProgress {
         RunProgress {
             limits: RunLimits { max_tokens: Some(2_000_000), ..RunLimits::DEFAULT },
@@ -165,6 +177,7 @@ mod tests {
             sessions: 2,
             open: Some(2),
             total: Some(5),
+            tally: Some(RequirementTally { unmet: 2, total: 5, ..RequirementTally::default() }),
         }
     }
 
@@ -180,8 +193,8 @@ mod tests {
             assert!(text_width(&line) < columns.max(1), "{columns}: {line}");
             output.push_str(&format!("{columns:>3} {line}\n"));
         }
-        bar.gate_started("tests", 50_000);
-        bar.gate_started("clippy", 51_000);
+        bar.gate_started("tests", 50_000, Some(40_000));
+        bar.gate_started("clippy", 51_000, None);
         output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
         bar.gate_ended("tests");
         output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(62_500, 60))));
@@ -203,19 +216,20 @@ mod tests {
                 sessions: 0,
                 open: Some(0),
                 total: Some(5),
+                tally: Some(RequirementTally { unmet: 0, total: 5, ..RequirementTally::default() }),
             },
             0,
         );
         output.push_str(&format!("    {}\n", term::strip_styles(&bar.line(0, 60))));
         insta::assert_snapshot!(output, @"
-        140 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens · session 2
-        100 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 open · 1.2M of 2M tokens
+        140 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 not met · 1.2M of 2M tokens · session 2
+        100 iteration 3 of 25 · context 41 % · $1.82 of $20 · 15 min of 8 h · 2 of 5 not met
          60 iteration 3 of 25 · context 41 % · $1.82 of $20
          40 iteration 3 of 25 · context 41 %
          20 iteration 3 of 25
          10 
           0 
-            ▸ tests and 1 more 12 s · iteration 3 of 25 · context 41 %
+            ▸ tests and 1 more 12 s of about 40 s · iteration 3 of 25
             ▸ clippy 11 s · iteration 3 of 25 · context 41 %
             waits 1:04:05 · iteration 3 of 25 · context 41 %
             asks 0:00 · iteration 3 of 25 · context 41 % · $1.82 of $20

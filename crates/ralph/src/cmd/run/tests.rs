@@ -7,6 +7,7 @@ use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitUsage, RunLimits};
 use ralph_core::record::ReportedStatus;
+use ralph_core::requirement_tally::RequirementTally;
 use ralph_core::status::RunStatus;
 use ralph_drive::run_event::{
     DeniedTool, DriveReport, MissingRequirement, OpenRequirement, RunProgress,
@@ -90,6 +91,7 @@ fn standing() -> RunProgress {
         sessions: 1,
         open: Some(2),
         total: Some(5),
+        tally: Some(RequirementTally { unmet: 2, total: 5, ..RequirementTally::default() }),
     }
 }
 
@@ -130,6 +132,7 @@ fn beginning() -> Vec<RunEvent> {
             usage: LimitUsage { iterations: 0, ..standing().usage },
             open: None,
             total: None,
+            tally: None,
             ..standing()
         }),
         RunEvent::Said {
@@ -152,7 +155,7 @@ fn beginning() -> Vec<RunEvent> {
             by: EventSpeaker::Subagent,
             text: text("Nothing \u{202e}else\u{1b}]0;x\u{7} quotes."),
         },
-        RunEvent::GateStarted { name: text("build") },
+        RunEvent::GateStarted { name: text("build"), expected_ms: Some(40_000) },
         RunEvent::GateEnded { name: text("build"), outcome: text("passed"), took_ms: 412 },
         RunEvent::GateEnded { name: text("tests"), outcome: text("failed"), took_ms: 3_100 },
         RunEvent::GateEnded { name: text("lint"), outcome: text("timeout"), took_ms: 10 * MINUTE },
@@ -401,7 +404,7 @@ fn quiet_prints_only_the_report() {
         run_report::FirstLineStyle::Whole,
     ));
     insta::assert_snapshot!(output, @"
-    cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 open, 3 iterations, 14 min, $1.82
+    cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 not met, 3 iterations, 14 min, $1.82
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
       saved   as checkpoint 11
@@ -494,8 +497,8 @@ fn report_names_what_was_verified_and_where_it_is() {
       next    `ralph why k7f2`
 
     stuck: make the parser handle nested quotes — nothing
-      moved, 2 of 5 open, 3 iterations, 14 min, $1.82, all of
-      it assumed
+      moved, 2 of 5 not met, 3 iterations, 14 min, $1.82, all
+      of it assumed
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
     ✗ denied  3 tool calls were not permitted: Bash, Edit;
@@ -571,7 +574,7 @@ fn json_output_has_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool_failed","by":"agent","text":"exit code 101"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"tool","by":"subagent","name":"Grep","what":"quote"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"said","by":"subagent","text":"Nothing else\u001b]0;x\u0007 quotes."}
-    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_started","name":"build"}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_started","name":"build","expected_ms":40000}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
