@@ -141,6 +141,9 @@ pub struct PolicySeal {
     /// everything that a person approved counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<SealedFile>>,
+    /// The gates of the policy that a person typed for this run only, by name. No approval covers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<String>,
 }
 
 /// A program and a hash of its content.

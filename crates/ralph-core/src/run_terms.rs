@@ -1,6 +1,7 @@
 //! The terms that a person sets for a new run: goal, limits, lists. Flags, slash commands and queue files all state
 //! them in this form.
 
+use crate::gate::Gate;
 use crate::input_bounds::MAX_GOAL_BYTES;
 use crate::limits::LimitOverrides;
 use crate::policy::MergeThreshold;
@@ -24,6 +25,9 @@ pub struct RunTerms {
     pub may_change: Vec<String>,
     /// The least status with which the work is merged.
     pub accept: Option<MergeThreshold>,
+    /// Commands that a person typed for this run only. They become gates of the sealed policy; no file of a repository
+    /// may state them.
+    pub checks: Vec<Gate>,
 }
 
 /// The lists whose items must all be completed.

@@ -1,5 +1,6 @@
 //! A file of the project that decides the result of a gate, and why it does.
 
+use crate::record::PolicySeal;
 use alloc::format;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -52,5 +53,12 @@ impl SealedFile {
             SealReason::Settings => format!("it controls `{by}` of gate {gate}"),
             SealReason::SearchPath => String::from("gates look for programs in its directory"),
         }
+    }
+}
+
+impl PolicySeal {
+    /// Whether a person typed the gate of this name for this run only.
+    pub fn is_check(&self, gate: &str) -> bool {
+        self.checks.iter().any(|check| check == gate)
     }
 }

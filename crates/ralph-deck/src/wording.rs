@@ -130,6 +130,11 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
             names.join(", ")
         };
         lines.push(("gates", gates));
+        let checks = seal.policy.gates.iter().filter(|gate| seal.is_check(&gate.name));
+        lines.extend(checks.map(|check| {
+            let (name, command) = (safe_line(&check.name), safe_line(&check.command_line()));
+            ("check", format!("{name}: `{command}`, for this run only"))
+        }));
         let may_change = &seal.policy.verify.may_change;
         let files = seal.files.iter().flatten().filter(|file| !may_change.contains(&file.name));
         let files: Vec<_> = files.cloned().collect();

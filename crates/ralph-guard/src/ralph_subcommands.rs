@@ -72,6 +72,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("feature list", SubcommandAccess::Everyone),
     ("feature next", SubcommandAccess::Everyone),
     ("feature verify", SubcommandAccess::Everyone),
+    ("gate add", SubcommandAccess::PersonOnly),
     ("gate detect", SubcommandAccess::Everyone),
     ("gate explain", SubcommandAccess::Everyone),
     ("gate list", SubcommandAccess::Everyone),

@@ -15,7 +15,7 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 /// The longest answer to a question that is read.
-const MAX_ANSWER_BYTES: u64 = 100;
+const MAX_ANSWER_BYTES: u64 = 4096;
 
 /// The width of a terminal that does not report it.
 const DEFAULT_COLUMNS: usize = 80;
@@ -92,15 +92,22 @@ pub(crate) fn err(text: &str) {
 
 /// Whether the person answers the question that was just printed with `y` or `yes`.
 pub(crate) fn is_confirmed() -> std::io::Result<bool> {
-    Ok(matches!(read_answer()?.as_str(), "y" | "yes"))
+    let answer = read_answer()?.to_lowercase();
+    Ok(matches!(answer.as_str(), "y" | "yes"))
 }
 
-/// Reads one line from the terminal, in lower case and without blanks around it.
+/// The line that the person types after a question. Empty at the end of the input.
 pub(crate) fn read_answer() -> std::io::Result<String> {
     use std::io::{BufRead, Read};
     let mut answer = String::new();
     std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
-    Ok(answer.trim().to_lowercase())
+    Ok(answer.trim().to_string())
+}
+
+/// Whether a person can be asked: the question and the answer are at a terminal.
+pub(crate) fn can_ask() -> bool {
+    use std::io::IsTerminal;
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
 /// Redraws the last `lines` lines on stderr. Writes the cursor movement directly, because `anstream` would strip it

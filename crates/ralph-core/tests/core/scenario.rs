@@ -59,6 +59,7 @@ pub(crate) fn sealed_run() -> RunRecord {
         complexity: None,
         git: None,
         files: None,
+        checks: Vec::new(),
     };
     RunRecord { seal: Some(Box::new(seal)), ..run() }
 }

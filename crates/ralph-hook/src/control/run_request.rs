@@ -3,6 +3,7 @@
 use super::ControlError;
 use crate::contract::{self, SealError};
 use ralph_core::drive::DriveSettings;
+use ralph_core::gate::Gate;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::model_price::ModelPrice;
@@ -60,6 +61,22 @@ pub struct StartPrompt {
 pub struct ApprovedPolicy {
     pub config: ProjectConfig,
     pub subject: ApprovalSubject,
+    /// The names of gates that a person typed for this run; the subject does not cover them.
+    pub checks: Vec<String>,
+}
+
+impl ApprovedPolicy {
+    /// Adds the gates that a person typed. They come last, so that a file which other gates name too stays theirs.
+    fn add_checks(&mut self, checks: &[Gate]) {
+        let gates = &mut self.config.policy.gates;
+        for check in checks {
+            let is_taken = |name: &String| gates.iter().any(|gate| gate.name == *name);
+            let names = (self.checks.len() + 1..).map(|number| format!("check-{number}"));
+            let Some(name) = names.into_iter().find(|name| !is_taken(name)) else { continue };
+            self.checks.push(name.clone());
+            gates.push(Gate { name, ..check.clone() });
+        }
+    }
 }
 
 /// Why a run was not started.
@@ -152,6 +169,7 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     if terms.goal.is_empty()
         && terms.lists.is_empty()
         && terms.promise.is_none()
+        && terms.checks.is_empty()
         && approved.is_none()
     {
         return Err(ControlError::NothingToHold.into());
@@ -165,7 +183,11 @@ pub fn check_request(world: &World, request: RunRequest) -> Result<CheckedReques
     for file in request.list_files() {
         lists.push(run_lists::seal_list(&project, &file).map_err(ControlError::from)?);
     }
-    let policy = choose_policy(&world.home, &world.env, &request, (approved, &project), &lists)?;
+    let mut policy =
+        choose_policy(&world.home, &world.env, &request, (approved, &project), &lists)?;
+    if let Some(policy) = &mut policy {
+        policy.add_checks(&request.terms.checks);
+    }
     let title = run_title(&request.terms, &Redactor::new(world.env.secrets()));
     let prices = config::load_prices(&world.home).map_err(SealError::from)?;
     Ok(CheckedRequest { request, title, limits, lists, prices, policy })
@@ -212,10 +234,11 @@ pub fn approved_policy(
         trust::check_approval_file(home, &subject)?;
         return Err(StartError::PolicyUnapproved);
     }
-    Ok(Some(ApprovedPolicy { config, subject }))
+    Ok(Some(ApprovedPolicy { config, subject, checks: Vec::new() }))
 }
 
-/// The policy for the run. Without a policy file, an empty one is used if lists have checks or a runner drives the run.
+/// The policy for the run. Without a policy file, an empty one is used if lists have checks, a person typed checks or a
+/// runner drives the run.
 /// Fails if a person has not approved the checks of a list.
 fn choose_policy(
     home: &RalphHome,
@@ -236,6 +259,7 @@ fn choose_policy(
         }
     }
     // A driven run needs a policy even without gates, because only a sealed policy checkpoints the start.
+    let has_checks = has_checks || !request.terms.checks.is_empty();
     if approved.is_some() || !(has_checks || request.drive.is_some()) {
         return Ok(approved);
     }
@@ -245,6 +269,7 @@ fn choose_policy(
     Ok(Some(ApprovedPolicy {
         config,
         subject: ApprovalSubject { references: Vec::new(), ..subject },
+        checks: Vec::new(),
     }))
 }
 

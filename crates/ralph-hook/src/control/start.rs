@@ -68,7 +68,7 @@ fn create_run(world: &World, checked: &CheckedRequest) -> Result<RunRecord, Cont
     let run = loop {
         let id = request.id.clone().unwrap_or_else(|| new_run_id(home));
         let mut run = new_run(id, world, checked);
-        if let Some(ApprovedPolicy { config, subject }) = &checked.policy {
+        if let Some(ApprovedPolicy { config, subject, checks }) = &checked.policy {
             let sealing = SealRequest {
                 home,
                 env: &world.env,
@@ -80,6 +80,7 @@ fn create_run(world: &World, checked: &CheckedRequest) -> Result<RunRecord, Cont
             };
             run.on_tampering = config.policy.on_tampering;
             let mut seal = contract::seal_policy(&sealing, config, subject)?;
+            seal.checks.clone_from(checks);
             let verify = &mut seal.policy.verify;
             verify.may_change.extend(request.terms.may_change.iter().cloned());
             verify.accept = request.terms.accept.unwrap_or(verify.accept);

@@ -54,20 +54,24 @@ impl InstallChange {
 
     /// A unified diff. It contains foreign text: clean it before printing it to a terminal.
     pub fn diff(&self) -> String {
-        let text = |bytes: &Option<Vec<u8>>| {
-            String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
-        };
-        let (now, then) = (text(&self.current_content), text(&self.new_content));
-        let input = InternedInput::new(&*now, &*then);
-        let diff = Diff::compute(Algorithm::Histogram, &input);
-        let printer = BasicLineDiffPrinter(&input.interner);
-        let hunks = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
-        let name = |bytes: &Option<Vec<u8>>| match bytes {
-            Some(_) => self.path.display().to_string(),
-            None => "/dev/null".to_string(),
-        };
-        format!("--- {}\n+++ {}\n{hunks}", name(&self.current_content), name(&self.new_content))
+        unified_diff(&self.path, self.current_content.as_deref(), self.new_content.as_deref())
     }
+}
+
+/// A unified diff of two contents of a file. It contains foreign text: clean it before printing it to a terminal.
+pub fn unified_diff(path: &Path, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
+    let text =
+        |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+    let (old, new) = (text(now), text(then));
+    let input = InternedInput::new(&*old, &*new);
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    let printer = BasicLineDiffPrinter(&input.interner);
+    let hunks = diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input);
+    let name = |bytes: Option<&[u8]>| match bytes {
+        Some(_) => path.display().to_string(),
+        None => "/dev/null".to_string(),
+    };
+    format!("--- {}\n+++ {}\n{hunks}", name(now), name(then))
 }
 
 /// The current content of a file to change; `None` if it does not exist.

@@ -17,7 +17,7 @@ use ralph_core::sealed_file::SealedFile;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
 use ralph_policy::config;
-use ralph_policy::detect::{self, DetectedGates, ToolLookup};
+use ralph_policy::detect::{self, DetectedGates, ProposedGate, ToolLookup};
 use ralph_policy::trust::{self, GateSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -126,9 +126,18 @@ pub fn plan_install(
     context: &InstallContext<'_>,
     order: &InstallRequest,
 ) -> Result<InstallPlan, InstallError> {
+    plan_install_with(context, order, &[])
+}
+
+/// Plans an installation that also proposes the gates of commands that a person typed.
+pub fn plan_install_with(
+    context: &InstallContext<'_>,
+    order: &InstallRequest,
+    typed: &[ProposedGate],
+) -> Result<InstallPlan, InstallError> {
     let program = RalphProgram::find(context.env)?;
     let layers = settings_layers::read_layers(context.env, context.host, context.project);
-    let policy = survey_policy(context, order)?;
+    let policy = survey_policy(context, order, typed)?;
     let path = settings_path(context, order.scope)?;
     let now = file_change::read_current(&path)?;
     let mut foreign = foreign_setups::find_loop_plugins(&layers);
@@ -275,6 +284,7 @@ impl ProjectPolicy {
 fn survey_policy(
     context: &InstallContext<'_>,
     order: &InstallRequest,
+    typed: &[ProposedGate],
 ) -> Result<ProjectPolicy, InstallError> {
     let config = config::load(context.project, context.home)?;
     let total = |gates: &mut dyn Iterator<Item = &Gate>| {
@@ -302,7 +312,10 @@ fn survey_policy(
     if order.gates == GateSetupChoice::Leave || is_home {
         return Ok(policy);
     }
-    let detected = detect::detect_gates(context.project, context.env);
+    let mut detected = detect::detect_gates(context.project, context.env);
+    if !typed.is_empty() {
+        detected.add_typed(typed);
+    }
     policy.notes.extend(install_notes::survey_notes(&detected));
     if !detected.gates.is_empty() {
         let text = detect::render_policy::render_with_sessions(&detected, order.sessions);

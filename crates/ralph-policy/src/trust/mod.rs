@@ -86,6 +86,9 @@ pub struct Approval {
     pub programs: Vec<GateProgram>,
     pub commands: Vec<GateCommand>,
     pub called: Vec<ReferencedContent>,
+    /// Whether the person also lets the agents of `ralph run` edit files of the project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edits: bool,
 }
 
 /// A difference from an earlier approval.
@@ -169,7 +172,13 @@ pub fn changed_sealed_files(
     let search = GateSearch { env, environment: &seal.policy.environment, path };
     let now = sealed_files(Path::new(&seal.project), &seal.policy.gates, &search)?;
     if let Some(then) = &seal.files {
-        return Ok(find_seal_differences(then, &now));
+        let mut found = find_seal_differences(then, &now);
+        // The approval of a policy says nothing about a file that only a typed check names.
+        for one in &mut found {
+            let file = then.iter().chain(&now).find(|file| file.name == one.name);
+            one.is_approvable &= file.is_none_or(|file| !seal.is_check(&file.gate));
+        }
+        return Ok(found);
     }
     let Some(then) = seal_approval(home, seal) else { return Ok(Vec::new()) };
     let is_file = |one: &&ReferencedContent| !POLICY_FILE_NAMES.contains(&one.name.as_str());
@@ -355,9 +364,25 @@ pub fn approve(
         programs: environment.programs.clone(),
         commands: subject.commands.clone(),
         called: subject.references.clone(),
+        edits: find_approval(home, subject).is_some_and(|known| known.edits),
     };
     write_approval(home, &subject.project, &approval)?;
     Ok(approval)
+}
+
+/// Records, in the approval of this content, that agents of `ralph run` may edit files of the project. Without an
+/// approval, nothing is recorded.
+pub fn allow_edits(home: &RalphHome, subject: &ApprovalSubject) -> Result<(), TrustError> {
+    match find_approval(home, subject) {
+        Some(known) => write_approval(home, &subject.project, &Approval { edits: true, ..known }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a person let the agents of `ralph run` edit files of this project, and has not revoked it since.
+pub fn are_edits_allowed(home: &RalphHome, project: &Path) -> bool {
+    let approvals = project_approvals(home, project).unwrap_or_default();
+    approvals.iter().any(|approval| approval.edits)
 }
 
 fn write_approval(home: &RalphHome, project: &Path, approval: &Approval) -> Result<(), TrustError> {

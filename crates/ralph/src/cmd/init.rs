@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 Examples:
   ralph init
   ralph init --dry-run
+  ralph init --gate \"sh test.sh\"
   ralph init --scope user --no-gates
   ralph init --yes --replace --json
 
@@ -61,6 +62,9 @@ pub(crate) struct InitArgs {
     /// Remove other loop plugins and stop hooks until `ralph uninstall`
     #[arg(long)]
     pub replace: bool,
+    /// Propose this command as a gate too (repeatable)
+    #[arg(long, value_name = "CMD", conflicts_with = "no_gates")]
+    pub gate: Vec<String>,
     /// Don't propose a `ralph.toml`
     #[arg(long)]
     pub no_gates: bool,
@@ -162,8 +166,9 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     let project = resolved_project(env, args.project.as_deref())?;
     let host = args.host.profile();
     let context = InstallContext { env, host, home: &home, project: &project };
+    let typed = super::gate::add::typed_proposals(&context, &args.gate)?;
     let order = install_order(args);
-    let mut plan = install_plan::plan_install(&context, &order)?;
+    let mut plan = install_plan::plan_install_with(&context, &order, &typed)?;
     let is_new = plan.changes.iter().any(InstallChange::is_visible);
     let status = match (is_new, args.dry_run) {
         (false, _) => InstallStatus::Unchanged,
@@ -176,7 +181,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     if status == InstallStatus::Written {
         if ask_to_write(args, &plan)? == InitAnswer::GoalsOnly {
             let order = InstallRequest { sessions: SessionGates::Goal, ..order };
-            plan = install_plan::plan_install(&context, &order)?;
+            plan = install_plan::plan_install_with(&context, &order, &typed)?;
         }
         if plan.policy.is_some() {
             typed_consent::require_while_held(&home, "approve these gates")?;
@@ -229,7 +234,7 @@ fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, Comma
     };
     loop {
         term::out(question)?;
-        match term::read_answer().unwrap_or_default().as_str() {
+        match term::read_answer().unwrap_or_default().to_lowercase().as_str() {
             "y" | "yes" => return Ok(InitAnswer::Write),
             "g" | "goal" if holds_every => return Ok(InitAnswer::GoalsOnly),
             "d" | "diff" => {

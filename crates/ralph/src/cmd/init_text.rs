@@ -76,18 +76,24 @@ pub(super) fn render_diffs(changes: &[InstallChange]) -> String {
             ));
             continue;
         }
-        for line in change.diff().lines() {
-            let line = text::reveal(line.trim_end_matches('\r'));
-            out.push_str(&match line.as_bytes().first() {
-                Some(b'+') => paint(term::GOOD, &line),
-                Some(b'-') => paint(term::BAD, &line),
-                Some(b'@') => paint(term::DIM, &line),
-                Some(_) | None => line,
-            });
-            out.push('\n');
-        }
+        out.push_str(&render_diff(&change.diff()));
     }
     out
+}
+
+/// A unified diff in colour, without control characters.
+pub(super) fn render_diff(diff: &str) -> String {
+    let lines = diff.lines().map(|line| {
+        let line = text::reveal(line.trim_end_matches('\r'));
+        let line = match line.as_bytes().first() {
+            Some(b'+') => paint(term::GOOD, &line),
+            Some(b'-') => paint(term::BAD, &line),
+            Some(b'@') => paint(term::DIM, &line),
+            Some(_) | None => line,
+        };
+        format!("{line}\n")
+    });
+    lines.collect()
 }
 
 /// The slash commands, by name only: their texts come with ralph, and the JSON has them in full.

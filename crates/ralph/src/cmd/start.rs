@@ -104,6 +104,7 @@ fn start_from_args(
         phases: started_as.phases,
         may_change: args.may_change.clone(),
         accept: None,
+        checks: Vec::new(),
     };
     let request = RunRequest {
         base_dir: here,

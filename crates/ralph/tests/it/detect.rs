@@ -112,14 +112,14 @@ fn a_proposal_never_overwrites_a_policy() {
         (Some(1), false),
         "a second policy file is refused: {refused}"
     );
-    assert_snapshot!(shown, @"
+    assert_snapshot!(shown, @r#"
     error: `$ROOT/project/ralph.toml` exists already and was not changed
       hint: it has every detected gateerror: `$ROOT/project/ralph.toml` exists already and was not changed
       hint: it has every detected gate+ tests: npm test
     error: `$ROOT/project/ralph.toml` exists already and was not changed
-      hint: add the missing gates by hand; `ralph gate detect` prints them as TOMLerror: `$ROOT/project/ralph.toml` exists already and was not changed
+      hint: `ralph gate add "CMD"` adds one; `ralph gate detect` prints them as TOMLerror: `$ROOT/project/ralph.toml` exists already and was not changed
       hint: it is not valid TOML; fix it, or move it away
-    ");
+    "#);
 }
 
 #[test]

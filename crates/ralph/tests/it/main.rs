@@ -28,6 +28,7 @@ mod doctor;
 mod explain_files;
 mod faults;
 mod features;
+mod front_door;
 mod gates;
 mod goals;
 mod guard;

@@ -190,8 +190,8 @@ fn detected_gates_need_consent() {
     sandbox.write("package.json", r#"{"scripts": {"test": "./all.sh"}}"#);
     assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
-    error: the detected gates are not approved: tests
-      hint: `ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates
+    error: the detected gates are not approved: tests; not a terminal, so I can't ask
+      hint: paste `ralph run --dry-run 'a goal'` to see everything, `ralph run --yes 'a goal'` to approve the gates and let the agent edit files
     ");
     assert_snapshot!(refused_run(&sandbox, &["a goal", "--worktree", "--yes"]), @"
     a goal --worktree --yes
@@ -383,12 +383,12 @@ fn a_loop_provides_goal_and_feature_list() {
     let elsewhere = Sandbox::without_git("plain")
         .env("PATH", &format!("{}/bin:/usr/bin", sandbox.root().display()));
     let refused = elsewhere.ralph(["run", "a goal", "--worktree"]);
-    assert_snapshot!(elsewhere.normalize(&refused.to_string()), @"
+    assert_snapshot!(elsewhere.normalize(&refused.to_string()), @r#"
     exit 1
     --- stderr
     error: `$ROOT/plain` is not in a git repository, so it cannot have a work tree
-      hint: `git init` creates one; it needs a first commit
-    ");
+      hint: paste: git init && git add -A && git commit -m "Start"
+    "#);
 }
 
 /// `--resume` refuses runs that no runner drives.

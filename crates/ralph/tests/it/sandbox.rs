@@ -183,6 +183,43 @@ impl Sandbox {
         (CommandOutcome { code, stdout, stderr }, seen)
     }
 
+    /// Runs the command with everything at a terminal, and types each answer when its question appears. Returns the
+    /// exit code and the text of the terminal.
+    pub fn ralph_answering<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        answers: &[(&str, &str)],
+    ) -> (Option<i32>, String) {
+        let quote = |word: &OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
+        let mut line = format!("exec {}", quote(env!("CARGO_BIN_EXE_ralph").as_ref()));
+        for arg in args {
+            line.push_str(&format!(" {}", quote(arg.as_ref())));
+        }
+        let mut command = self.isolate(Command::new("/usr/bin/script"));
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        // Without a cursor that can be moved there is no line that is redrawn.
+        command.env("TERM", "dumb").env("NO_COLOR", "1");
+        command.args(["--quiet", "--return", "--echo", "never", "--command", &line, "/dev/null"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut keyboard = child.stdin.take().unwrap();
+        let mut screen = child.stdout.take().unwrap();
+        let (mut seen, mut block, mut left) = (Vec::new(), [0; 4096], answers.iter().peekable());
+        loop {
+            let count = std::io::Read::read(&mut screen, &mut block).unwrap_or(0);
+            if count == 0 {
+                break;
+            }
+            seen.extend_from_slice(&block[..count]);
+            let text = String::from_utf8_lossy(&seen);
+            if let Some((_, answer)) = left.next_if(|(question, _)| text.ends_with(question)) {
+                std::io::Write::write_all(&mut keyboard, format!("{answer}\n").as_bytes()).unwrap();
+            }
+        }
+        let code = child.wait().unwrap().code();
+        (code, String::from_utf8_lossy(&seen).replace("\r\n", "\n"))
+    }
+
     pub fn run_hook(&self, stdin: impl AsRef<[u8]>) -> CommandOutcome {
         self.ralph_with_input(["hook", "claude"], stdin.as_ref())
     }

@@ -15,9 +15,6 @@ use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The limit on the size of an existing policy file.
-const MAX_POLICY_BYTES: usize = 1024 * 1024;
-
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -111,7 +108,7 @@ fn write_policy(project: &Path, detected: &DetectedGates) -> Result<PathBuf, Com
     if existing.is_none() && fs::create_new_user_file(&path, text.as_bytes())? {
         return Ok(path);
     }
-    let existing = fs::read(&path, MAX_POLICY_BYTES)?;
+    let existing = fs::read(&path, super::MAX_POLICY_BYTES)?;
     let absent = render_policy::absent_gates(&String::from_utf8_lossy(&existing), detected);
     for proposal in absent.iter().flatten() {
         term::err(&format!("+ {}\n", proposal_line(proposal)));
@@ -120,7 +117,7 @@ fn write_policy(project: &Path, detected: &DetectedGates) -> Result<PathBuf, Com
     let hint = match absent.as_deref() {
         None => "it is not valid TOML; fix it, or move it away",
         Some([]) => "it has every detected gate",
-        Some(_) => "add the missing gates by hand; `ralph gate detect` prints them as TOML",
+        Some(_) => "`ralph gate add \"CMD\"` adds one; `ralph gate detect` prints them as TOML",
     };
     Err(CommandFailure::new(&what, hint))
 }

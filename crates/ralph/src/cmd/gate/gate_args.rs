@@ -16,6 +16,8 @@ pub(crate) enum GateSubcommand {
     List(GateListArgs),
     /// Explain what a gate's result depends on, and show the last result
     Explain(GateExplainArgs),
+    /// Add a command to `ralph.toml` as a gate, and approve it
+    Add(super::add::GateAddArgs),
     /// Detect the toolchain of a project and propose gates
     Detect(super::detect::GateDetectArgs),
     /// Run gates ahead of the next stop, without output
@@ -153,7 +155,7 @@ pub(crate) struct GateWaitArgs {
     pub json: bool,
 }
 
-fn parse_stage(text: &str) -> Result<RequirementStage, String> {
+pub(super) fn parse_stage(text: &str) -> Result<RequirementStage, String> {
     let names = || RequirementStage::GATE_STAGES.map(RequirementStage::name).join(", ");
     let found = RequirementStage::GATE_STAGES.into_iter().find(|stage| stage.name() == text);
     found.ok_or_else(|| format!("the stages are {}", names()))

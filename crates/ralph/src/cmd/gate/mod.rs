@@ -1,5 +1,6 @@
 //! `ralph gate …`: runs and shows the gates that also run at a stop, by hand or in CI.
 
+pub(crate) mod add;
 mod detect;
 mod explain;
 pub(crate) mod gate_args;
@@ -19,6 +20,9 @@ use ralph_sys::env::Env;
 use std::path::Path;
 use std::time::Duration;
 
+/// The limit on the size of an existing policy file.
+const MAX_POLICY_BYTES: usize = 1024 * 1024;
+
 /// The deadline for listing the files of a project; it normally takes less than a second.
 pub(crate) const LISTING_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -27,6 +31,7 @@ pub(crate) fn run(env: &Env, gate: &gate_args::GateSubcommand) -> Result<u8, Com
         gate_args::GateSubcommand::Run(args) => gate_run::run(env, args),
         gate_args::GateSubcommand::List(args) => list::run(env, args).map(|()| SUCCESS),
         gate_args::GateSubcommand::Explain(args) => explain::run(env, args).map(|()| SUCCESS),
+        gate_args::GateSubcommand::Add(args) => add::run(env, args).map(|()| SUCCESS),
         gate_args::GateSubcommand::Detect(args) => detect::run(env, args).map(|()| SUCCESS),
         gate_args::GateSubcommand::Warm(args) => warm::run(env, args),
         gate_args::GateSubcommand::Wait(args) => warm::wait_for_gates(env, args),

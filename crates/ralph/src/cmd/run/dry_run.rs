@@ -27,6 +27,7 @@ use ralph_sys::env::Env;
 use serde::Serialize;
 
 const MAX_TITLE_CHARS: usize = 80;
+const PROPOSAL_NOTE: &str = "these gates are not approved yet";
 
 #[derive(Serialize)]
 pub(super) struct PlannedRunJson {
@@ -102,6 +103,11 @@ pub(super) fn dry_run_json(env: &Env, plan: &RunPlan) -> PlannedRunJson {
 }
 
 pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
+    format!("{}nothing was started\n", render_plan(env, plan))
+}
+
+/// Everything that the run would do.
+pub(super) fn render_plan(env: &Env, plan: &RunPlan) -> String {
     let planned = describe_plan(env, plan);
     let mut out = match &planned.run {
         Some(run) => format!("{}  resumes     {}\n", paint(term::BOLD, run), planned.title),
@@ -138,7 +144,6 @@ pub(super) fn render_dry_run(env: &Env, plan: &RunPlan) -> String {
     for note in &planned.notes {
         line("note", note);
     }
-    out.push_str("nothing was started\n");
     out
 }
 
@@ -156,28 +161,38 @@ fn describe_plan(env: &Env, plan: &RunPlan) -> PlannedRun {
     planned
 }
 
+/// Whether a note of the plan says that its gates are not approved.
+pub(super) fn is_proposal_note(note: &str) -> bool {
+    note.starts_with(PROPOSAL_NOTE)
+}
+
 /// Warnings about the plan and its possible results.
 pub(super) fn plan_notes(env: &Env, plan: &RunPlan) -> Vec<String> {
     let mut notes = plan.notes.clone();
     let PlannedWork::New(new) = &plan.work else { return notes };
     if let GateSource::Proposed(proposed) = &new.gate_source {
         let path = safe_line(&proposed.path.to_string_lossy());
-        notes.push(format!(
-            "these gates are not approved yet: a start asks and writes `{path}`; `--yes` approves"
-        ));
+        notes.push(format!("{PROPOSAL_NOTE}: a start asks and writes `{path}`; `--yes` approves"));
     }
     let (policy, has_gates) = match &new.gate_source {
         GateSource::Policy(config) => (Some(&config.policy), !config.policy.gates.is_empty()),
         GateSource::Proposed(proposed) => (None, !proposed.gates.is_empty()),
-        GateSource::NoGates => (None, false),
+        GateSource::Undetected(_) | GateSource::NoGates => (None, false),
     };
     let lists = new.request.list_files();
-    if !has_gates && lists.is_empty() {
-        notes.push(start::note_text(&StartNote::Unmeasured));
+    if !has_gates && lists.is_empty() && new.request.terms.checks.is_empty() {
+        notes.push(match new.gate_source {
+            GateSource::Undetected(_) => {
+                "no gate was detected: a start asks for a command; `--check \"CMD\"` or `ralph gate add \"CMD\"` names one".to_string()
+            }
+            GateSource::Policy(_) | GateSource::Proposed(_) | GateSource::NoGates => {
+                start::note_text(&StartNote::Unmeasured)
+            }
+        });
     }
     notes.extend(control::list_note(&lists, policy).as_ref().map(start::note_text));
     let terms = &new.request.terms;
-    let sealed = new.gate_source.sealed_files(env);
+    let sealed = new.gate_source.sealed_files(env, &new.request);
     let of_goal = control::sealed_goal_notes(&terms.goal, &sealed, &terms.may_change);
     notes.extend(of_goal.iter().map(start::note_text));
     notes
@@ -185,13 +200,9 @@ pub(super) fn plan_notes(env: &Env, plan: &RunPlan) -> Vec<String> {
 
 fn describe_new_run(env: &Env, new: &NewRun) -> PlannedRun {
     let demand = &new.request;
-    let (gates, config) = match &new.gate_source {
-        GateSource::Policy(config) => (policy_gates(config), Some(&**config)),
-        GateSource::Proposed(proposed) => {
-            let named = |(name, command, _): &(String, String, _)| (name.clone(), command.clone());
-            (proposed.gates.iter().map(named).collect(), None)
-        }
-        GateSource::NoGates => (Vec::new(), None),
+    let config = match &new.gate_source {
+        GateSource::Policy(config) => Some(&**config),
+        GateSource::Proposed(_) | GateSource::Undetected(_) | GateSource::NoGates => None,
     };
     PlannedRun {
         run: None,
@@ -199,8 +210,8 @@ fn describe_new_run(env: &Env, new: &NewRun) -> PlannedRun {
         project: demand.project.to_string_lossy().into_owned(),
         limits: demand.limits(config),
         is_approved: matches!(new.gate_source, GateSource::Policy(_)),
-        sealed: new.gate_source.sealed_files(env),
-        gates,
+        sealed: new.gate_source.sealed_files(env, demand),
+        gates: shown_gates(new),
         lists: list_lines(&demand.terms.lists),
         argv: Vec::new(),
         place: new.workspace,
@@ -221,7 +232,10 @@ fn describe_resumed_run(run: &RunRecord, limits: &RunLimits) -> PlannedRun {
             .collect(),
         is_approved: true,
         sealed: Vec::new(),
-        lists: wording::contract(run).into_iter().filter(|(label, _)| *label != "gates").collect(),
+        lists: wording::contract(run)
+            .into_iter()
+            .filter(|(label, _)| !["gates", "check"].contains(label))
+            .collect(),
         argv: Vec::new(),
         place: worktree.map_or(RunWorkspace::Project, |it| RunWorkspace::Worktree {
             then: it.then,
@@ -229,6 +243,25 @@ fn describe_resumed_run(run: &RunRecord, limits: &RunLimits) -> PlannedRun {
         }),
         notes: Vec::new(),
     }
+}
+
+/// The name and the command of each gate, then of each check that a person typed.
+pub(super) fn shown_gates(new: &NewRun) -> Vec<(String, String)> {
+    let gates: Vec<_> = match &new.gate_source {
+        GateSource::Policy(config) => policy_gates(config),
+        GateSource::Proposed(proposed) => {
+            let named = |(name, command, _): &(String, String, _)| (name.clone(), command.clone());
+            proposed.gates.iter().map(named).collect()
+        }
+        GateSource::Undetected(_) | GateSource::NoGates => Vec::new(),
+    };
+    let checks =
+        new.request.terms.checks.iter().map(|check| trust::display_command(&check.command));
+    let checks: Vec<_> = checks
+        .zip(1..)
+        .map(|(command, number): (_, u32)| (format!("check-{number}"), command))
+        .collect();
+    gates.into_iter().chain(checks).collect()
 }
 
 pub(super) fn policy_gates(config: &ProjectConfig) -> Vec<(String, String)> {

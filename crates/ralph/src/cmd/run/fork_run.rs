@@ -2,7 +2,7 @@
 //! goal, lists and flags.
 
 use super::run_args::RunArgs;
-use super::run_plan::SESSION_ID_LENGTH;
+use super::run_plan::{self, SESSION_ID_LENGTH};
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, RunWorktree};
 use ralph_core::id::{RunId, SessionId};
@@ -15,7 +15,8 @@ use ralph_home::goal_file;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, ControlError, RunOrSession};
-use std::path::PathBuf;
+use ralph_sys::env::Env;
+use std::path::{Path, PathBuf};
 
 /// The ended run to continue, if `--fork` names one and no goal is given.
 pub(super) fn ended_run(
@@ -60,12 +61,18 @@ fn fork_hint(run: &RunId) -> String {
     format!("`ralph run \"…\" --fork {run}` starts a new run from its last session")
 }
 
-/// The goal, lists and limits of the ended run, which then count anew. Arguments win over its limits and complexity.
+/// The goal, lists, checks and limits of the ended run, which then count anew. Arguments win over its limits and complexity.
 pub(super) fn forked_terms(
+    env: &Env,
     home: &RalphHome,
     args: &RunArgs,
-    past: &record::RunRecord,
+    (past, project): (&record::RunRecord, &Path),
 ) -> Result<RunTerms, CommandFailure> {
+    let typed_before = past.seal.iter().flat_map(|seal| {
+        let gates = seal.policy.gates.iter().filter(|gate| seal.is_check(&gate.name));
+        gates.cloned()
+    });
+    let checks = typed_before.chain(run_plan::typed_checks(env, args, project)?).collect();
     let plans = past.lists.iter().filter(|list| list.kind == ListKind::Plan);
     let complexity = past.seal.as_ref().and_then(|seal| seal.complexity);
     Ok(RunTerms {
@@ -79,6 +86,7 @@ pub(super) fn forked_terms(
         complexity: args.complexity.or(complexity),
         may_change: args.may_change.clone(),
         accept: args.accept,
+        checks,
         ..RunTerms::default()
     })
 }

@@ -1,35 +1,37 @@
-//! Chooses the gates of a run: those of the approved policy, or detected gates that a person approves. No repository
-//! command runs before the approval.
+//! Finds the gates of a run: those of the approved policy, detected ones, or one that a person types. Nothing here is
+//! asked or written before [`accept_gates`], and no repository command runs before the approval.
 
 use super::run_args::RunArgs;
-use crate::cmd::init::{self, ConfirmationOptions};
-use crate::cmd::init_text;
 use crate::failure::CommandFailure;
-use crate::term;
+use crate::typed_consent;
+use ralph_core::gate::Gate;
+use ralph_core::policy::GateEnvironment;
 use ralph_core::sealed_file::SealedFile;
 use ralph_home::world::World;
 use ralph_hook::control::{self, GateSelection, RunRequest};
 use ralph_install::install::install_plan::{self, InstallContext, ProposedPolicy};
 use ralph_policy::config::ProjectConfig;
-use ralph_policy::detect;
+use ralph_policy::detect::{self, DetectedGates, ProposedGate};
 use ralph_policy::trust::{self, GateSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use std::io::IsTerminal;
+use std::path::Path;
 
 pub(crate) enum GateSource {
     /// The approved policy.
     Policy(Box<ProjectConfig>),
-    /// Detected gates that are not approved yet; only for a dry run.
+    /// Detected or typed gates that are not approved yet.
     Proposed(ProposedPolicy),
-    /// No gates were detected, or a person left them out.
+    /// No gates were detected. A person can type one.
+    Undetected(Box<DetectedGates>),
+    /// A person left the gates out, or the directory is no project.
     NoGates,
 }
 
 impl GateSource {
     /// Files besides the policy that decide what the gates do. They are sealed: an agent that changes one is held.
-    pub(super) fn sealed_files(&self, env: &Env) -> Vec<SealedFile> {
-        match self {
+    pub(super) fn sealed_files(&self, env: &Env, request: &RunRequest) -> Vec<SealedFile> {
+        let own = match self {
             // A failure is ignored here: the policy has been approved already.
             Self::Policy(config) => {
                 let environment = &config.policy.environment;
@@ -39,12 +41,22 @@ impl GateSource {
                     .unwrap_or_default()
             }
             Self::Proposed(proposed) => proposed.sealed.clone(),
-            Self::NoGates => Vec::new(),
-        }
+            Self::Undetected(_) | Self::NoGates => Vec::new(),
+        };
+        let is_new = |file: &SealedFile| own.iter().all(|known| known.name != file.name);
+        let of_checks = check_files(env, &request.project, &request.terms.checks);
+        let added: Vec<_> = of_checks.into_iter().filter(is_new).collect();
+        own.into_iter().chain(added).collect()
     }
 }
 
-pub(super) fn settle_gates(
+fn check_files(env: &Env, project: &Path, checks: &[Gate]) -> Vec<SealedFile> {
+    let path = trust::recordable_path(env.search_path().as_deref()).map(Into::into);
+    let search = GateSearch { env, environment: &GateEnvironment::default(), path };
+    trust::sealed_files(project, checks, &search).unwrap_or_default()
+}
+
+pub(super) fn find_gates(
     world: &World,
     request: &RunRequest,
     args: &RunArgs,
@@ -53,61 +65,61 @@ pub(super) fn settle_gates(
     if let Some(approved) = control::approved_policy(home, env, request)? {
         return Ok(GateSource::Policy(Box::new(approved.config)));
     }
-    let Some(proposed) = detect_gates(env, request) else { return Ok(GateSource::NoGates) };
-    if args.dry_run {
-        return Ok(GateSource::Proposed(proposed));
+    let project = &request.project;
+    // A home directory is not a project, whatever it contains.
+    let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
+    if request.gates == GateSelection::Skipped || is_home {
+        return Ok(GateSource::NoGates);
     }
-    if args.worktree || args.pr {
+    let detected = detect::detect_gates(project, env);
+    let proposed = ProposedPolicy::from_detected(project, env, &detected);
+    if proposed.gates.is_empty() {
+        return Ok(GateSource::Undetected(Box::new(detected)));
+    }
+    if (args.worktree || args.pr) && !args.dry_run {
         let what = "the project has no `ralph.toml`, and a work tree starts from a commit";
         let hint =
             "`ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`";
         return Err(CommandFailure::new(what, hint));
     }
-    confirm_gates(&proposed, args)?;
-    let context = InstallContext { env, host: world.host, home, project: &request.project };
-    if !fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
-        let what = format!("`{}` was just created by another process", proposed.path.display());
-        return Err(CommandFailure::new(
-            &what,
-            "`ralph trust` shows what it runs and asks for approval",
-        ));
+    Ok(GateSource::Proposed(proposed))
+}
+
+/// The policy with one gate that a person typed, beside everything else that was detected.
+pub(super) fn typed_policy(
+    env: &Env,
+    project: &Path,
+    detected: &DetectedGates,
+    gate: ProposedGate,
+) -> ProposedPolicy {
+    let mut detected = detected.clone();
+    detected.add_typed(&[gate]);
+    ProposedPolicy::from_detected(project, env, &detected)
+}
+
+/// Creates the policy file with exactly the shown gates.
+pub(super) fn write_policy(proposed: &ProposedPolicy) -> Result<(), CommandFailure> {
+    if fs::create_new_user_file(&proposed.path, proposed.text.as_bytes())? {
+        return Ok(());
     }
-    install_plan::approve_proposed(&context, &proposed)?;
+    let what = format!("`{}` was just created by another process", proposed.path.display());
+    Err(CommandFailure::new(&what, "`ralph trust` shows what it runs and asks for approval"))
+}
+
+/// Writes the policy and approves exactly the shown gates.
+pub(super) fn accept_gates(
+    world: &World,
+    request: &RunRequest,
+    proposed: &ProposedPolicy,
+) -> Result<GateSource, CommandFailure> {
+    let World { env, home, .. } = world;
+    typed_consent::require_while_held(home, "approve these gates")?;
+    write_policy(proposed)?;
+    let context = InstallContext { env, host: world.host, home, project: &request.project };
+    install_plan::approve_proposed(&context, proposed)?;
     let approved = control::approved_policy(home, env, request)?;
     Ok(approved
         .map_or(GateSource::NoGates, |approved| GateSource::Policy(Box::new(approved.config))))
-}
-
-/// Detects gates for a project without a policy.
-fn detect_gates(env: &Env, request: &RunRequest) -> Option<ProposedPolicy> {
-    let project = &request.project;
-    // A home directory is not a project, whatever it contains.
-    let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
-    if request.gates == GateSelection::Skipped || is_home {
-        return None;
-    }
-    let proposed = ProposedPolicy::from_detected(project, env, &detect::detect_gates(project, env));
-    (!proposed.gates.is_empty()).then_some(proposed)
-}
-
-/// Shows the gates and asks a person to approve them. Without a terminal and without `--yes`, nothing is approved.
-fn confirm_gates(proposed: &ProposedPolicy, args: &RunArgs) -> Result<(), CommandFailure> {
-    let is_watched = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    if !args.yes && (args.json || !is_watched) {
-        let names: Vec<_> = proposed.gates.iter().map(|(name, ..)| name.as_str()).collect();
-        let what = format!("the detected gates are not approved: {}", names.join(", "));
-        let hint = "`ralph init` shows what they run and asks; `--yes` approves them, `--no-gates` runs without gates";
-        return Err(CommandFailure::new(&what, hint));
-    }
-    if !args.json && !args.quiet {
-        let path = proposed.path.display();
-        term::out(&format!(
-            "no policy yet; I would create `{path}`\n{}\n",
-            init_text::render_gates(proposed).trim_start_matches('\n')
-        ))?;
-    }
-    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "run" };
-    init::confirm(&asking, "write it and approve these gates? [y/N] ")
 }
 
 #[cfg(test)]
@@ -136,8 +148,12 @@ mod tests {
         let world = World::new(env.clone(), Deadline::after(Duration::from_mins(1))).unwrap();
         let session = SessionId::parse("s1").unwrap();
         let request = RunRequest::new(session, project.clone(), RunTerms::default());
-        let args = RunArgs { yes: true, quiet: true, ..RunArgs::default() };
-        let GateSource::Policy(config) = settle_gates(&world, &request, &args).unwrap() else {
+        let args = RunArgs::default();
+        let GateSource::Proposed(proposed) = find_gates(&world, &request, &args).unwrap() else {
+            panic!("no gate was detected")
+        };
+        assert!(!project.join("ralph.toml").exists(), "a proposal writes nothing");
+        let GateSource::Policy(config) = accept_gates(&world, &request, &proposed).unwrap() else {
             panic!("no policy was written")
         };
         let names: Vec<_> = config.policy.gates.iter().map(|gate| gate.name.as_str()).collect();
@@ -147,11 +163,11 @@ mod tests {
                 .text;
         assert_eq!(std::fs::read_to_string(project.join("ralph.toml")).unwrap(), expected);
         // From now on it is a policy like any other, and needs no question.
-        let again = RunArgs::default();
-        assert!(matches!(settle_gates(&world, &request, &again), Ok(GateSource::Policy(_))));
+        assert!(matches!(find_gates(&world, &request, &args), Ok(GateSource::Policy(_))));
+        assert!(accept_gates(&world, &request, &proposed).is_err(), "it replaces no file");
         std::fs::write(project.join("ralph.toml"), format!("{expected}# changed\n")).unwrap();
         assert!(
-            settle_gates(&world, &request, &args).is_err(),
+            find_gates(&world, &request, &args).is_err(),
             "a yes does not approve an existing file"
         );
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run_args ─ run_plan (gate_source) ─▶ RunPlan ─▶ dry_run: what would be done
-//!   └─ queue: many of them               └─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen · run_json
+//!   └─ queue: many of them               └─▶ run_consent ─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen · run_json
 //! ```
 
 mod drive_run;
@@ -13,6 +13,7 @@ mod gate_source;
 mod permission_notes;
 pub(crate) mod queue;
 pub(crate) mod run_args;
+mod run_consent;
 mod run_json;
 pub(crate) mod run_plan;
 mod run_report;
@@ -50,6 +51,7 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
         }
         return Ok(SUCCESS);
     }
+    let plan = run_consent::settle_plan(env, args, plan)?;
     let mut view = DriveView::new(env, args);
     drive_run::drive_plan(env, plan, &mut view)?;
     view.finish()

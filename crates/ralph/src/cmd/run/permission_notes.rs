@@ -1,19 +1,86 @@
-//! Notes about the agent's permissions: before a run whose flags allow nothing, and after tool calls were denied.
+//! What the agent may do: before a run whose flags allow nothing, and after tool calls were denied.
 
 use ralph_core::text;
 use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::DeniedTool;
+use ralph_home::world::World;
 use ralph_host::HostProfile;
+use ralph_install::install::settings_layers::{self, SettingsLayerState};
+use ralph_policy::{config, trust};
+use std::path::Path;
 
 const MAX_SHOWN_TOOLS: usize = 6;
 
-/// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
-pub(super) fn no_permissions_note(host: &HostProfile, flags: &[String]) -> Option<String> {
+/// What lets the agent of a new run edit files. No person is there to answer its permission prompts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EditPermission {
+    /// The person's flags.
+    Flags,
+    /// The permission mode of the client's own settings.
+    Settings(String),
+    /// An earlier answer for the same project.
+    Project,
+    /// Nothing; a person can allow it before the start.
+    Open,
+}
+
+impl EditPermission {
+    pub(super) fn find(
+        world: &World,
+        host: &HostProfile,
+        project: &Path,
+        flags: &[String],
+    ) -> Self {
+        if is_granted(host, flags) {
+            return Self::Flags;
+        }
+        let layers = settings_layers::read_layers(&world.env, host, project);
+        let mut modes = layers.into_iter().filter_map(|layer| match layer.state {
+            SettingsLayerState::Read(settings) => settings.permissions.default_mode,
+            SettingsLayerState::Missing | SettingsLayerState::Broken(_) => None,
+        });
+        // The last layer has the highest precedence.
+        match modes.next_back() {
+            Some(mode) if mode != "default" => Self::Settings(mode),
+            Some(_) | None => {
+                let is_allowed =
+                    trust::are_edits_allowed(&world.home, &config::find_project(project));
+                if is_allowed { Self::Project } else { Self::Open }
+            }
+        }
+    }
+
+    /// One line about it, for the plan.
+    pub(super) fn describe(&self, host: &HostProfile) -> String {
+        let rest = "anything else as its settings allow";
+        match self {
+            Self::Flags => "does what your flags and its settings allow".to_string(),
+            Self::Settings(mode) => {
+                format!("has the permission mode `{}` of its settings", safe_line(mode))
+            }
+            Self::Project | Self::Open => {
+                format!("may edit files here (`{}`), {rest}", host.flags.allow_edits)
+            }
+        }
+    }
+}
+
+/// The flags that let the agent edit files.
+pub(super) fn edit_flags(host: &HostProfile) -> impl Iterator<Item = String> {
+    host.flags.allow_edits.split_whitespace().map(str::to_owned)
+}
+
+fn is_granted(host: &HostProfile, flags: &[String]) -> bool {
     let is_granting = |flag: &String| {
         let name = flag.split('=').next().unwrap_or_default();
         host.flags.granting.contains(&name)
     };
-    (!flags.iter().any(is_granting)).then(|| {
+    flags.iter().any(is_granting)
+}
+
+/// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
+pub(super) fn no_permissions_note(host: &HostProfile, flags: &[String]) -> Option<String> {
+    (!is_granted(host, flags)).then(|| {
         let edits = host.flags.allow_edits;
         format!("no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- {edits}` lets it edit")
     })

@@ -21,6 +21,7 @@ const MAX_FLAG_BYTES: usize = 32 * 1024;
 #[command(after_help = "\
 Examples:
   ralph run \"make the parser handle nested quotes\"
+  ralph run \"add a --verbose flag\" --check \"sh check-verbose.sh\"
   ralph run --goal-file goal.md --max-duration 8h --max-cost 20
   ralph run --loop csv --worktree
   ralph run --resume k7f2
@@ -95,6 +96,9 @@ pub(crate) struct RunArgs {
     /// Require every feature of `DIR/feature_list.json` (repeatable)
     #[arg(long, value_name = "DIR")]
     pub features: Vec<PathBuf>,
+    /// Require this command to succeed, for this goal only (repeatable)
+    #[arg(long, value_name = "CMD", conflicts_with = "queue")]
+    pub check: Vec<String>,
     /// Run without the project's policy and gates
     #[arg(long)]
     pub no_gates: bool,
@@ -122,7 +126,7 @@ pub(crate) struct RunArgs {
     /// Show what would be done, and start nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Don't ask; without a policy, write and approve the detected gates
+    /// Answer yes: approve the detected gates, and let the agent edit files
     #[arg(long, short)]
     pub yes: bool,
     /// Print one JSON object per event
@@ -240,6 +244,7 @@ impl RunArgs {
             (self.idle_after.is_some(), "`--idle-after`"),
             (!self.plan.is_empty(), "`--plan`"),
             (!self.features.is_empty(), "`--features`"),
+            (!self.check.is_empty(), "`--check`"),
             (self.no_gates, "`--no-gates`"),
             (self.complexity.is_some(), "`--complexity`"),
             (!self.may_change.is_empty(), "`--may-change`"),

@@ -2,13 +2,15 @@
 
 use super::fork_run;
 use super::gate_source::{self, GateSource};
-use super::permission_notes;
+use super::permission_notes::{self, EditPermission};
 use super::run_args::{self, PermissionPrompts, RunArgs};
+use crate::cmd::gate::add;
 use crate::cmd::start;
 use crate::cmd::{ASK_A_PERSON, feature, init, off_reason, open_world, refuse_agent};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
+use ralph_core::gate::Gate;
 use ralph_core::id::SessionId;
 use ralph_core::run::RunPhase;
 use ralph_core::run_terms::{RequestedLists, RunTerms};
@@ -23,11 +25,20 @@ use ralph_hook::control::{self, ControlError, GateSelection, RunOrSession, RunRe
 use ralph_host::HostProfile;
 use ralph_lists::loop_directory;
 use ralph_policy::config;
+use ralph_policy::detect::typed_command::TypedCommand;
+use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use ralph_sys::proc::program_search;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Makes a directory a repository with one commit.
+const FIRST_REPOSITORY: &str = "git init && git add -A && git commit -m \"Start\"";
+const FIRST_COMMIT: &str = "git add -A && git commit -m \"Start\"";
+/// Reading `HEAD` takes milliseconds.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The length of a complete session id of the agent.
 pub(super) const SESSION_ID_LENGTH: usize = 36;
@@ -41,6 +52,8 @@ pub(crate) struct RunPlan {
     pub granted_ms: Option<u64>,
     /// Warnings to show before the start.
     pub notes: Vec<String>,
+    /// What lets the agent edit files. A resumed run keeps its flags.
+    pub edits: EditPermission,
 }
 
 pub(crate) enum PlannedWork {
@@ -127,22 +140,25 @@ fn finish_plan(
     mut new: NewRun,
     program: PathBuf,
 ) -> Result<RunPlan, CommandFailure> {
-    let usual = DriveSettings::DEFAULT;
-    let drive = new.request.drive.as_deref().unwrap_or(&usual);
+    let mut usual = DriveSettings::DEFAULT;
+    let drive = new.request.drive.as_deref_mut().unwrap_or(&mut usual);
     let host = known_agent(drive)?;
     let permissions = args.check_agent_flags(host, &drive.arguments)?;
-    new.gate_source = gate_source::settle_gates(world, &new.request, args)?;
+    let edits = EditPermission::find(world, host, &new.request.project, &drive.arguments);
+    if edits == EditPermission::Project {
+        drive.arguments.extend(permission_notes::edit_flags(host));
+    }
+    new.gate_source = gate_source::find_gates(world, &new.request, args)?;
     let checked = control::check_request(world, new.request)?;
     // The checked request has resolved paths.
     (new.title, new.request) = (checked.title, checked.request);
     let mut notes = start_warnings(permissions, args);
-    notes.extend(
-        new.request
-            .drive
-            .as_ref()
-            .and_then(|drive| permission_notes::no_permissions_note(host, &drive.arguments)),
-    );
-    Ok(RunPlan { work: PlannedWork::New(Box::new(new)), program, granted_ms: None, notes })
+    if edits == EditPermission::Open {
+        notes.extend(permission_notes::no_permissions_note(host, &[]));
+    }
+    notes.extend(missing_commit_note(&new.request.project));
+    let work = PlannedWork::New(Box::new(new));
+    Ok(RunPlan { work, program, granted_ms: None, notes, edits })
 }
 
 /// A new run with the given terms, those of an ended run that is continued, or those of the arguments.
@@ -170,7 +186,7 @@ fn new_run(
     };
     let terms = match (terms, past) {
         (Some(terms), _) => terms,
-        (None, Some(past)) => fork_run::forked_terms(home, args, past)?,
+        (None, Some(past)) => fork_run::forked_terms(env, home, args, (past, &project))?,
         (None, None) => terms_from_args(env, args, &project, &here)?,
     };
     let session = agent::new_session_id().ok_or_else(|| {
@@ -216,8 +232,24 @@ fn terms_from_args(
         complexity: args.complexity,
         may_change: args.may_change.clone(),
         accept: args.accept,
+        checks: typed_checks(env, args, project)?,
         ..RunTerms::default()
     })
+}
+
+/// The gates of `--check`. The person who types them approves them; no file of the repository can.
+pub(super) fn typed_checks(
+    env: &Env,
+    args: &RunArgs,
+    project: &Path,
+) -> Result<Vec<Gate>, CommandFailure> {
+    let checks = args.check.iter().map(|command| {
+        let typed = TypedCommand { command, name: None, stage: None };
+        let proposal = add::typed_proposal(env, project, typed)
+            .map_err(|failure| failure.with_subject("`--check`"))?;
+        Ok(proposal.gate)
+    });
+    checks.collect()
 }
 
 /// The session to fork. Only the agent knows whether it exists.
@@ -249,7 +281,7 @@ fn choose_workspace(args: &RunArgs, project: &Path) -> Result<RunWorkspace, Comm
     if git::work_tree_root(project).is_none() {
         let place = safe_line(&project.to_string_lossy());
         let what = format!("`{place}` is not in a git repository, so it cannot have a work tree");
-        return Err(CommandFailure::new(&what, "`git init` creates one; it needs a first commit"));
+        return Err(CommandFailure::new(&what, &format!("paste: {FIRST_REPOSITORY}")));
     }
     Ok(RunWorkspace::Worktree { then, checks_ms: args.wait_for_checks })
 }
@@ -302,7 +334,8 @@ fn resume_plan(
     }
     opened.run.drive = Some(Box::new(settings));
     let program = recorded_agent(env, (args, here), &opened)?;
-    Ok(RunPlan { work: PlannedWork::Resumed(Box::new(opened)), program, granted_ms, notes })
+    let (work, edits) = (PlannedWork::Resumed(Box::new(opened)), EditPermission::Flags);
+    Ok(RunPlan { work, program, granted_ms, notes, edits })
 }
 
 fn granted_note(ms: u64) -> String {
@@ -364,6 +397,19 @@ fn recorded_agent(
 
 fn is_program(path: &Path) -> bool {
     program_search::find_program(path.as_os_str(), Path::new("/"), OsStr::new("")).is_some()
+}
+
+/// The next step in a directory without a commit, in which no diff shows the work of the agent.
+fn missing_commit_note(project: &Path) -> Option<String> {
+    if git::work_tree_root(project).is_none() {
+        return Some(format!(
+            "not a git repository, so no diff shows the agent's work; paste `{FIRST_REPOSITORY}` first"
+        ));
+    }
+    let head = git::head_commit(project, &Deadline::after(HEAD_TIMEOUT));
+    head.is_none().then(|| {
+        format!("nothing is committed yet, so no diff shows the agent's work; paste `{FIRST_COMMIT}` first")
+    })
 }
 
 fn start_warnings(permissions: PermissionPrompts, args: &RunArgs) -> Vec<String> {

@@ -119,7 +119,7 @@ fn limits_and_gates(plan: &RunPlan) -> (RunLimits, Vec<(String, String)>) {
     let PlannedWork::New(new) = &plan.work else { return (RunLimits::DEFAULT, Vec::new()) };
     let config = match &new.gate_source {
         GateSource::Policy(config) => Some(&**config),
-        GateSource::Proposed(_) | GateSource::NoGates => None,
+        GateSource::Proposed(_) | GateSource::Undetected(_) | GateSource::NoGates => None,
     };
     let gates = config.map(dry_run::policy_gates).unwrap_or_default();
     (new.request.limits(config), gates)

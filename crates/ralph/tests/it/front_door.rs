@@ -1,0 +1,327 @@
+//! `ralph run "goal"` in a project that has never seen ralph, checks for one goal, and `ralph gate add`.
+
+use crate::runner::{GOAL, RunnerSandbox};
+use crate::sandbox::Sandbox;
+use insta::assert_snapshot;
+use std::fs;
+
+const FIX: &str = "
+[[step]]
+agent = \"I think it does.\"
+
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"Now it does.\"
+";
+const QUESTION: &str = "[N] ";
+
+/// The project of [`RunnerSandbox`] without a policy and without an approval.
+fn new_project(steps: &str) -> RunnerSandbox {
+    let runner = RunnerSandbox::new(steps);
+    fs::remove_file(runner.sandbox.project().join("ralph.toml")).unwrap();
+    runner.sandbox.commit();
+    assert_eq!(runner.sandbox.ralph(["trust", "--revoke"]).code, Some(0));
+    runner
+}
+
+impl RunnerSandbox {
+    fn run_at_terminal(&self, args: &[&str], answers: &[(&str, &str)]) -> (Option<i32>, String) {
+        let agent = self.root_path("agent").to_str().unwrap().to_string();
+        let args = [&["run", GOAL, "--agent-program", &agent], args].concat();
+        let (code, screen) = self.sandbox.ralph_answering(args, answers);
+        (code, self.sandbox.normalize(&screen))
+    }
+
+    fn run_without_terminal(&self, args: &[&str]) -> crate::sandbox::CommandOutcome {
+        let agent = self.root_path("agent").to_str().unwrap().to_string();
+        self.sandbox.ralph([&["run", GOAL, "--agent-program", &agent], args].concat())
+    }
+}
+
+/// The text from the beginning to the question, and whether it is asked again.
+fn first_screen(screen: &str) -> &str {
+    screen.split_inclusive(QUESTION).next().unwrap()
+}
+
+/// Gates, permission and limits are one question; the second run in the same project has none.
+#[test]
+fn a_new_project_is_asked_once() {
+    let runner = new_project(&format!("{FIX}\n[[step]]\nagent = \"It does already.\"\n"));
+    let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "n")]);
+    assert_eq!(code, Some(1), "{screen}");
+    assert_snapshot!(screen, @"
+    Let main.sh say goodbye.
+      project  `$ROOT/project`
+      gates    tests  sh tests.sh
+               a yes writes them to `ralph.toml` and approves them
+      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+    [y] run · [e] edit ralph.toml first · [d] details · [N] error: nothing was written or started
+      hint: paste it again: ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent
+    ");
+    assert!(!runner.sandbox.project().join("ralph.toml").exists());
+    let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "d"), (QUESTION, "y")]);
+    assert_eq!(code, Some(0), "{screen}");
+    assert_eq!(screen.matches(QUESTION).count(), 2, "{screen}");
+    assert!(runner.sandbox.project().join("ralph.toml").exists());
+    runner.sandbox.commit();
+    let (_, screen) = runner.run_at_terminal(&["--max-iterations", "1"], &[]);
+    assert!(!screen.contains(QUESTION), "{screen}");
+    assert!(screen.contains("--permission-mode acceptEdits") || !screen.contains("no flag gives"));
+}
+
+#[test]
+fn editing_first_writes_the_policy_and_starts_nothing() {
+    let runner = new_project(FIX);
+    let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "e")]);
+    assert_eq!(code, Some(1), "{screen}");
+    assert!(runner.sandbox.project().join("ralph.toml").exists());
+    let told = screen.split_once(QUESTION).unwrap().1.trim_start_matches("e\n").trim();
+    assert_snapshot!(told, @"
+    error: wrote `$ROOT/project/ralph.toml`; nothing was approved or started
+      hint: edit it, then paste: ralph trust && ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent
+    ");
+    assert!(!runner.sandbox.ralph_home("runs").exists());
+}
+
+/// Without a terminal nothing is approved; the error has the command that does it.
+#[test]
+fn yes_answers_the_same_question_without_a_terminal() {
+    let runner = new_project(FIX);
+    let refused = runner.run_without_terminal(&[]);
+    assert_eq!(refused.code, Some(1));
+    assert_snapshot!(runner.sandbox.normalize(&refused.stderr), @"
+    error: the detected gates are not approved: tests; not a terminal, so I can't ask
+      hint: paste `ralph run --dry-run 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to see everything, `ralph run --yes 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to approve the gates and let the agent edit files
+    ");
+    let ended = runner.run_without_terminal(&["--yes"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(
+        runner.sandbox.normalize(ended.stdout.lines().take(7).collect::<Vec<_>>().join("\n").as_str()),
+        @"
+    Let main.sh say goodbye.
+      project  `$ROOT/project`
+      gates    tests  sh tests.sh
+               a yes writes them to `ralph.toml` and approves them
+      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+    [run]    Let main.sh say goodbye.
+    "
+    );
+}
+
+/// A project without anything to detect is asked for its command, which becomes a gate.
+#[test]
+fn a_typed_command_becomes_the_gate() {
+    let runner = new_project(FIX);
+    let project = runner.sandbox.project().to_path_buf();
+    fs::rename(project.join("tests.sh"), project.join("verify.sh")).unwrap();
+    runner.sandbox.commit();
+    let refused = runner.run_without_terminal(&["--yes"]);
+    assert_eq!(refused.code, Some(1), "{refused}");
+    assert_snapshot!(runner.sandbox.normalize(&refused.stderr), @r#"
+    error: no gate was detected, so nothing would measure the goal
+      hint: name a command that tests the work: `ralph run --check "CMD" 'Let main.sh say goodbye.' --agent-program $ROOT/agent --yes` for this goal, `ralph gate add "CMD"` for every goal; `--no-gates` runs without one
+    "#);
+    let asked = "empty for none) ";
+    let answers = [(asked, "no-such-program"), (asked, "sh verify.sh"), (QUESTION, "y")];
+    let (code, screen) = runner.run_at_terminal(&[], &answers);
+    assert_eq!(code, Some(0), "{screen}");
+    assert_snapshot!(first_screen(&screen), @"
+    no gate was detected, and without one nothing measures the goal
+    how do you test this? (a command such as `sh test.sh`; empty for none) `no-such-program` is not on PATH
+    how do you test this? (a command such as `sh test.sh`; empty for none) Let main.sh say goodbye.
+      project  `$ROOT/project`
+      gates    tests  sh verify.sh
+               a yes writes them to `ralph.toml` and approves them
+      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+    [y] run · [e] edit ralph.toml first · [d] details · [N]
+    ");
+    let policy = fs::read_to_string(project.join("ralph.toml")).unwrap();
+    assert!(policy.contains("run = [\"sh\", \"verify.sh\"]"), "{policy}");
+}
+
+/// A check is a gate of this run only. It holds the agent, its script is sealed, and no approval covers it.
+#[test]
+fn a_check_holds_for_one_goal() {
+    let runner = RunnerSandbox::new(&format!(
+        "
+[[step]]
+tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}]
+
+[[step]]
+agent = \"Now it does.\"
+
+[[step]]
+tools = [{{ run = \"echo true > accept.sh\" }}]
+
+[[step]]
+agent = \"The check passes too.\"
+
+[[step]]
+tools = [{{ run = \"{}; touch NEWS\" }}]
+
+[[step]]
+agent = \"Now it passes.\"
+",
+        "git checkout -q accept.sh"
+    ));
+    runner.sandbox.write("accept.sh", "test -e NEWS || { echo 'NEWS:1: is missing'; exit 1; }\n");
+    runner.sandbox.commit();
+    let before = fs::read(runner.sandbox.project().join("ralph.toml")).unwrap();
+    let ended = runner.start(&["--check", "sh accept.sh"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let run = runner.run_id();
+    let shown = ["status", "why"].map(|command| {
+        let shown = runner.sandbox.ralph([command, &run]).stdout;
+        let lines = shown.lines().filter(|line| line.contains("check-1"));
+        format!("{command}:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    });
+    assert_snapshot!(runner.sandbox.normalize(&shown.join("\n").replace(&run, "[run]")), @"
+    status:
+
+    why:
+              ✓ a change, policy, tools, nothing hidden, tests, check-1, tests (clean checkout), check-1 (clean checkout)
+              ✓ a change, policy, tools, nothing hidden, tests, check-1
+                `accept.sh` changed; sealed because gate check-1 names it
+              · check-1              not run: `accept.sh` changed since it was approved
+              ✗ check-1              1 finding, 1 pre-existing
+    ");
+    assert_eq!(fs::read(runner.sandbox.project().join("ralph.toml")).unwrap(), before);
+}
+
+/// `--no-gates --check` measures the goal with the typed command alone, although the project has a policy.
+#[test]
+fn a_check_replaces_the_gates_that_are_left_out() {
+    let runner = RunnerSandbox::new(FIX);
+    let ended = runner.start(&["--no-gates", "--check", "grep -q goodbye main.sh"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+}
+
+#[test]
+fn a_gate_is_added_to_the_policy_and_approved() {
+    let sandbox = Sandbox::new();
+    sandbox.write("test.sh", "exit 0\n");
+    let show = |args: &[&str]| {
+        let ended = sandbox.ralph([&["gate", "add"], args].concat());
+        format!("$ ralph gate add {}\n{}", args.join(" "), sandbox.normalize(&ended.to_string()))
+    };
+    let steps = [
+        show(&["sh test.sh"]),
+        show(&["sh test.sh", "--yes"]),
+        show(&["sh test.sh", "--yes", "--name", "again"]),
+        show(&["sh other/test.sh", "--yes"]),
+        show(&["true", "--yes", "--name", "a b"]),
+        show(&["no-such-program", "--yes"]),
+    ];
+    assert_snapshot!(steps.join("\n"), @r#"
+    $ ralph gate add sh test.sh
+    exit 3
+    --- stdout
+    --- /dev/null
+    +++ $ROOT/project/ralph.toml
+    @@ -1,0 +1,7 @@
+    +# Nothing in this file runs until a person approves it with `ralph trust`.
+    +
+    +[[gate]]
+    +name = "test"
+    +stage = "correctness"
+    +run = ["sh", "test.sh"]
+    +timeout = "10m"
+
+
+    --- stderr
+    error: not a terminal, so I can't ask; nothing was written
+      hint: paste `ralph gate add --yes 'sh test.sh'`
+
+    $ ralph gate add sh test.sh --yes
+    exit 0
+    --- stdout
+    --- /dev/null
+    +++ $ROOT/project/ralph.toml
+    @@ -1,0 +1,7 @@
+    +# Nothing in this file runs until a person approves it with `ralph trust`.
+    +
+    +[[gate]]
+    +name = "test"
+    +stage = "correctness"
+    +run = ["sh", "test.sh"]
+    +timeout = "10m"
+
+    added gate `test` and approved it; `ralph gate run test` runs it
+
+    $ ralph gate add sh test.sh --yes --name again
+    exit 1
+    --- stderr
+    error: gate `test` runs this command already
+      hint: `ralph gate run test` runs it
+
+    $ ralph gate add sh other/test.sh --yes
+    exit 1
+    --- stderr
+    error: there is a gate `test` already, with another command
+      hint: choose another name, such as `--name test-2`
+
+    $ ralph gate add true --yes --name a b
+    exit 1
+    --- stderr
+    error: `gate.name` cannot be `"a b"`
+      --> $ROOT/project/ralph.toml:10:8
+       |
+    10 | name = "a b"
+       |        ^^^^^
+       |
+       = hint: expected 1 to 60 letters, digits, `.`, `_` and `-`
+
+    error: 1 problem in the policy
+      hint: `ralph config --schema` describes every key
+
+    $ ralph gate add no-such-program --yes
+    exit 1
+    --- stderr
+    error: `no-such-program` is not on PATH
+      hint: name a command that ends with exit code 0 if the work is right
+    "#);
+    let added =
+        sandbox.ralph(["gate", "add", "true | cat", "--yes", "--stage", "quality", "--json"]);
+    let added: serde_json::Value = serde_json::from_str(&added.stdout).unwrap();
+    let command = "/bin/sh -c 'true | cat'";
+    let gate = serde_json::json!({"name": "true-cat", "stage": "quality", "command": command});
+    assert_eq!((&added["gate"], &added["approved"]), (&gate, &true.into()), "{added}");
+    assert_eq!(sandbox.ralph(["gate", "run"]).code, Some(0), "both gates are approved");
+    sandbox.write("ralph.toml", "# mine\n[[gate]]\nname = 'a'\nrun = ['true']\n");
+    assert_snapshot!(show(&["sh test.sh", "--yes"]), @r#"
+    $ ralph gate add sh test.sh --yes
+    exit 3
+    --- stdout
+    --- $ROOT/project/ralph.toml
+    +++ $ROOT/project/ralph.toml
+    @@ -2,4 +2,10 @@
+     # mine
+     [[gate]]
+     name = 'a'
+     run = ['true']
+    +
+    +[[gate]]
+    +name = "test"
+    +stage = "correctness"
+    +run = ["sh", "test.sh"]
+    +timeout = "10m"
+
+
+    --- stderr
+    error: added gate `test`, but the policy was not approved before
+      hint: `ralph trust` shows all of it and asks
+    "#);
+    let proposed = Sandbox::new();
+    let init = proposed.ralph(["init", "--yes", "--gate", "test -d .", "--gate", "true"]);
+    assert_eq!(init.code, Some(0), "{init}");
+    let listed = proposed.ralph(["gate", "list", "--json"]).stdout;
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let names: Vec<_> =
+        listed["gates"].as_array().unwrap().iter().map(|gate| gate["name"].clone()).collect();
+    assert_eq!(names, ["test", "true"]);
+}
