@@ -111,15 +111,17 @@ fn first_clause(report: &DriveReport) -> &str {
     report.because.split("; ").next().unwrap_or_default()
 }
 
-/// The reason, and how many requirements are not met; in one if the reason ends with their number.
+/// The reason, and how many requirements are not met; in one if the reason has their number already.
 fn open_facts(report: &DriveReport) -> Vec<String> {
     let reason = reason_text(report);
     let Some(tally) = report.standing.tally.filter(|_| report.standing.open != Some(0)) else {
         return vec![reason];
     };
-    match reason.strip_suffix(&format!("{} not met", tally.unmet)) {
-        Some(before) => vec![format!("{before}{}", tally.describe())],
-        None => vec![reason, tally.describe()],
+    let count = format!(", {} not met", tally.unmet);
+    if reason.contains(&count) {
+        vec![reason.replacen(&count, &format!(", {}", tally.describe()), 1)]
+    } else {
+        vec![reason, tally.describe()]
     }
 }
 

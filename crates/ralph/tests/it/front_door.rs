@@ -325,3 +325,26 @@ fn a_gate_is_added_to_the_policy_and_approved() {
         listed["gates"].as_array().unwrap().iter().map(|gate| gate["name"].clone()).collect();
     assert_eq!(names, ["test", "true"]);
 }
+
+/// A directory without a commit gets the line that makes one.
+#[test]
+fn a_directory_without_a_commit_gets_the_next_step() {
+    let note = |sandbox: &Sandbox| {
+        let agent = sandbox.root().join("agent");
+        crate::sandbox::write_program(&agent, "#!/bin/sh\n");
+        let shown =
+            sandbox.ralph(["run", GOAL, "--dry-run", "--agent-program", agent.to_str().unwrap()]);
+        let lines = shown.stdout.lines().filter(|line| line.contains("git "));
+        lines.map(str::trim).collect::<Vec<_>>().join("\n")
+    };
+    let sandbox = Sandbox::without_git("plain");
+    sandbox.write("main.sh", "echo hello\n");
+    let plain = note(&sandbox);
+    sandbox.git(&["init", "--quiet"]);
+    let uncommitted = note(&sandbox);
+    sandbox.commit();
+    assert_snapshot!([plain, uncommitted, note(&sandbox)].join("\n"), @r#"
+    note      not a git repository, so no diff shows the agent's work; paste `git init && git add -A && git commit -m "Start"` first
+    note      nothing is committed yet, so no diff shows the agent's work; paste `git add -A && git commit -m "Start"` first
+    "#);
+}

@@ -97,7 +97,7 @@ fn denied_permissions_are_reported() {
     snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &ended.to_string()), @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 2 not met; tried another approach, then a fresh session, 2 of 5 open, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 2 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     policy, tools, nothing hidden
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
@@ -138,7 +138,7 @@ fn unlanded_work_is_located() {
     snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 1 not met; tried another approach, then a fresh session, 1 of 5 open, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 1 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     a change, policy, tools, nothing hidden
     ✗ open    tests: 1 finding, 1 pre-existing
       files   `main.sh`

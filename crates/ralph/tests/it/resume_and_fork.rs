@@ -93,7 +93,7 @@ fn an_exhausted_run_continues_as_a_fork() {
     assert_snapshot!(scene.normalize(&ended.to_string()), @"
     exit 2
     --- stdout
-    exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 not met, 2 of 5 not met, 1 iteration, [time], $X of $3
+    exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 of 5 not met, 1 iteration, [time], $X of $3
     ✓ met     policy, tools, nothing hidden
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
