@@ -125,6 +125,14 @@ fn a_typed_command_becomes_the_gate() {
     error: no gate was detected, so nothing would measure the goal
       hint: name a command that tests the work: `ralph run --check "CMD" 'Let main.sh say goodbye.' --agent-program $ROOT/agent --yes` for this goal, `ralph gate add "CMD"` for every goal; `--no-gates` runs without one
     "#);
+    runner.sandbox.write("goals/one.md", "Let main.sh say goodbye.\n");
+    let agent = runner.root_path("agent").to_str().unwrap().to_string();
+    let refused = runner.sandbox.ralph(["run", "--queue", "goals", "--agent-program", &agent]);
+    assert_snapshot!(runner.sandbox.normalize(&refused.stderr), @r#"
+    error: task `one`: no gate was detected, so nothing would measure the goal
+      hint: `ralph gate add "CMD"` adds one for every goal; `--no-gates` runs without one
+    "#);
+    fs::remove_dir_all(project.join("goals")).unwrap();
     let asked = "empty for none) ";
     let answers = [(asked, "no-such-program"), (asked, "sh verify.sh"), (QUESTION, "y")];
     let (code, screen) = runner.run_at_terminal(&[], &answers);

@@ -25,6 +25,7 @@ use ralph_sys::env::Env;
 use std::path::Path;
 
 const MAX_TITLE_CHARS: usize = 80;
+const UNMEASURED: &str = "no gate was detected, so nothing would measure the goal";
 /// More gates are only counted; `d` shows all of them.
 const MAX_SHOWN_GATES: usize = 8;
 /// How often a command is asked for that cannot be a gate.
@@ -95,6 +96,21 @@ pub(super) fn settle_plan(
         ask(env, &plan)?;
     }
     accept(env, plan, host)
+}
+
+/// Fails if nothing would measure the work of a queue's task: its run has no terminal to ask for a command.
+pub(super) fn require_measure(plan: &RunPlan) -> Result<(), CommandFailure> {
+    match new_run(plan) {
+        Some(new)
+            if matches!(new.gate_source, GateSource::Undetected(_))
+                && new.request.terms.lists.is_empty() =>
+        {
+            let hint =
+                "`ralph gate add \"CMD\"` adds one for every goal; `--no-gates` runs without one";
+            Err(CommandFailure::new(UNMEASURED, hint))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn new_run(plan: &RunPlan) -> Option<&NewRun> {
@@ -199,7 +215,7 @@ fn ask_for_gate(
 fn undetected_failure(env: &Env) -> CommandFailure {
     let check = typed_command(env, "--check \"CMD\"");
     CommandFailure::new(
-        "no gate was detected, so nothing would measure the goal",
+        UNMEASURED,
         &format!(
             "name a command that tests the work: `{check}` for this goal, `ralph gate add \"CMD\"` for every goal; `--no-gates` runs without one"
         ),

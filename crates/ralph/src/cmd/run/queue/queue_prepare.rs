@@ -3,7 +3,7 @@
 use super::super::gate_source::GateSource;
 use super::super::run_args::RunArgs;
 use super::super::run_plan::{self, PlannedWork, RunPlan};
-use super::super::{drive_run, dry_run};
+use super::super::{drive_run, dry_run, run_consent};
 use super::queue_args;
 use crate::cmd::init;
 use crate::excerpt;
@@ -84,6 +84,7 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
             |failure: CommandFailure| failure.with_subject(&format!("task `{}`", task.name));
         check_lists(task, &project).map_err(of_task)?;
         let plan = prepare_task(env, args, task).map_err(of_task)?;
+        run_consent::require_measure(&plan).map_err(of_task)?;
         notes.push((task.name.as_str(), dry_run::plan_notes(env, &plan)));
     }
     let notes = merge_notes(&notes);
