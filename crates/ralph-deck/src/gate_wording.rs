@@ -1,6 +1,7 @@
 //! Puts the results of gates into words.
 
-use ralph_core::gate::{GateOutcome, GateReport, ResultStability, UnknownReason};
+use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
+use ralph_core::record::RunRecord;
 use ralph_core::units;
 
 use crate::wording::{FactMark, safe_line};
@@ -37,4 +38,17 @@ pub fn steadiness(report: &GateReport) -> &'static str {
         ResultStability::Once | ResultStability::Confirmed => "",
         ResultStability::Flaky => "flaky: it failed first and passed when run again",
     }
+}
+
+/// The commands that a person typed for this run only.
+pub fn check_texts(run: &RunRecord) -> Vec<String> {
+    let text = |check: &Gate| {
+        let (name, command) = (safe_line(&check.name), safe_line(&check.command_line()));
+        format!("{name}: `{command}`, for this run only")
+    };
+    let checks = run
+        .seal
+        .iter()
+        .flat_map(|seal| seal.policy.gates.iter().filter(|gate| seal.is_check(&gate.name)));
+    checks.map(text).collect()
 }

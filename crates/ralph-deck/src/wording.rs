@@ -3,6 +3,7 @@
 //! Everything here is plain text. A [`FactMark`] says how a fact is to be judged; the sign and the colour for it are the
 //! business of the terminal or the page that shows it.
 
+use crate::gate_wording;
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
@@ -130,11 +131,7 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
             names.join(", ")
         };
         lines.push(("gates", gates));
-        let checks = seal.policy.gates.iter().filter(|gate| seal.is_check(&gate.name));
-        lines.extend(checks.map(|check| {
-            let (name, command) = (safe_line(&check.name), safe_line(&check.command_line()));
-            ("check", format!("{name}: `{command}`, for this run only"))
-        }));
+        lines.extend(gate_wording::check_texts(run).into_iter().map(|check| ("check", check)));
         let may_change = &seal.policy.verify.may_change;
         let files = seal.files.iter().flatten().filter(|file| !may_change.contains(&file.name));
         let files: Vec<_> = files.cloned().collect();

@@ -2,6 +2,7 @@
 
 use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
+use crate::gate_wording;
 use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
@@ -233,7 +234,8 @@ impl BoardRun {
         let outcome = self.worktree_outcome.as_deref();
         let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
         let remarks = wording::cost_gap(run, state).into_iter();
-        let remarks = remarks.chain(wording::remark_lines(state, now_ms));
+        let checks = gate_wording::check_texts(run).into_iter().map(plain);
+        let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
         let mut lines = Vec::new();
         if let RunPhase::Ended(_) = self.view.phase {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {

@@ -190,7 +190,7 @@ agent = \"Now it passes.\"
     });
     assert_snapshot!(runner.sandbox.normalize(&shown.join("\n").replace(&run, "[run]")), @"
     status:
-
+          check-1: `sh accept.sh`, for this run only
     why:
               ✓ a change, policy, tools, nothing hidden, tests, check-1, tests (clean checkout), check-1 (clean checkout)
               ✓ a change, policy, tools, nothing hidden, tests, check-1
