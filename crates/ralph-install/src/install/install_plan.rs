@@ -137,7 +137,7 @@ pub fn plan_install_with(
 ) -> Result<InstallPlan, InstallError> {
     let program = RalphProgram::find(context.env)?;
     let layers = settings_layers::read_layers(context.env, context.host, context.project);
-    let policy = survey_policy(context, order, typed)?;
+    let policy = survey_policy(context, *order, typed)?;
     let path = settings_path(context, order.scope)?;
     let now = file_change::read_current(&path)?;
     let mut foreign = foreign_setups::find_loop_plugins(&layers);
@@ -283,7 +283,7 @@ impl ProjectPolicy {
 
 fn survey_policy(
     context: &InstallContext<'_>,
-    order: &InstallRequest,
+    order: InstallRequest,
     typed: &[ProposedGate],
 ) -> Result<ProjectPolicy, InstallError> {
     let config = config::load(context.project, context.home)?;
