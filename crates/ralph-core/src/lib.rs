@@ -37,6 +37,7 @@ pub mod redact;
 pub mod reminder;
 pub mod requirement;
 pub mod requirement_tally;
+pub mod retention;
 pub mod run;
 pub mod run_terms;
 pub mod sealed_file;

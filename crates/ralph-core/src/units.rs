@@ -91,6 +91,23 @@ pub fn format_duration(ms: u64) -> String {
     out
 }
 
+/// A number of bytes for people: `512 B`, `24 KiB`, `1.3 GiB`. One digit after the point below 10.
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut unit = 0;
+    let mut tenths = u128::from(bytes) * 10;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths = tenths.div_ceil(1024);
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    if unit == 0 || tenths >= 100 || tenths.is_multiple_of(10) {
+        format!("{} {name}", tenths.div_ceil(10))
+    } else {
+        format!("{}.{} {name}", tenths / 10, tenths % 10)
+    }
+}
+
 /// An amount of money for people: `$20`, `$1.82`. Below a cent, with as many digits as needed to differ from zero.
 pub fn format_usd(micro_usd: u64) -> String {
     if (1..10_000).contains(&micro_usd) {
@@ -139,6 +156,21 @@ pub fn format_tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1500, "1.5 KiB"),
+            (20 * 1024, "20 KiB"),
+            (3 << 30, "3 GiB"),
+            (u64::MAX, "16777216 TiB"),
+        ] {
+            assert_eq!(format_bytes(bytes), text);
+        }
+    }
 
     #[test]
     fn durations_are_parsed() {

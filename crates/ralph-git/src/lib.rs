@@ -4,6 +4,7 @@ pub mod checkpoint;
 pub mod git;
 pub mod git_program;
 mod hardened_git;
+pub mod ralph_refs;
 mod repository_filters;
 pub mod tree;
 pub mod worktree;

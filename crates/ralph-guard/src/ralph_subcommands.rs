@@ -60,6 +60,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     // Deletes the base that a run is compared with.
     ("checkpoint prune", SubcommandAccess::PersonOnly),
     ("checkpoint restore", SubcommandAccess::Everyone),
+    // Removes records of runs.
+    ("clean", SubcommandAccess::PersonOnly),
     ("complete-words", SubcommandAccess::Everyone),
     ("completions", SubcommandAccess::Everyone),
     ("config", SubcommandAccess::Everyone),

@@ -68,6 +68,12 @@ impl RalphHome {
         self.0.with_file_name(format!("{name}-worktrees"))
     }
 
+    /// The directories with the work trees of runs.
+    pub fn worktree_directories(&self) -> [PathBuf; 2] {
+        let name = self.0.file_name().unwrap_or_default().to_string_lossy();
+        [self.worktrees(name.trim_start_matches('.')), self.worktrees(&name)]
+    }
+
     /// Directory with the journals of sessions that are held by files of other tools, without a run.
     pub fn held_sessions(&self) -> PathBuf {
         self.0.join("held")
@@ -116,6 +122,30 @@ impl RalphHome {
     /// Scratch directory for one execution of one gate.
     pub fn scratch(&self, nonce: u64) -> PathBuf {
         self.0.join("scratch").join(format!("{nonce:016x}"))
+    }
+
+    pub fn scratch_directories(&self) -> PathBuf {
+        self.0.join("scratch")
+    }
+
+    /// Directories that are being removed. Nothing in it is needed.
+    pub fn trash(&self) -> PathBuf {
+        self.0.join("trash")
+    }
+
+    /// A new name in the trash.
+    pub fn trash_name(&self) -> PathBuf {
+        self.trash().join(format!("{:016x}", clock::nonce()))
+    }
+
+    /// Locked while ralph's home is cleaned.
+    pub fn cleaning_lock(&self) -> PathBuf {
+        self.0.join("cleaning")
+    }
+
+    /// Changed whenever ralph's home was cleaned without being asked to.
+    pub fn cleaning_stamp(&self) -> PathBuf {
+        self.cache().join("cleaned")
     }
 
     /// Names the directories in which proofs are running, so that those of killed processes can be removed.
@@ -358,5 +388,10 @@ impl RunPaths {
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.
     pub fn shadow_repository(&self) -> PathBuf {
         self.0.join("shadow.git")
+    }
+
+    /// The checkout of a run that an earlier version started. Now checkouts are outside ralph's home.
+    pub fn old_checkout(&self) -> PathBuf {
+        self.shadow_repository().join("checkout")
     }
 }

@@ -119,6 +119,22 @@ pub fn mark_run_ended(
     }
 }
 
+/// Removes the pointer of a session to a run that is gone, unless the session points to another run by now.
+pub fn remove_pointer(
+    home: &RalphHome,
+    session: &SessionId,
+    run: &RunId,
+    deadline: &Deadline,
+) -> Result<(), SessionPointerError> {
+    let _lock = lock_session(home, session, deadline)?;
+    match read_pointer(home, session)? {
+        Some(pointer) if pointer.run == *run => {
+            Ok(fs::remove_file(&home.session_pointer(session))?)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 pub fn write_pointer(
     home: &RalphHome,
     session: &SessionId,

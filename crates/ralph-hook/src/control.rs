@@ -6,6 +6,7 @@ mod start;
 mod start_notes;
 
 use crate::adopt;
+use crate::cleaning_worker;
 use crate::contract::SealError;
 use crate::session_note;
 use ralph_core::id::{RunId, SessionId};
@@ -340,6 +341,7 @@ pub fn cancel_run_or_session(
                     )?;
                 }
             }
+            cleaning_worker::clean_after_end(home, run);
             verify_cancelled(home, run)
         }
     }

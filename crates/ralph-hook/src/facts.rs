@@ -2,6 +2,7 @@
 //!
 //! Evidence about the work itself comes from `sources`.
 
+use crate::cleaning_worker;
 use crate::notify;
 use crate::reminder;
 use crate::session_note::SessionNote;
@@ -247,6 +248,9 @@ pub fn record_override(
     })?;
     if let Some(run) = &ended {
         session_pointer::end_session(world, session, &run.id);
+        if !world.env.is_rehearsal() {
+            cleaning_worker::clean_after_end(&world.home, &run.id);
+        }
         // The reply to this event cannot ring the bell.
         let _bell = notify::announce_end(world, run, RunStatus::Overridden, &how);
     }

@@ -1,6 +1,7 @@
 //! Work that follows a recorded decision: views for other tools, `progress.txt`, notifications. Nothing here can change
 //! the decision.
 
+use crate::cleaning_worker;
 use crate::contract::gate_worker;
 use crate::sources::ProgressUpdate;
 use crate::{facts, notify, phases, quality_gate_view, sources};
@@ -85,6 +86,9 @@ pub fn follow_up_decision(
     }
     match decision.outcome {
         StopOutcome::Ended(status) => {
+            if !world.env.is_rehearsal() {
+                cleaning_worker::clean_after_end(&world.home, &run.id);
+            }
             notify::announce_end(world, &with_current_limits(before), status, &decision.because)
         }
         StopOutcome::Allowed

@@ -3,6 +3,8 @@
 pub mod adjustments;
 pub mod adopt;
 pub mod agents;
+pub mod clean;
+pub mod cleaning_worker;
 pub mod contract;
 pub mod control;
 pub mod cost_meter;

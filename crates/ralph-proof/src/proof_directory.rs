@@ -4,6 +4,7 @@
 //! predicted. It is outside the work tree, of which checkouts are no part. It is removed when the proof ends; what a
 //! killed process left behind is removed by the next proof.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 /// On disk rather than in memory, unlike `/tmp` on many systems.
 const DEFAULT_BASE: &str = "/var/tmp";
 const LAST_BASE: &str = "/tmp";
+const NAME_DIGITS: usize = 16;
 const MAX_RECORDS: usize = 10_000;
 const MAX_RECORD_BYTES: usize = 64 * 1024;
 
@@ -122,19 +124,49 @@ impl Drop for ProofDirectory {
     }
 }
 
+/// The directory of a proof that is running, or whose process was killed.
+#[derive(Clone, Debug)]
+pub struct RecordedDirectory {
+    pub path: PathBuf,
+    pub is_abandoned: bool,
+    record: PathBuf,
+}
+
+impl RecordedDirectory {
+    /// The record stays if the directory does, so that the next attempt finds it.
+    pub fn remove(&self) -> Result<(), FileError> {
+        fs::remove_own_dir_tree(&self.path)?;
+        fs::remove_file(&self.record)
+    }
+}
+
+/// Every directory of a proof that a record names. A record that ralph did not write is left out: it could name any
+/// directory.
+pub fn list_recorded_directories(home: &RalphHome) -> Vec<RecordedDirectory> {
+    let names = fs::list_if_exists(&home.proof_records(), MAX_RECORDS).unwrap_or_default();
+    let read = |name: &OsString| {
+        let record = home.proof_records().join(name);
+        let content: ProofDirectoryRecord =
+            fs::read_json(&record, MAX_RECORD_BYTES).ok().flatten()?;
+        let is_ours = is_directory_name(name)
+            && content.path.is_absolute()
+            && content.path.file_name() == Some(name)
+            && fs::is_owned_by_us(&content.path) != Some(false);
+        let is_abandoned = process_identity::check_liveness(&content.process) == Liveness::Dead;
+        is_ours.then_some(RecordedDirectory { path: content.path, is_abandoned, record })
+    };
+    names.iter().filter_map(read).collect()
+}
+
+/// Names are random, so that no directory of a person has one.
+fn is_directory_name(name: &OsStr) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    name.len() == NAME_DIGITS && name.as_encoded_bytes().iter().all(is_digit)
+}
+
 fn remove_abandoned(home: &RalphHome) {
-    let records = fs::list_if_exists(&home.proof_records(), MAX_RECORDS).unwrap_or_default();
-    for name in records {
-        let file = home.proof_records().join(name);
-        let Ok(Some(record)) = fs::read_json::<ProofDirectoryRecord>(&file, MAX_RECORD_BYTES)
-        else {
-            continue;
-        };
-        let is_abandoned = process_identity::check_liveness(&record.process) == Liveness::Dead;
-        let is_ours = record.path.file_name() == file.file_name();
-        if is_abandoned && is_ours && fs::remove_own_dir_tree(&record.path).is_ok() {
-            drop(fs::remove_file(&file));
-        }
+    for directory in list_recorded_directories(home).iter().filter(|one| one.is_abandoned) {
+        drop(directory.remove());
     }
 }
 
@@ -194,6 +226,31 @@ mod tests {
                 assert!(!has_hidden_component(path), "{}", path.display());
                 assert!(path.starts_with(created.root()), "{}", path.display());
             }
+        }
+    }
+
+    /// A record with a name or a path that ralph would not choose cannot make it remove anything.
+    #[test]
+    fn only_directories_with_a_random_name_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = RalphHome::new(directory.path().join("home"));
+        std::fs::create_dir_all(home.proof_records()).unwrap();
+        let dead = ProcessIdentity { pid: u32::MAX, started: 1 };
+        for (record, path, is_removed) in [
+            ("Documents", "Documents", false),
+            ("0123456789abcde", "0123456789abcde", false),
+            ("0123456789abcdeF", "0123456789abcdeF", false),
+            ("0123456789abcdef", "other", false),
+            ("fedcba9876543210", "fedcba9876543210", true),
+        ] {
+            let path = directory.path().join(path);
+            std::fs::create_dir_all(&path).unwrap();
+            let content = ProofDirectoryRecord { path: path.clone(), process: dead.clone() };
+            let record = home.proof_records().join(record);
+            let bytes = fs::encode_json(&record, &content).unwrap();
+            fs::replace(&record, &bytes, Durability::Cached).unwrap();
+            remove_abandoned(&home);
+            assert_eq!((!path.exists(), !record.exists()), (is_removed, is_removed), "{path:?}");
         }
     }
 

@@ -57,6 +57,8 @@ enum RalphCommand {
     Init(cmd::init::InitArgs),
     /// Remove ralph's hooks and restore the files it changed
     Uninstall(cmd::uninstall::UninstallArgs),
+    /// Show what ralph keeps and why, and remove what is no longer needed
+    Clean(cmd::clean::CleanArgs),
     /// Check that ralph works here; repair what is safe to repair
     Doctor(cmd::doctor::DoctorArgs),
     /// Import the loop files of another tool: tasks, checks, limits
@@ -288,6 +290,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::List(list) => cmd::list_commands::run(env, &list),
         RalphCommand::Init(init) => cmd::init::run(env, &init),
         RalphCommand::Import(import) => cmd::import::run(env, &import),
+        RalphCommand::Clean(args) => cmd::clean::run(env, &args),
         RalphCommand::Uninstall(uninstall) => cmd::uninstall::run(env, &uninstall),
         RalphCommand::Start(start) => cmd::start::run(env, &start),
         RalphCommand::Status(status) => cmd::status::run(env, &status),

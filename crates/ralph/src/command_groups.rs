@@ -45,7 +45,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "Installation and help",
         common: &[],
-        rest: &["doctor", "uninstall", "completions", "man", "help"],
+        rest: &["doctor", "clean", "uninstall", "completions", "man", "help"],
     },
     CommandGroup { title: "Hook development", common: &[], rest: &["lab"] },
     CommandGroup { title: "For agents", common: &[], rest: &["ask", "wait", "dispute", "learn"] },

@@ -189,7 +189,6 @@ pub fn run_gates(course: &GateRunRequest<'_>) -> Vec<GateResult> {
     let took: Vec<_> = fresh.map(|ran| (name(&ran.gate), ran.report.took_ms)).collect();
     if !took.is_empty() {
         GateHistory::write(course.context.home, course.context.project, took);
-        cache.remove_old();
     }
     ran
 }

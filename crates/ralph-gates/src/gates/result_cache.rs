@@ -4,8 +4,7 @@
 //! Entries are sealed with a secret key in ralph's home. Forging one requires reading that key; writing the file is not
 //! enough.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport};
 
@@ -19,11 +18,6 @@ use ralph_sys::fs::{self, Durability, FileError};
 const MAX_ENTRY_BYTES: usize = 16 * 1024 * 1024;
 const SEAL_DIGITS: usize = 64;
 const KEY_BYTES: usize = 32;
-/// Older results are removed.
-const MAX_AGE: Duration = Duration::from_hours(30 * 24);
-/// How many of the 256 directories are cleaned up at a time.
-const DIRECTORIES_PER_CLEANUP: u64 = 8;
-const MAX_LISTED: usize = 100_000;
 
 #[derive(Debug)]
 pub struct ResultCache {
@@ -164,34 +158,6 @@ impl ResultCache {
 
     fn sealer(&self, key: &ResultKey) -> EntrySealer {
         EntrySealer { secret: self.secret, key: *key }
-    }
-
-    /// Removes old entries and logs, a few directories at a time. Entries that a process holds are kept.
-    pub fn remove_old(&self) {
-        let now = clock::now_ms();
-        let kept_ms = u64::try_from(MAX_AGE.as_millis()).unwrap_or(u64::MAX);
-        let old = |directory: &Path| -> Vec<PathBuf> {
-            // A directory that cannot be listed is left to a later cleanup.
-            let names = fs::list(directory, MAX_LISTED).into_iter().flatten();
-            let paths = names.map(|name| directory.join(name));
-            let is_old = |path: &PathBuf| {
-                let modified = fs::stat_no_follow(path).map(|stat| stat.modified_ns / 1_000_000);
-                modified.is_some_and(|modified| now.saturating_sub(modified) > kept_ms)
-            };
-            paths.filter(is_old).collect()
-        };
-        let first = clock::nonce();
-        for step in 0..DIRECTORIES_PER_CLEANUP {
-            let directory = self.root.join(format!("{:02x}", first.wrapping_add(step) & 0xff));
-            for path in old(&directory) {
-                if let Ok(Some(slot)) = file_slot::acquire(&path, &|| false) {
-                    drop(slot.remove());
-                }
-            }
-        }
-        for path in old(&self.logs) {
-            drop(fs::remove_file(&path));
-        }
     }
 }
 

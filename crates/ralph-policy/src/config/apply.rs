@@ -1,4 +1,4 @@
-//! The policy, the runner settings and the notification settings while their values are set.
+//! The policy and the settings of a person (runner, notifications, cleaning) while their values are set.
 //!
 //! How a key sets its value is part of the table in `keys`.
 
@@ -8,6 +8,7 @@ use ralph_core::drive::DriveSettings;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::model_price::{ModelPrice, TokenRates};
 use ralph_core::policy::{Chunk, LinePattern, Policy};
+use ralph_core::retention::RetentionRules;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
@@ -19,6 +20,7 @@ pub(super) struct ConfigDraft {
     pub(super) policy: Policy,
     pub(super) runner: DriveSettings,
     pub(super) notify: NotifySettings,
+    pub(super) keep: RetentionRules,
     /// The entry being built; it is complete once all its keys are set.
     pub(super) gate: Gate,
     pub(super) chunk: Chunk,
@@ -68,6 +70,7 @@ impl ConfigDraft {
             policy: Policy::default(),
             runner: DriveSettings::DEFAULT,
             notify: NotifySettings { channels: Vec::new(), statuses: Vec::new() },
+            keep: RetentionRules::DEFAULT,
             gate: empty_gate(),
             chunk: empty_chunk(),
             pattern: empty_pattern(),

@@ -3,6 +3,7 @@
 //! Default values are in `defaults.toml`.
 
 mod entry_keys;
+mod keep_keys;
 mod price_keys;
 mod runner_keys;
 mod sections;
@@ -10,6 +11,7 @@ mod sections;
 use super::apply::ConfigDraft;
 use super::value::{DIRECTORY_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
 pub(super) use entry_keys::{CHUNK, GATE, PATTERN, PIPELINE_CHUNK};
+use keep_keys::KEEP;
 use price_keys::PRICE;
 use runner_keys::RUNNER;
 use sections::{
@@ -178,6 +180,11 @@ pub(super) static ROOT: &[ConfigKey] = &[
         name: "notify",
         kind: ValueKind::UserOnly(NOTIFY),
         description: "How you are notified when a run ends. Allowed only in your own `~/.ralph/config.toml`.",
+    },
+    ConfigKey {
+        name: "keep",
+        kind: ValueKind::UserOnly(KEEP),
+        description: "How long ralph keeps its own files, see [cleaning](cleaning.md). Allowed only in your own `~/.ralph/config.toml`.",
     },
     ConfigKey {
         name: "price",

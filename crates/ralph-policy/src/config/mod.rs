@@ -20,6 +20,7 @@ use ralph_core::input_bounds::MAX_POLICY_BYTES;
 use ralph_core::limits::InvalidLimits;
 use ralph_core::model_price::ModelPrice;
 use ralph_core::policy::Policy;
+use ralph_core::retention::RetentionRules;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, FileError, FileKind};
 use serde::Serialize;
@@ -200,6 +201,13 @@ pub fn load_notify(home: &RalphHome) -> Result<NotifySettings, ConfigError> {
     let mut problems = ConfigProblems::default();
     let sources = sources_without_project(home, &mut problems)?;
     Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).notify)
+}
+
+/// Loads how long ralph keeps its own files. Projects cannot set this.
+pub fn load_keep(home: &RalphHome) -> Result<RetentionRules, ConfigError> {
+    let mut problems = ConfigProblems::default();
+    let sources = sources_without_project(home, &mut problems)?;
+    Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).keep)
 }
 
 /// Loads the person's own prices of models. Projects cannot set them: they would decide what a limit is worth.

@@ -134,7 +134,7 @@ impl LayerParser<'_> {
             let Some(key) = self.find_key(ROOT, "", name) else { continue };
             if key.kind.is_user_only() && self.source.layer == ConfigLayer::Project {
                 let message = format!("`{}` cannot be set by a project", key.heading());
-                let hint = "it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`";
+                let hint = "it can run programs, send data, spend money or remove files on your behalf: set it in your own `~/.ralph/config.toml`";
                 self.add_problem(name.span(), message, hint.to_string());
             } else if let ValueKind::NamedEntries(table) = key.kind {
                 self.parse_entries(table, found);

@@ -58,9 +58,12 @@ fn format_problems(error: &ConfigError) -> String {
 
 #[test]
 fn built_in_toml_equals_the_default_policy() {
-    let config = ConfigSandbox::new().load().unwrap();
+    let place = ConfigSandbox::new();
+    let config = place.load().unwrap();
     assert_eq!(config.policy, Policy::default());
     assert_eq!(config.runner, DriveSettings::DEFAULT);
+    let kept = load_keep(&RalphHome::new(place.path("home"))).unwrap();
+    assert_eq!(kept, RetentionRules::DEFAULT);
     assert!(config.file.is_none());
     assert!(config.origins.iter().all(|origin| origin.location.layer == ConfigLayer::BuiltIn));
     // `ralph config` prints the built-in file without comments, templates and the person's own sections.
@@ -69,7 +72,7 @@ fn built_in_toml_equals_the_default_policy() {
             text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
         let blocks = lines.split("\n\n").map(|block| block.trim().to_string());
         let is_policy = |block: &String| {
-            !["[[", "[runner]", "[notify]"].iter().any(|other| block.starts_with(other))
+            !["[[", "[runner]", "[notify]", "[keep]"].iter().any(|other| block.starts_with(other))
         };
         blocks.filter(|block| !block.is_empty() && is_policy(block)).collect::<Vec<_>>()
     };
@@ -197,7 +200,9 @@ fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
     for (section, key) in
         own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
     {
-        let read = |home: &RalphHome| (load_notify(home).unwrap(), load_prices(home).unwrap());
+        let read = |home: &RalphHome| {
+            (load_notify(home).unwrap(), load_prices(home).unwrap(), load_keep(home).unwrap())
+        };
         place.write("home/config.toml", file_with(&section.heading(), None));
         let before = (read(&home), &policy.runner);
         let text = file_with(&section.heading(), Some(key)).replace("= false", "= true");
@@ -217,7 +222,7 @@ fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
         load_project("[run]\nstuck_after = 4\n\n[notify]\ncommand = ['curl', 'evil']\nbel = 1\n");
     assert_snapshot!(format_problems(&refused.unwrap_err()), @"
     4: `[notify]` cannot be set by a project  [notify]
-         it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`
+         it can run programs, send data, spend money or remove files on your behalf: set it in your own `~/.ralph/config.toml`
     ");
 }
 

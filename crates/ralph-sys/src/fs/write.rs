@@ -307,6 +307,22 @@ pub fn remove_own_dir_tree(path: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Moves a directory that ralph created to a name that is free, on the same file system, so that it is gone from its old
+/// place at once, however long its removal takes. A missing directory is not an error; returns whether there was one.
+pub fn move_own_dir(from: &Path, to: &Path) -> Result<bool, FileError> {
+    let moved = match failpoint_step(|| Ok(os::rename_without_replacing(from, to)?)) {
+        Err(error) if is_unsupported(&error) && std::fs::symlink_metadata(to).is_err() => {
+            failpoint_step(|| rename(from, to))
+        }
+        moved => moved,
+    };
+    match moved {
+        Ok(()) => Ok(true),
+        Err(error) if is_missing(&error) => Ok(false),
+        Err(error) => Err(FileError::new("move", from)(error)),
+    }
+}
+
 /// Makes every directory of a tree accessible, because some tools create read-only ones. Errors are ignored: the
 /// caller's next attempt reports them.
 fn make_dirs_accessible(path: &Path) {

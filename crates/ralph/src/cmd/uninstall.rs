@@ -1,13 +1,17 @@
-//! `ralph uninstall`: removes ralph from the agent's settings and restores the files that `ralph init` changed.
+//! `ralph uninstall`: removes ralph from the agent's settings and restores the files that `ralph init` changed. Says what
+//! stays, and removes that too with `--all`.
 
 use super::init::{self, ConfirmationOptions, InstallFileJson, InstallStatus, ScopeArg};
 use super::init_text;
-use super::{open_home, print_json};
+use super::uninstall_leftovers::{self, ProjectLeftovers, StayingItems};
+use super::{clean, open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::host_arg::HostArg;
 use crate::term::{self, paint};
+use crate::typed_consent;
 use clap::Args;
 use ralph_deck::wording::safe_line;
+use ralph_hook::clean::RemovalSummary;
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::install_plan::{self, InstallContext, InstallPlan, KeepPolicy};
 use ralph_policy::{config, trust};
@@ -21,10 +25,14 @@ Examples:
   ralph uninstall
   ralph uninstall --scope user --yes
   ralph uninstall --dry-run --keep-policy
+  ralph uninstall --all
 
 Restores every file that you have not touched since `ralph init`, byte
-for byte. From any other file, removes only ralph's entries. Runs and
-their journals stay in `~/.ralph`.")]
+for byte. From any other file, removes only ralph's entries. Runs, refs
+and caches stay, and are listed with the command that removes each.
+With `--all` they go too: the runs of this project, its refs below
+`refs/ralph/`, a `ralph.toml` as `ralph run --yes` writes it, and the
+cached results. Work trees with work that is not merged stay.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct UninstallArgs {
     /// Choose whose settings [default: both files of this project]
@@ -39,6 +47,9 @@ pub(crate) struct UninstallArgs {
     /// Keep the `ralph.toml` that `ralph init` wrote
     #[arg(long)]
     pub keep_policy: bool,
+    /// Remove the runs, refs and caches too; ends runs of this project
+    #[arg(long)]
+    pub all: bool,
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -59,6 +70,11 @@ struct UninstallJson<'a> {
     revoked: usize,
     /// The directory of runs and journals, which stays.
     kept: String,
+    /// What else stays, and the command that removes it. Empty after `--all`.
+    stays: Vec<StayingItems>,
+    /// What `--all` removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed: Option<usize>,
     notes: &'a [String],
 }
 
@@ -82,16 +98,29 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
     if !args.json {
         term::out(&render_uninstall_plan(&plan, &project))?;
     }
-    let mut revoked = 0;
+    let keeps_policy = !removes_policy(&plan);
+    let leftovers = || ProjectLeftovers::find(env, &home, &project, keeps_policy);
+    let staying = if args.all && !args.dry_run { Vec::new() } else { leftovers()?.items() };
+    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "uninstall" };
+    let mut done = UninstallDone::default();
     if !args.dry_run {
-        if status == InstallStatus::Written {
-            let asking =
-                ConfirmationOptions { yes: args.yes, json: args.json, command: "uninstall" };
+        if args.all {
+            let found = leftovers()?;
+            if !args.json {
+                let items = found.items();
+                term::out(&uninstall_leftovers::render_removals(&items))?;
+            }
+            init::confirm(&asking, "remove this and everything above? [y/N] ")?;
+            typed_consent::require_while_held(&home, "end it and remove its records")?;
+        } else if status == InstallStatus::Written {
             init::confirm(&asking, "remove this? [y/N] ")?;
         }
         file_change::apply_changes(&home, &plan.changes)?;
         if removes_policy(&plan) {
-            revoked = trust::revoke_approvals(&home, &project)?;
+            done.revoked = trust::revoke_approvals(&home, &project)?;
+        }
+        if args.all {
+            done.removed = Some(leftovers()?.remove()?);
         }
     }
     let kept = home.root().display().to_string();
@@ -101,23 +130,39 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
             project: project.display().to_string(),
             status,
             files: init::files_json(&plan.changes),
-            revoked,
+            revoked: done.revoked,
             kept,
+            stays: staying,
+            removed: done.removed.as_ref().map(|summary| summary.removed),
             notes: &plan.notes,
         })?;
-        return Ok(());
+    } else {
+        term::out(&render_done(&plan, status, &done))?;
+        term::out(&match &done.removed {
+            Some(summary) => uninstall_leftovers::render_removed(summary, &kept),
+            None => uninstall_leftovers::render_staying(&staying, &kept),
+        })?;
     }
-    let text = match status {
+    done.removed.map_or(Ok(()), |summary| clean::report_failures(&summary, args.json))
+}
+
+#[derive(Default)]
+struct UninstallDone {
+    revoked: usize,
+    /// With `--all`.
+    removed: Option<RemovalSummary>,
+}
+
+fn render_done(plan: &InstallPlan, status: InstallStatus, done: &UninstallDone) -> String {
+    match status {
         InstallStatus::Unchanged => "ralph is not in the settings of this project\n".to_string(),
         InstallStatus::Planned => "nothing was written\n".to_string(),
         InstallStatus::Written => {
             let files = init_text::file_lines(&plan.changes);
-            let revoked = if revoked > 0 { "its gates are no longer approved\n" } else { "" };
-            format!("{files}{revoked}runs and their journals stay in `{}`\n", safe_line(&kept))
+            let revoked = if done.revoked > 0 { "its gates are no longer approved\n" } else { "" };
+            format!("{files}{revoked}")
         }
-    };
-    term::out(&text)?;
-    Ok(())
+    }
 }
 
 fn removes_policy(plan: &InstallPlan) -> bool {

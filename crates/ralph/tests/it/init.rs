@@ -141,7 +141,7 @@ fn every_change_is_shown_and_confirmed_once() {
     removed `$ROOT/project/ralph.toml`
     removed 15 commands
     its gates are no longer approved
-    runs and their journals stay in `$ROOT/home/.ralph`
+    no run of this project is left; your settings and approvals stay in `$ROOT/home/.ralph`
     ");
     assert_eq!(project_tree(&sandbox), before);
     assert_eq!(sandbox.ralph(["trust", "--json"]).code, Some(0), "nothing is left to approve");
@@ -150,6 +150,7 @@ fn every_change_is_shown_and_confirmed_once() {
     --- stdout
     $ROOT/project
     ralph is not in the settings of this project
+    no run of this project is left; your settings and approvals stay in `$ROOT/home/.ralph`
     ");
 }
 
@@ -242,7 +243,9 @@ fn uninstall_keeps_later_changes() {
 
     edited  `$ROOT/project/.claude/settings.local.json`
     removed 15 commands
-    runs and their journals stay in `$ROOT/home/.ralph`
+    these stay:
+      policy                                  1     709 B  `rm $ROOT/project/ralph.toml`
+    your settings and approvals stay in `$ROOT/home/.ralph`
     "#);
     assert_eq!(
         read_text(sandbox.project().join(LOCAL_SETTINGS)),

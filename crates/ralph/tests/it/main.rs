@@ -17,6 +17,7 @@ mod agents;
 mod base_results;
 mod cheats;
 mod checkpoints;
+mod clean;
 mod cli_output;
 mod command_names;
 mod confirmed_failures;

@@ -314,7 +314,7 @@ fn a_project_cannot_configure_notifications() {
     1 | [notify]
       |  ^^^^^^
       |
-      = hint: it can run programs, send data or spend money on your behalf: set it in your own `~/.ralph/config.toml`
+      = hint: it can run programs, send data, spend money or remove files on your behalf: set it in your own `~/.ralph/config.toml`
 
     error: 1 problem in the policy
       hint: `ralph config --schema` describes every key

@@ -77,6 +77,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         (false, _) => gates::run_gates(&course),
     };
     print_results(env, format, &ran)?;
+    ralph_hook::cleaning_worker::clean_if_due(&home);
     Ok(if cancel.is_cancelled() { INTERRUPTED } else { gate_results::gate_exit_code(&ran) })
 }
 

@@ -14,6 +14,7 @@ use ralph_gates::gates::{
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
+use ralph_hook::cleaning_worker;
 use ralph_hook::contract::gate_worker::{self, GateSite, GateTask};
 use ralph_hook::project_runs::RunPurpose;
 use ralph_policy::trust;
@@ -71,6 +72,9 @@ fn run_as_worker(
     let task = GateTask { site, gates: args.names.clone(), mark };
     gate_worker::perform_task(&world, &run, &task, &cancel)
         .map_err(|error| CommandFailure::caused_by("the gates could not be run", &error))?;
+    if !env.is_rehearsal() {
+        cleaning_worker::clean_if_due(home);
+    }
     Ok(SUCCESS)
 }
 

@@ -1,0 +1,266 @@
+//! What stays after `ralph uninstall`: runs, refs, the policy and caches, with the command that removes each; and
+//! `ralph uninstall --all`, which removes them.
+
+use super::{clean, identify_caller};
+use crate::failure::CommandFailure;
+use ralph_core::retention::{KeepReason, StoredState};
+use ralph_core::retention::{RetentionRules, RetentionVerdict, StoredKind, UnsettledRuns};
+use ralph_core::text::count_noun;
+use ralph_core::units;
+use ralph_deck::wording::safe_line;
+use ralph_git::ralph_refs::RalphRefs;
+use ralph_home::paths::RalphHome;
+use ralph_hook::clean::inventory::{CleanScope, InventoryDetail};
+use ralph_hook::clean::{CleanPlan, CleanTarget, PlannedEntry, RemovalSummary, StoredEntry};
+use ralph_hook::control::{self, RunOrSession};
+use ralph_install::install::install_plan::ProposedPolicy;
+use ralph_policy::{config, detect, trust};
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::fs;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const INVENTORY_TIMEOUT: Duration = Duration::from_mins(10);
+const MAX_POLICY_BYTES: usize = ralph_core::input_bounds::MAX_POLICY_BYTES;
+
+const UNINSTALL_ALL: &str = "ralph uninstall --all";
+const CLEAN_RUNS: &str = "ralph clean --older-than 0s --unsettled";
+const CLEAN_CACHE: &str = "ralph clean --older-than 0s";
+
+/// Nothing is kept for its age or number.
+const KEEP_NOTHING: RetentionRules = RetentionRules {
+    max_age_ms: 0,
+    max_runs: 0,
+    max_cache_bytes: 0,
+    unsettled: UnsettledRuns::LikeOthers,
+};
+
+/// One kind of thing that stays.
+#[derive(Debug, Serialize)]
+pub(super) struct StayingItems {
+    what: &'static str,
+    count: usize,
+    bytes: u64,
+    /// The command that removes them.
+    command: String,
+    #[serde(skip)]
+    goes_with_all: bool,
+}
+
+/// Everything of a project that `ralph uninstall` leaves.
+pub(super) struct ProjectLeftovers<'a> {
+    env: &'a Env,
+    home: &'a RalphHome,
+    project: &'a Path,
+    plan: CleanPlan,
+    refs: RalphRefs,
+    policy: Option<StayingPolicy>,
+}
+
+struct StayingPolicy {
+    path: PathBuf,
+    /// Whether it is exactly what `ralph run --yes` writes.
+    is_ours: bool,
+}
+
+impl<'a> ProjectLeftovers<'a> {
+    /// `keeps_policy`: whether a policy file is there after the uninstallation.
+    pub(super) fn find(
+        env: &'a Env,
+        home: &'a RalphHome,
+        project: &'a Path,
+        keeps_policy: bool,
+    ) -> Result<Self, CommandFailure> {
+        let deadline = Deadline::after(INVENTORY_TIMEOUT);
+        let scope = CleanScope::Project(project.to_path_buf());
+        let plan = CleanPlan::make(home, &scope, KEEP_NOTHING, InventoryDetail::Full, &deadline)?;
+        // Without git there are no refs.
+        let refs = RalphRefs::read(project, &deadline).unwrap_or_default();
+        let policy = keeps_policy.then(|| staying_policy(env, project)).flatten();
+        Ok(Self { env, home, project, plan, refs, policy })
+    }
+
+    pub(super) fn items(&self) -> Vec<StayingItems> {
+        let (records, trees) =
+            ("records of sessions without a run", "cached results of all projects");
+        let caches = [StoredKind::GateResult, StoredKind::GateLog, StoredKind::TreeCache];
+        let sessions = [StoredKind::SessionRecord, StoredKind::SessionNote];
+        let mut items = Vec::new();
+        items.extend(self.staying("runs", &[StoredKind::Run, StoredKind::Checkout], CLEAN_RUNS));
+        items.extend(self.staying(records, &sessions, UNINSTALL_ALL));
+        items.extend(self.plan.entries.iter().filter_map(|one| self.staying_worktree(one)));
+        if self.refs.count() > 0 {
+            items.push(StayingItems {
+                what: "refs below refs/ralph/",
+                count: self.refs.count(),
+                bytes: 0,
+                command: UNINSTALL_ALL.to_string(),
+                goes_with_all: true,
+            });
+        }
+        items.extend(self.policy.as_ref().map(|policy| StayingItems {
+            what: "policy",
+            count: 1,
+            bytes: fs::measure_tree(&policy.path),
+            command: if policy.is_ours {
+                UNINSTALL_ALL.to_string()
+            } else {
+                format!("rm {}", safe_line(&policy.path.to_string_lossy()))
+            },
+            goes_with_all: policy.is_ours,
+        }));
+        items.extend(self.staying(trees, &caches, CLEAN_CACHE));
+        items
+    }
+
+    fn staying(
+        &self,
+        what: &'static str,
+        kinds: &[StoredKind],
+        command: &str,
+    ) -> Option<StayingItems> {
+        let is_wanted = |one: &&PlannedEntry| kinds.contains(&one.stored.item.kind);
+        let found: Vec<_> = self.plan.entries.iter().filter(is_wanted).collect();
+        // The old checkout of a run is part of it.
+        let is_main = |one: &&&PlannedEntry| one.stored.item.kind != StoredKind::Checkout;
+        let count = found.iter().filter(is_main).count();
+        let bytes = found.iter().map(|one| one.stored.item.bytes).fold(0, u64::saturating_add);
+        let command = command.to_string();
+        (count > 0).then_some(StayingItems { what, count, bytes, command, goes_with_all: true })
+    }
+
+    /// Each has its own command, because only a person can tell whether its work is still wanted.
+    fn staying_worktree(&self, entry: &PlannedEntry) -> Option<StayingItems> {
+        let CleanTarget::Worktree(run) = &entry.stored.target else { return None };
+        let places = [self.home.worktree(run), self.home.hidden_worktree(run)];
+        let path = places.into_iter().find(|path| fs::exists(path))?;
+        Some(StayingItems {
+            what: "work tree",
+            count: 1,
+            bytes: entry.stored.item.bytes,
+            command: format!("git worktree remove {}", safe_line(&path.to_string_lossy())),
+            goes_with_all: entry.verdict.is_removal(),
+        })
+    }
+
+    /// Ends the runs that have not ended, and removes everything but work that is not merged. The caller has asked.
+    pub(super) fn remove(self) -> Result<RemovalSummary, CommandFailure> {
+        let Self { env, home, project, plan, refs, policy } = self;
+        let _lock = clean::lock(home)?;
+        for entry in &plan.entries {
+            if let CleanTarget::Run { id, .. } = &entry.stored.target
+                && entry.stored.item.kind == StoredKind::Run
+                && entry.stored.item.state == StoredState::InUse
+            {
+                let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+                let name = RunOrSession::Run(id.clone());
+                // A run that has just ended by itself needs no cancellation; one that goes on is reported below.
+                drop(control::cancel_run_or_session(home, &name, identify_caller(env), &deadline));
+            }
+        }
+        let mut removals: Vec<&StoredEntry> =
+            plan.entries.iter().filter(|one| goes_with_ralph(one)).map(|one| &one.stored).collect();
+        let deadline = Deadline::after(INVENTORY_TIMEOUT);
+        let mut seen = BTreeSet::new();
+        removals.retain(|entry| match &entry.target {
+            // One entry for each ref, but all refs of a run go at once.
+            CleanTarget::Refs { run, .. } => seen.insert(run.clone()),
+            _ => true,
+        });
+        let mut summary = clean::remove_entries(env, home, &removals);
+        for (run, _) in refs.runs() {
+            let is_kept = plan.entries.iter().any(|one| is_kept_run(home, one, run));
+            if !is_kept && let Ok(now) = RalphRefs::read(project, &deadline) {
+                let deleted = now.delete(project, run, home.root(), &deadline);
+                summary.failed.extend(deleted.err().map(|error| {
+                    ralph_hook::clean::RemovalFailure {
+                        name: format!("refs/ralph/{run}/"),
+                        why: ralph_home::faults::describe_error(&error),
+                    }
+                }));
+            }
+        }
+        if let Some(policy) = policy.filter(|policy| policy.is_ours) {
+            fs::remove_file(&policy.path)?;
+            trust::revoke_approvals(home, project)?;
+            summary.removed += 1;
+        }
+        Ok(summary)
+    }
+}
+
+/// A run whose work tree is still there needs its base.
+fn is_kept_run(home: &RalphHome, entry: &PlannedEntry, run: &str) -> bool {
+    matches!(&entry.stored.target, CleanTarget::Run { id, .. }
+        if id.as_str() == run && fs::exists(home.run(id).directory()))
+}
+
+fn goes_with_ralph(entry: &PlannedEntry) -> bool {
+    match (entry.stored.item.kind, entry.verdict) {
+        (_, RetentionVerdict::Remove(_))
+        | (
+            StoredKind::Run | StoredKind::SessionRecord | StoredKind::SessionNote,
+            RetentionVerdict::Keep(KeepReason::InUse | KeepReason::Recent),
+        )
+        | (
+            StoredKind::GateResult | StoredKind::GateLog | StoredKind::TreeCache,
+            RetentionVerdict::Keep(KeepReason::Recent),
+        )
+        | (StoredKind::CheckpointRefs, RetentionVerdict::Keep(_)) => true,
+        (_, RetentionVerdict::Keep(_)) => false,
+    }
+}
+
+fn staying_policy(env: &Env, project: &Path) -> Option<StayingPolicy> {
+    let paths = config::POLICY_FILE_NAMES.map(|name| project.join(name));
+    let path = paths.into_iter().find(|path| fs::exists(path))?;
+    let text = fs::read(&path, MAX_POLICY_BYTES).ok()?;
+    let proposed = ProposedPolicy::from_detected(project, env, &detect::detect_gates(project, env));
+    Some(StayingPolicy { is_ours: proposed.text.as_bytes() == text, path })
+}
+
+pub(super) fn render_staying(items: &[StayingItems], home: &str) -> String {
+    let home = safe_line(home);
+    if items.is_empty() {
+        return format!(
+            "no run of this project is left; your settings and approvals stay in `{home}`\n"
+        );
+    }
+    let mut out = "these stay:\n".to_string();
+    for item in items {
+        out.push_str(&format!("{}  `{}`\n", table_row(item), item.command));
+    }
+    let going = items.iter().filter(|item| item.goes_with_all).count();
+    if going > 0 && going < items.len() {
+        out.push_str("`ralph uninstall --all` removes these, but no policy that you wrote and no work that is not merged\n");
+    } else if going > 0 {
+        out.push_str("`ralph uninstall --all` removes these\n");
+    }
+    out.push_str(&format!("your settings and approvals stay in `{home}`\n"));
+    out
+}
+
+fn table_row(item: &StayingItems) -> String {
+    let StayingItems { what, count, bytes, .. } = item;
+    let size = if *bytes == 0 { String::new() } else { units::format_bytes(*bytes) };
+    format!("  {what:<34} {count:>6} {size:>9}")
+}
+
+/// What `--all` is going to remove.
+pub(super) fn render_removals(items: &[StayingItems]) -> String {
+    let rows = items.iter().filter(|item| item.goes_with_all);
+    let rows = rows.map(|item| format!("{}\n", table_row(item).trim_end()));
+    format!("with `--all` these go too:\n{}", rows.collect::<String>())
+}
+
+pub(super) fn render_removed(summary: &RemovalSummary, home: &str) -> String {
+    format!(
+        "removed {}, {}; your settings and approvals stay in `{}`\n",
+        count_noun(summary.removed, "item"),
+        units::format_bytes(summary.bytes),
+        safe_line(home)
+    )
+}
