@@ -245,7 +245,7 @@ mod tests {
         ] {
             let path = directory.path().join(path);
             std::fs::create_dir_all(&path).unwrap();
-            let content = ProofDirectoryRecord { path: path.clone(), process: dead.clone() };
+            let content = ProofDirectoryRecord { path: path.clone(), process: dead };
             let record = home.proof_records().join(record);
             let bytes = fs::encode_json(&record, &content).unwrap();
             fs::replace(&record, &bytes, Durability::Cached).unwrap();

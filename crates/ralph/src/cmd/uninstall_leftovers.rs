@@ -165,10 +165,13 @@ impl<'a> ProjectLeftovers<'a> {
             plan.entries.iter().filter(|one| goes_with_ralph(one)).map(|one| &one.stored).collect();
         let deadline = Deadline::after(INVENTORY_TIMEOUT);
         let mut seen = BTreeSet::new();
-        removals.retain(|entry| match &entry.target {
+        removals.retain(|entry| {
             // One entry for each ref, but all refs of a run go at once.
-            CleanTarget::Refs { run, .. } => seen.insert(run.clone()),
-            _ => true,
+            if let CleanTarget::Refs { run, .. } = &entry.target {
+                seen.insert(run.clone())
+            } else {
+                true
+            }
         });
         let mut summary = clean::remove_entries(env, home, &removals);
         for (run, _) in refs.runs() {
