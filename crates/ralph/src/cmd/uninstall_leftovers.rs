@@ -11,7 +11,9 @@ use ralph_deck::wording::safe_line;
 use ralph_git::ralph_refs::RalphRefs;
 use ralph_home::paths::RalphHome;
 use ralph_hook::clean::inventory::{CleanScope, InventoryDetail};
-use ralph_hook::clean::{CleanPlan, CleanTarget, PlannedEntry, RemovalSummary, StoredEntry};
+use ralph_hook::clean::{
+    CleanPlan, CleanTarget, PlannedEntry, RemovalFailure, RemovalSummary, StoredEntry,
+};
 use ralph_hook::control::{self, RunOrSession};
 use ralph_install::install::install_plan::ProposedPolicy;
 use ralph_policy::{config, detect, trust};
@@ -161,9 +163,12 @@ impl<'a> ProjectLeftovers<'a> {
                 drop(control::cancel_run_or_session(home, &name, identify_caller(env), &deadline));
             }
         }
+        // A run that was cancelled may have a work tree, which only an ended run shows as unmerged.
+        let deadline = Deadline::after(INVENTORY_TIMEOUT);
+        let scope = CleanScope::Project(project.to_path_buf());
+        let plan = CleanPlan::make(home, &scope, KEEP_NOTHING, InventoryDetail::Full, &deadline)?;
         let mut removals: Vec<&StoredEntry> =
             plan.entries.iter().filter(|one| goes_with_ralph(one)).map(|one| &one.stored).collect();
-        let deadline = Deadline::after(INVENTORY_TIMEOUT);
         let mut seen = BTreeSet::new();
         removals.retain(|entry| {
             // One entry for each ref, but all refs of a run go at once.
@@ -174,15 +179,21 @@ impl<'a> ProjectLeftovers<'a> {
             }
         });
         let mut summary = clean::remove_entries(env, home, &removals);
+        let busy = plan.entries.iter().filter(|one| {
+            let item = &one.stored.item;
+            item.kind == StoredKind::Run && item.state == StoredState::InUse
+        });
+        summary.failed.extend(busy.map(|one| RemovalFailure {
+            name: one.stored.target.name(),
+            why: "it is still at work".to_string(),
+        }));
         for (run, _) in refs.runs() {
             let is_kept = plan.entries.iter().any(|one| is_kept_run(home, one, run));
             if !is_kept && let Ok(now) = RalphRefs::read(project, &deadline) {
                 let deleted = now.delete(project, run, home.root(), &deadline);
-                summary.failed.extend(deleted.err().map(|error| {
-                    ralph_hook::clean::RemovalFailure {
-                        name: format!("refs/ralph/{run}/"),
-                        why: ralph_home::faults::describe_error(&error),
-                    }
+                summary.failed.extend(deleted.err().map(|error| RemovalFailure {
+                    name: format!("refs/ralph/{run}/"),
+                    why: ralph_home::faults::describe_error(&error),
                 }));
             }
         }
@@ -205,11 +216,11 @@ fn goes_with_ralph(entry: &PlannedEntry) -> bool {
     match (entry.stored.item.kind, entry.verdict) {
         (_, RetentionVerdict::Remove(_))
         | (
-            StoredKind::Run | StoredKind::SessionRecord | StoredKind::SessionNote,
+            StoredKind::SessionRecord | StoredKind::SessionNote,
             RetentionVerdict::Keep(KeepReason::InUse | KeepReason::Recent),
         )
         | (
-            StoredKind::GateResult | StoredKind::GateLog | StoredKind::TreeCache,
+            StoredKind::Run | StoredKind::GateResult | StoredKind::GateLog | StoredKind::TreeCache,
             RetentionVerdict::Keep(KeepReason::Recent),
         )
         | (StoredKind::CheckpointRefs, RetentionVerdict::Keep(_)) => true,
