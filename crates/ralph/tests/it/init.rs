@@ -53,7 +53,9 @@ fn answer_on_terminal(
     let mut output = Vec::new();
     let mut stdout = child.stdout.take().unwrap();
     let mut byte = [0];
-    while !output.ends_with(b"[y/N] ") && stdout.read(&mut byte).unwrap() == 1 {
+    let is_asked =
+        |output: &[u8]| [&b"[y/N] "[..], b"[N]o: "].iter().any(|end| output.ends_with(end));
+    while !is_asked(&output) && stdout.read(&mut byte).unwrap() == 1 {
         output.push(byte[0]);
     }
     before_answer();
@@ -94,26 +96,26 @@ fn read_text(path: impl AsRef<Path>) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// R-D2c, R-S3a: every change and every command to approve is shown before the one question.
+/// R-D2c, R-S3a: a summary and every command to approve are shown before the question, and every change on request.
 #[test]
 fn every_change_is_shown_and_confirmed_once() {
     let sandbox = project_with_npm();
     let before = project_tree(&sandbox);
-    let no = answer_on_terminal(&sandbox, "init", "n\n", || ());
+    let no = answer_on_terminal(&sandbox, "init", "d\nn\n", || ());
     assert_snapshot!(normalize_output(&sandbox, &no));
     assert_eq!(project_tree(&sandbox), before);
     assert!(!sandbox.ralph_home("install").exists());
 
     let yes = answer_on_terminal(&sandbox, "init", "y\n", || ());
     let shown = normalize_output(&sandbox, &yes);
-    let (_, after) = shown.split_once("[y/N] ").unwrap();
-    assert_snapshot!(after, @"
+    let (_, after) = shown.split_once("[N]o: ").unwrap();
+    assert_snapshot!(after, @r"
     note: git does not ignore `.claude/settings.local.json`, which is personal: add it to `.git/info/exclude`
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
-    created 15 commands
+    created 17 commands
     approved; any change of a gate needs a new approval
-    next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` removes all of it
+    next: start `claude` in `$ROOT/project` and work, or type `/ralph:goal …`; `ralph uninstall` removes all of it
     ");
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
     assert!(!sandbox.project().join("was-run").exists(), "no tool was run");
@@ -126,12 +128,12 @@ fn every_change_is_shown_and_confirmed_once() {
     already set up
     ");
     let out = answer_on_terminal(&sandbox, "uninstall", "y\n", || ());
-    assert_snapshot!(normalize_output(&sandbox, &out), @"
+    assert_snapshot!(normalize_output(&sandbox, &out), @r"
     exit 0
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` created
 
@@ -139,7 +141,7 @@ fn every_change_is_shown_and_confirmed_once() {
 
     remove this? [y/N] removed `$ROOT/project/.claude/settings.local.json`
     removed `$ROOT/project/ralph.toml`
-    removed 15 commands
+    removed 17 commands
     its gates are no longer approved
     no run of this project is left; your settings and approvals stay in `$ROOT/home/.ralph`
     ");
@@ -211,7 +213,7 @@ fn uninstall_keeps_later_changes() {
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -242,7 +244,7 @@ fn uninstall_keeps_later_changes() {
     note: `ralph.toml` stays: it was edited since
 
     edited  `$ROOT/project/.claude/settings.local.json`
-    removed 15 commands
+    removed 17 commands
     these stay:
       policy                                  1     709 B  `rm $ROOT/project/ralph.toml`
     your settings and approvals stay in `$ROOT/home/.ralph`
@@ -278,7 +280,7 @@ fn a_repeated_init_updates_its_entries() {
         let lines = shown.lines().filter(|line| line.starts_with(['+', '-']));
         sandbox.normalize(&lines.collect::<Vec<_>>().join("\n"))
     };
-    let more = ralph_succeeds(&sandbox, &["init", "--yes", "--warm", "--no-gates"]);
+    let more = ralph_succeeds(&sandbox, &["init", "--dry-run", "--warm", "--no-gates"]);
     assert_snapshot!(changed(&more), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -293,8 +295,9 @@ fn a_repeated_init_updates_its_entries() {
     +    "PostCompact": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
     +    "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30, "async": true }] }]
     "#);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--warm", "--no-gates"]);
     sandbox.write("ralph.toml", "[[gate]]\nname = \"slow\"\nrun = [\"true\"]\ntimeout = \"20m\"\n");
-    let slower = ralph_succeeds(&sandbox, &["init", "--yes", "--minimal"]);
+    let slower = ralph_succeeds(&sandbox, &["init", "--dry-run", "--minimal"]);
     assert_snapshot!(changed(&slower), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -313,6 +316,7 @@ fn a_repeated_init_updates_its_entries() {
     -    "PostToolUse": [{ "matcher": "Edit|Write|MultiEdit|NotebookEdit", "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30, "async": true }] }]
     +    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
     "#);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--minimal"]);
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
     ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
     assert_eq!(project_tree(&sandbox), before);
@@ -446,7 +450,7 @@ fn a_change_during_the_question_is_not_overwritten() {
         fs::write(&settings, "{\"model\": \"opus\"}\n").unwrap();
     });
     let shown = normalize_output(&sandbox, &shown);
-    let (_, after) = shown.split_once("[y/N] ").unwrap();
+    let (_, after) = shown.split_once("[N]o: ").unwrap();
     assert_snapshot!(after, @"
     error: `$ROOT/project/.claude/settings.local.json` changed after it was shown
       hint: it was not overwritten; check it, then try again
@@ -742,10 +746,10 @@ fn slash_commands_are_removed_with_the_last_project() {
     fs::write(&own, "mine\n").unwrap();
     ralph_succeeds(&sandbox, &["init", "--yes", "--no-gates"]);
     ralph_succeeds(&sandbox, &[&["init"][..], &there].concat());
-    assert_eq!(read_files(&commands).len(), 15);
+    assert_eq!(read_files(&commands).len(), 17);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine\n");
     ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
-    assert_eq!(read_files(&commands).len(), 15);
+    assert_eq!(read_files(&commands).len(), 17);
     ralph_succeeds(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
     assert_eq!(read_files(&commands), [(own, b"mine\n".to_vec())]);
 }

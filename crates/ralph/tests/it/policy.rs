@@ -41,6 +41,9 @@ fn config_explains_the_origin_of_every_value() {
     run.baseline = "block"                      default
     run.change = "required"                     default
     run.on_tampering = "block"                  default
+    session.gates = "goal"                      default
+    session.holds = 3                           default
+    session.slow = "1m"                         default
     gate.tests.stage = "correctness"            default
     gate.tests.run = ["npx", "vitest", "run"]   ralph.toml:7
     gate.tests.cwd = "."                        default
@@ -88,6 +91,9 @@ fn config_explains_the_origin_of_every_value() {
     notify.bell = false                         default
     notify.desktop = false                      default
     notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
+    keep.runs = 100                             default
+    keep.age = "30d"                            default
+    keep.cache_mib = 2048                       default
     "#);
     let whole = sandbox.ralph(["config"]);
     assert_snapshot!(sandbox.normalize(&whole.to_string()), @r#"
@@ -104,6 +110,11 @@ fn config_explains_the_origin_of_every_value() {
     baseline = "block"
     change = "required"
     on_tampering = "block"
+
+    [session]
+    gates = "goal"
+    holds = 3
+    slow = "1m"
 
     [[gate]]
     name = "tests"
@@ -291,7 +302,7 @@ fn a_hostile_policy_file_is_escaped() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: known keys: `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `session`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -299,7 +310,7 @@ fn a_hostile_policy_file_is_escaped() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: known keys: `run`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `session`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16

@@ -12,7 +12,7 @@ const STOP_EVENT_FILE: &str = concat!(
 
 /// R-U1a: a session without a run costs three file lookups, and no child, thread, socket or output.
 #[test]
-fn a_stop_without_a_run_looks_up_three_files() {
+fn a_stop_without_a_run_looks_up_four_files() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
     for directory in ["home/.ralph/sessions", "home/.ralph/state", "project"] {
@@ -34,11 +34,12 @@ fn a_stop_without_a_run_looks_up_three_files() {
     let (runtime, own): (Vec<_>, Vec<_>) = calls.iter().partition(|call| call.is_runtime_call());
     assert!(runtime.len() <= 4, "{runtime:?}");
     let own: Vec<_> = own.iter().map(|call| call.render(&root)).collect();
-    insta::assert_snapshot!(own.join("\n"), @"
+    insta::assert_snapshot!(own.join("\n"), @r"
     execve ralph = 0
     openat $HOME/.ralph/sessions/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
     access $PROJECT/.claude/data/ralph-loops/current/feature_list.json = ENOENT
     access $HOME/.ralph/state/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
+    openat $HOME/.ralph/session-notes/5999882c-e786-462c-84d4-07d1c65b5e76 = ENOENT
     exit_group = ?
     ");
 }
