@@ -630,7 +630,7 @@ fn tests_outside_of_the_project_count() {
             broken,
             "suite.sh",
             suite.replace("if sh", "if true sh"),
-            "needs_review; -../tests/adds.sh",
+            "needs_review; -../tests/adds.sh; `suite` fails with the settings of the base (suite.sh), even without the tests that fail with them: ../tests/adds.sh",
         ),
         (
             works,

@@ -223,7 +223,7 @@ fn the_first_matching_row_wins_for_gated_sessions_too() {
     without the switch         allow            rule waiting      0 charged  1 background task pending: shell "build"
     without pending work       allow, noting    rule untrusted    0 charged  `ralph.toml`
     without mistrust           allow, noting    rule limit        0 charged  held 3 times, still failing: tests (it fails)
-    without three holds        block            rule block        1 charged  2 not met, 1 pending
+    without three holds        block            rule block        1 charged  1 not met, 1 without a result, 1 pending
     without the failure        allow, noting    rule waiting      0 charged  e2e is still running
     without the running gate   allow, noting    rule gate-broken  0 charged  lint gave no result: timed out after 5 min
     without the unknown        allow, noting    rule passed       0 charged  nothing got worse; failing as before: types (3 findings)

@@ -535,6 +535,7 @@ fn ralph_can_read_what_the_simulator_writes() {
             },
         ),
         tool_calls: 0,
+        writing_calls: 0,
         saw_blocked_stop: false,
         checklist: Some(
             Checklist {
