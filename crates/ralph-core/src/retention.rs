@@ -203,7 +203,7 @@ impl RetentionVerdict {
             }
             (Self::Keep(KeepReason::InUse), _) => "in use".to_string(),
             (Self::Keep(KeepReason::AwaitsPerson), _) => {
-                "need a person: `ralph why RUN`, `ralph accept RUN`; `--unsettled` treats them as the others".to_string()
+                "need a person: `ralph why RUN`, `ralph accept RUN`; `--unsettled` treats them like other ended runs".to_string()
             }
             (Self::Keep(KeepReason::Acceptable), _) => {
                 format!("`ralph accept` takes them until they are {} old", age())

@@ -4,7 +4,7 @@
 //! tools that read. Otherwise the gates judge the tree, and the decision is recorded like that of a run.
 
 use crate::contract::{self, SealError, SealRequest};
-use crate::session_note::{NotedPrompt, SessionNote};
+use crate::session_note::{JudgedStop, NotedPrompt, SessionNote};
 use crate::stop::{self, StopContext};
 use crate::transcript_reader;
 use ralph_core::decide::StopDecision;
@@ -18,10 +18,11 @@ use ralph_core::verdict::Verdict;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
-use ralph_git::git::{self, GitState};
+use ralph_git::git::{self, GitState, RepositoryStatus};
 use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest, WorkTreeListing};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
+use ralph_home::session_pointer;
 use ralph_home::store::{self, RunFiles, StoreError};
 use ralph_home::world::World;
 use ralph_lists::run_lists;
@@ -85,20 +86,33 @@ fn write_prompt_note(
     let listing = list_tree(world, &config.project)?;
     // The result of a slow gate holds the next stop, whichever prompt it answers.
     let is_waiting = known.as_ref().is_some_and(|note| note.prompt.is_waiting);
+    let identity = listing.identity();
     let (base, record) = match known {
-        Some(note) => (note.base, note.record),
-        None => (note_base(world, session, &config.project, &listing)?, None),
+        Some(note) if note.is_tree_known(&identity) || has_agent_written(world, prompt, &note) => {
+            (note.base, note.record)
+        }
+        // Something else changed the tree since the agent's last stop, so the session begins anew.
+        Some(_) | None => (note_base(world, session, &config.project, &listing)?, None),
     };
-    let length = prompt.transcript.as_deref().and_then(|path| fs::stat(path.as_ref()));
     let prompt = NotedPrompt {
         id: prompt.id.clone(),
-        identity: listing.identity(),
-        transcript_length: length.map_or(0, |stat| stat.len),
+        identity,
+        transcript_length: file_length(prompt.transcript.as_deref()),
         holds: 0,
         is_waiting,
     };
     let note = SessionNote { record, ..SessionNote::new(project, base, prompt) };
     Ok(note.write(&world.home, session)?)
+}
+
+/// Whether the agent may have changed the project since its last stop, as after an interrupt.
+fn has_agent_written(world: &World, prompt: &PromptEvent, note: &SessionNote) -> bool {
+    let transcript = prompt.transcript.as_deref();
+    transcript_reader::has_writing_calls(world, transcript, note.transcript_length())
+}
+
+fn file_length(path: Option<&str>) -> u64 {
+    path.and_then(|path| fs::stat(path.as_ref())).map_or(0, |stat| stat.len)
 }
 
 /// The policy of the project, if its gates hold every session.
@@ -134,11 +148,12 @@ fn note_base(
     let absent = AbsentPaths::of_listing(listing).map(|paths| paths.0);
     let identity = listing.identity();
     let exclude = [world.home.root().to_path_buf()];
-    if let GitState::Known(status) = git::repository_status(project, &exclude, &deadline)
-        && status.changed_count == 0
-        && let Some(commit) = status.head
-    {
-        return Ok(Some(RunBase { commit, identity, absent }));
+    match git::repository_status(project, &exclude, &deadline) {
+        GitState::NotARepository => return Ok(None),
+        GitState::Known(RepositoryStatus { head: Some(commit), changed_count: 0, .. }) => {
+            return Ok(Some(RunBase { commit, identity, absent }));
+        }
+        GitState::Known(_) | GitState::Unavailable(_) => {}
     }
     let owner = RunId::of_session(Digest64::of_parts(&[session.as_str().as_bytes()]).0);
     let repository = match CheckpointRepository::open(&world.home, &owner, project, &deadline) {
@@ -188,23 +203,15 @@ fn judge_stop(
     if !trust::is_approved(&world.home, &subject) {
         return Ok(unapproved_notice(world, session, note, &subject)?);
     }
-    let note = match &stop.prompt {
-        // The prompt was not noted, so this stop is its first.
-        Some(id) if note.prompt.id.is_some() && note.prompt.id.as_ref() != Some(id) => {
-            SessionNote {
-                prompt: NotedPrompt { id: Some(id.clone()), holds: 0, ..note.prompt },
-                ..note
-            }
-        }
-        Some(_) | None => note,
-    };
     let run = open_record(world, session, &note, &config, &subject)?;
-    let note = SessionNote { record: Some(run.clone()), ..note };
-    note.write(&world.home, session)?;
+    update_note(world, session, |note| note.record = Some(run.clone()))?;
     world.current_run.get_or_init(|| run.clone());
     match stop::decide_stop(&StopContext { world, stop, session, run: &run })? {
         Ok(decision) => {
-            settle(note, &decision).write(&world.home, session)?;
+            let identity = list_tree(world, Path::new(&note.project))?.identity();
+            let transcript_length = file_length(stop.transcript.as_deref());
+            let judged = JudgedStop { identity, transcript_length };
+            update_note(world, session, |note| settle(note, judged, &decision))?;
             Ok(decision.verdict)
         }
         Err(not_the_owner) => Ok(not_the_owner),
@@ -226,18 +233,32 @@ fn has_worked(
         && transcript_reader::may_have_written(world, stop, note.prompt.transcript_length))
 }
 
-/// The note after the decision. A gate that is still running is asked for again at the next stop, changed or not.
-fn settle(note: SessionNote, decision: &StopDecision) -> SessionNote {
+/// Applies a decision to the note. A gate that is still running is asked for again at the next stop, changed or not.
+fn settle(note: &mut SessionNote, judged: JudgedStop, decision: &StopDecision) {
     let is_held = matches!(decision.outcome, StopOutcome::Blocked { .. });
-    let prompt = NotedPrompt {
-        holds: note.prompt.holds.saturating_add(u32::from(is_held)),
-        is_waiting: decision.rule == DecisionRule::Waiting,
-        ..note.prompt
-    };
-    SessionNote { prompt, ..note }
+    note.prompt.holds = note.prompt.holds.saturating_add(u32::from(is_held));
+    if decision.outcome != StopOutcome::Repeated {
+        note.prompt.is_waiting = decision.rule == DecisionRule::Waiting;
+    }
+    note.judged = Some(judged);
 }
 
-/// Opens the record of the session under its current policy, or begins it.
+/// Changes the note as it is now: a hook that is registered twice decides each stop in two processes.
+fn update_note(
+    world: &World,
+    session: &SessionId,
+    change: impl FnOnce(&mut SessionNote),
+) -> Result<(), SessionGateError> {
+    let _lock = session_pointer::lock_session(&world.home, session, &world.step_deadline())
+        .map_err(StoreError::from)?;
+    if let Some(mut note) = SessionNote::read(&world.home, session) {
+        change(&mut note);
+        note.write(&world.home, session)?;
+    }
+    Ok(())
+}
+
+/// Opens the record of the session under its current policy and base, or begins it.
 fn open_record(
     world: &World,
     session: &SessionId,
@@ -245,7 +266,8 @@ fn open_record(
     config: &ProjectConfig,
     subject: &ApprovalSubject,
 ) -> Result<RunId, SessionGateError> {
-    let parts = [session.as_str(), &note.project, &subject.hash].map(str::as_bytes);
+    let base = note.base.as_ref().map_or("", |base| &base.identity);
+    let parts = [session.as_str(), &note.project, &subject.hash, base].map(str::as_bytes);
     let id = RunId::of_session(Digest64::of_parts(&parts).0);
     if fs::exists(&world.home.run(&id).journal()) {
         return Ok(id);

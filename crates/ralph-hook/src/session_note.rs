@@ -19,6 +19,9 @@ pub(crate) struct SessionNote {
     /// The tree at the first prompt; `None` without git.
     pub(crate) base: Option<RunBase>,
     pub(crate) prompt: NotedPrompt,
+    /// The last judged stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) judged: Option<JudgedStop>,
     /// The record of its decisions, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<RunId>,
@@ -36,13 +39,41 @@ pub(crate) struct NotedPrompt {
     pub(crate) transcript_length: u64,
     /// How often the gates have held it.
     pub(crate) holds: u32,
-    /// Whether its last stop did not wait for a gate.
+    /// Whether a gate was still running when its last stop was allowed.
     pub(crate) is_waiting: bool,
+}
+
+/// The project after a judged stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JudgedStop {
+    /// Fingerprint of the tree.
+    pub(crate) identity: String,
+    pub(crate) transcript_length: u64,
 }
 
 impl SessionNote {
     pub(crate) fn new(project: String, base: Option<RunBase>, prompt: NotedPrompt) -> Self {
-        Self { v: NOTE_VERSION, project, base, prompt, record: None, unapproved: None }
+        Self {
+            v: NOTE_VERSION,
+            project,
+            base,
+            prompt,
+            judged: None,
+            record: None,
+            unapproved: None,
+        }
+    }
+
+    /// Whether the tree is the one of the last prompt or judged stop.
+    pub(crate) fn is_tree_known(&self, identity: &str) -> bool {
+        let judged = self.judged.as_ref().map(|judged| judged.identity.as_str());
+        self.prompt.identity == identity || judged == Some(identity)
+    }
+
+    /// The length of the transcript at the last prompt or judged stop.
+    pub(crate) fn transcript_length(&self) -> u64 {
+        let judged = self.judged.as_ref().map_or(0, |judged| judged.transcript_length);
+        judged.max(self.prompt.transcript_length)
     }
 
     /// `None` if there is none, or if this version cannot read it: then the next prompt begins a new one.

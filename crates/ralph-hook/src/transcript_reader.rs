@@ -116,22 +116,31 @@ pub fn read_transcript(
 /// Whether the agent may have changed a file since this offset of the transcript. Only a transcript that is complete up
 /// to the agent's last message shows that it did not.
 pub fn may_have_written(world: &World, stop: &StopEvent, from: u64) -> bool {
-    let found = stop.transcript.as_deref().and_then(|path| resolve_transcript(world, path));
-    let Some((stat, path)) = found.and_then(|path| Some((fs::stat(&path)?, path))) else {
-        return true;
-    };
-    let is_readable = stat.kind == fs::FileKind::File
-        && from <= stat.len
-        && stat.len - from <= FIRST_READ_BYTES_FOR_CHECKLIST;
-    if !is_readable {
-        return true;
-    }
-    let mut seen = TranscriptSummary::default();
-    read_forward(world.host, &path, from, stat.len, &mut seen);
+    let Some(seen) = read_since(world, stop.transcript.as_deref(), from) else { return true };
     let is_complete = seen
         .last_assistant
         .is_some_and(|last| last.text.is_some() && last.text == stop.last_message);
     seen.writing_calls > 0 || !is_complete
+}
+
+/// Whether the transcript shows a tool that may write since this offset. Without a transcript there is none.
+pub fn has_writing_calls(world: &World, transcript: Option<&str>, from: u64) -> bool {
+    read_since(world, transcript, from).is_some_and(|seen| seen.writing_calls > 0)
+}
+
+/// `None` if there is no transcript, or too much of it to read while the host waits.
+fn read_since(world: &World, transcript: Option<&str>, from: u64) -> Option<TranscriptSummary> {
+    let path = transcript.and_then(|path| resolve_transcript(world, path))?;
+    let stat = fs::stat(&path)?;
+    let is_readable = stat.kind == fs::FileKind::File
+        && from <= stat.len
+        && stat.len - from <= FIRST_READ_BYTES_FOR_CHECKLIST;
+    if !is_readable {
+        return None;
+    }
+    let mut seen = TranscriptSummary::default();
+    read_forward(world.host, &path, from, stat.len, &mut seen);
+    Some(seen)
 }
 
 /// Interruptions that the host recorded in the transcript since the last stop.

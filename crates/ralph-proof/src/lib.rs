@@ -52,7 +52,7 @@ pub use file_class::{
 pub use file_composition::{ComposedFile, compose_file};
 pub use hunk_trials::{HunkLimits, HunkProgress, HunkResult, HunkTrials, TriedHunk, try_hunks};
 pub use installed_packages::DEPENDENCY_DIRECTORIES;
-pub use proof_directory::{ProofDirectory, RecordedDirectory, list_recorded_directories};
+pub use proof_directory::{ListedProofDirectory, ProofDirectory, list_recorded_directories};
 pub use prove::{
     ProofError, ProofProgress, ProofReport, ProofRequest, StepOutcome, StepReport, TestProgress,
     may_run_tests, prove,

@@ -126,13 +126,13 @@ impl Drop for ProofDirectory {
 
 /// The directory of a proof that is running, or whose process was killed.
 #[derive(Clone, Debug)]
-pub struct RecordedDirectory {
+pub struct ListedProofDirectory {
     pub path: PathBuf,
     pub is_abandoned: bool,
     record: PathBuf,
 }
 
-impl RecordedDirectory {
+impl ListedProofDirectory {
     /// The record stays if the directory does, so that the next attempt finds it.
     pub fn remove(&self) -> Result<(), FileError> {
         fs::remove_own_dir_tree(&self.path)?;
@@ -142,7 +142,7 @@ impl RecordedDirectory {
 
 /// Every directory of a proof that a record names. A record that ralph did not write is left out: it could name any
 /// directory.
-pub fn list_recorded_directories(home: &RalphHome) -> Vec<RecordedDirectory> {
+pub fn list_recorded_directories(home: &RalphHome) -> Vec<ListedProofDirectory> {
     let names = fs::list_if_exists(&home.proof_records(), MAX_RECORDS).unwrap_or_default();
     let read = |name: &OsString| {
         let record = home.proof_records().join(name);
@@ -153,7 +153,7 @@ pub fn list_recorded_directories(home: &RalphHome) -> Vec<RecordedDirectory> {
             && content.path.file_name() == Some(name)
             && fs::is_owned_by_us(&content.path) != Some(false);
         let is_abandoned = process_identity::check_liveness(&content.process) == Liveness::Dead;
-        is_ours.then_some(RecordedDirectory { path: content.path, is_abandoned, record })
+        is_ours.then_some(ListedProofDirectory { path: content.path, is_abandoned, record })
     };
     names.iter().filter_map(read).collect()
 }

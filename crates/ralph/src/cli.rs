@@ -63,7 +63,7 @@ enum RalphCommand {
     Doctor(cmd::doctor::DoctorArgs),
     /// Import the loop files of another tool: tasks, checks, limits
     Import(cmd::import::ImportArgs),
-    /// Hold a session that is open already until the work is done
+    /// Hold an open session until the work is done
     Start(Box<cmd::start_args::StartArgs>),
     /// Drive the agent until the work is done, over several sessions
     Run(Box<cmd::run::run_args::RunArgs>),
@@ -126,7 +126,7 @@ enum RalphCommand {
     Config(cmd::config::ConfigArgs),
     /// Show whether files count as code, tests, harness or environment
     Explain(cmd::explain_files::ExplainArgs),
-    /// Approve the commands of gates and checks; none runs before
+    /// Approve the commands of gates and checks; nothing runs until then
     Trust(cmd::trust::TrustArgs),
     /// Compare, restore and create checkpoints of the work tree
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::checkpoint_args::EXAMPLES)]

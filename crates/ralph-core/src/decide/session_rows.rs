@@ -53,7 +53,7 @@ fn gates_running(stop: &RunStop<'_>) -> Option<StopDecision> {
         return None;
     }
     let verb = if running.len() == 1 { "is" } else { "are" };
-    let because = format!("{} {verb} still running", join_names(stop, &running));
+    let because = format!("{} {verb} still running", requirement_names(stop, &running));
     let notice = format!("ralph: {because}; a failure will hold the next stop");
     Some(allow_with(DecisionRule::Waiting, because, notice))
 }
@@ -132,7 +132,7 @@ fn describe_failures(stop: &RunStop<'_>, failing: &[&Requirement]) -> String {
     join_some(failing.iter().map(describe), failing.len())
 }
 
-fn join_names(stop: &RunStop<'_>, all: &[&Requirement]) -> String {
+fn requirement_names(stop: &RunStop<'_>, all: &[&Requirement]) -> String {
     let redactor = stop.context.redactor;
     join_some(all.iter().map(|one| reason::safe_name(one, redactor)), all.len())
 }

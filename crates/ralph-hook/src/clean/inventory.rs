@@ -14,8 +14,8 @@ use ralph_git::worktree;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store::{self, LoadedRun, StoreError};
-use ralph_policy::config::MAX_GATE_TIMEOUT_MS;
-use ralph_proof::RecordedDirectory;
+use ralph_policy::config::{self, MAX_GATE_TIMEOUT_MS};
+use ralph_proof::ListedProofDirectory;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::file_slot::{self, SlotContent};
 use ralph_sys::fs::{self, FileError, FileKind};
@@ -67,7 +67,7 @@ pub enum CleanTarget {
     },
     /// A directory inside a run.
     OldCheckout(RunId),
-    ProofDirectory(RecordedDirectory),
+    ProofDirectory(ListedProofDirectory),
     /// The record of the run has its description.
     Worktree(RunId),
     SessionNote(SessionId),
@@ -132,8 +132,10 @@ impl Inventory<'_> {
     fn includes(&self, project: Option<&Path>) -> bool {
         match (self.scope, project) {
             (CleanScope::EveryProject, _) => true,
+            // A project below this one has a policy or a repository of its own.
             (CleanScope::Project(wanted), Some(project)) => {
-                fs::resolve(project).as_deref().unwrap_or(project).starts_with(wanted)
+                let project = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
+                project == *wanted || config::find_project(&project) == *wanted
             }
             (CleanScope::Project(_), None) => false,
         }

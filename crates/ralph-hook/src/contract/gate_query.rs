@@ -8,8 +8,8 @@ use std::time::Duration;
 use ralph_core::gate::BaselineMode;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::requirement::{
-    PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-    RequirementWeight,
+    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
+    RequirementStatus, RequirementWeight,
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
@@ -287,6 +287,11 @@ impl GateQuery<'_> {
             && let Some(doubt) = session_contract::comparison_doubt(self.contract, base.as_ref())
         {
             return gate.requirement_with(RequirementStatus::Unknown(doubt));
+        }
+        if is_failed
+            && session_contract::is_old_without_findings(self.contract, report, base.as_ref())
+        {
+            return gate.requirement_with(RequirementStatus::Met(EvidenceKind::Measured));
         }
         let proof = policy.verify.proof;
         let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);

@@ -122,6 +122,22 @@ pub(super) fn comparison_doubt(
     }
 }
 
+/// Whether a failure in a session without a run counts as an old one although its text differs from that of the base: a
+/// gate that names neither tests nor places fails in both.
+pub(super) fn is_old_without_findings(
+    contract: &ContractContext<'_>,
+    report: &GateReport,
+    base: Option<&GateReport>,
+) -> bool {
+    let names_nothing = |report: &GateReport| {
+        report.cases.as_ref().is_none_or(|cases| cases.failed.is_empty())
+            && !report.all_findings().any(|finding| finding.place.is_some())
+    };
+    contract.run.origin == RunOrigin::Session
+        && base.is_some_and(|base| base.outcome == GateOutcome::Failed && names_nothing(base))
+        && names_nothing(report)
+}
+
 /// Names a gate of a session without a run that fails no more than at the base.
 pub(super) fn old_failures_requirement(
     contract: &ContractContext<'_>,

@@ -236,7 +236,7 @@ fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, Comma
         term::out(question)?;
         match term::read_answer().unwrap_or_default().to_lowercase().as_str() {
             "y" | "yes" => return Ok(InitAnswer::Write),
-            "g" | "goal" if holds_every => return Ok(InitAnswer::GoalsOnly),
+            "g" | "goal" | "goals" if holds_every => return Ok(InitAnswer::GoalsOnly),
             "d" | "diff" => {
                 let shown = render_diffs(&plan.changes);
                 term::out(&format!("{shown}\n"))?;

@@ -35,11 +35,7 @@ fn render_summary(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String
     let is_command = |change: &&InstallChange| slash_commands::is_command_file(&change.path);
     let files = plan.changes.iter().filter(|change| change.is_visible() && !is_command(change));
     let line = |change: &InstallChange| {
-        let verb = match (&change.current_content, &change.new_content) {
-            (_, None) => "remove",
-            (None, Some(_)) => "create",
-            (Some(_), Some(_)) => "edit",
-        };
+        let verb = change_verb(change);
         let path = change.path.strip_prefix(project).unwrap_or(&change.path);
         let is_policy = plan.policy.as_ref().is_some_and(|policy| policy.path == change.path);
         let purpose = match (is_policy, args.session_gates) {
@@ -51,15 +47,24 @@ fn render_summary(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String
     };
     let mut out = String::from("\n");
     out.extend(files.map(line));
-    let count = plan.changes.iter().filter(|it| it.is_visible() && is_command(it)).count();
-    if count > 0 {
+    let commands = || plan.changes.iter().filter(|it| it.is_visible() && is_command(it));
+    if let Some(first) = commands().next() {
+        let count = text::count_noun(commands().count(), "slash command");
         out.push_str(&format!(
-            "{:<8}{:<32}/ralph:goal, /ralph:why …\n",
-            "create",
-            format!("{count} slash commands")
+            "{:<8}{count:<32}/ralph:goal, /ralph:why …
+",
+            change_verb(first)
         ));
     }
     if out.len() == 1 { String::new() } else { out }
+}
+
+fn change_verb(change: &InstallChange) -> &'static str {
+    match (&change.current_content, &change.new_content) {
+        (_, None) => "remove",
+        (None, Some(_)) => "create",
+        (Some(_), Some(_)) => "edit",
+    }
 }
 
 /// The changed lines of every file. A removed file is only named.
@@ -234,7 +239,8 @@ pub(super) fn file_lines(changes: &[InstallChange]) -> String {
     let mut out: String = lines.collect();
     if let Some(first) = visible().find(is_command) {
         let count = visible().filter(is_command).count();
-        out.push_str(&format!("{:<8}{count} commands\n", change_word(first)));
+        let count = text::count_noun(count, "command");
+        out.push_str(&format!("{:<8}{count}\n", change_word(first)));
     }
     out
 }

@@ -62,11 +62,11 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         add(FactMark::Neutral, "last run", &run_line(run));
     }
     for session in board.gated.iter().take(status::SHOWN_SESSIONS) {
-        add(FactMark::Neutral, "no run", &gated_session_text(session));
+        add(FactMark::Neutral, "session", &gated_session_text(session));
     }
     for held in board.held.iter().take(status::SHOWN_SESSIONS) {
         let text = format!("session {} is held by files of other tools", held.session);
-        add(FactMark::Neutral, "no run", &text);
+        add(FactMark::Neutral, "session", &text);
     }
     if board.elsewhere > 0 {
         out.push_str(&status::elsewhere_line(board.elsewhere));
@@ -101,7 +101,7 @@ fn gate_state(env: &Env, home: &RalphHome, project: &Path) -> (GateReadiness, St
     }
 }
 
-/// One command that can be pasted.
+/// The next command to type.
 fn next_step(
     has_hooks: bool,
     gates: GateReadiness,
@@ -127,6 +127,6 @@ fn next_step(
             format!("ralph why {}", run.view.opened.run.id)
         }
         (GateReadiness::Missing, _) => "ralph gate detect".to_string(),
-        (GateReadiness::Ready, _) => "ralph run \"what is to be done\"".to_string(),
+        (GateReadiness::Ready, _) => "ralph run \"…\"".to_string(),
     }
 }

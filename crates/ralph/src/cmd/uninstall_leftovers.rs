@@ -3,6 +3,7 @@
 
 use super::{clean, identify_caller};
 use crate::failure::CommandFailure;
+use ralph_core::gate::shell_quote;
 use ralph_core::retention::{KeepReason, StoredState};
 use ralph_core::retention::{RetentionRules, RetentionVerdict, StoredKind, UnsettledRuns};
 use ralph_core::text::count_noun;
@@ -110,7 +111,7 @@ impl<'a> ProjectLeftovers<'a> {
             command: if policy.is_ours {
                 UNINSTALL_ALL.to_string()
             } else {
-                format!("rm {}", safe_line(&policy.path.to_string_lossy()))
+                format!("rm {}", shell_quote(&safe_line(&policy.path.to_string_lossy())))
             },
             goes_with_all: policy.is_ours,
         }));
@@ -143,7 +144,11 @@ impl<'a> ProjectLeftovers<'a> {
             what: "work tree",
             count: 1,
             bytes: entry.stored.item.bytes,
-            command: format!("git worktree remove {}", safe_line(&path.to_string_lossy())),
+            command: format!(
+                "git -C {} worktree remove {}",
+                shell_quote(&safe_line(&self.project.to_string_lossy())),
+                shell_quote(&safe_line(&path.to_string_lossy()))
+            ),
             goes_with_all: entry.verdict.is_removal(),
         })
     }
@@ -249,7 +254,7 @@ pub(super) fn render_staying(items: &[StayingItems], home: &str) -> String {
     }
     let going = items.iter().filter(|item| item.goes_with_all).count();
     if going > 0 && going < items.len() {
-        out.push_str("`ralph uninstall --all` removes these, but no policy that you wrote and no work that is not merged\n");
+        out.push_str("`ralph uninstall --all` removes these, except a policy that you wrote and unmerged work\n");
     } else if going > 0 {
         out.push_str("`ralph uninstall --all` removes these\n");
     }

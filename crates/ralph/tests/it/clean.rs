@@ -238,7 +238,7 @@ fn ralph_cleans_once_a_day_without_being_asked() {
 fn uninstall_says_what_stays_and_removes_it_with_all() {
     let (sandbox, ended, active) = used_sandbox();
     let policy = sandbox.write("ralph.toml", "[run]\nstuck_after = 4\n");
-    assert_snapshot!(mask(&sandbox, &succeeds(&sandbox, &["uninstall"])), @"
+    assert_snapshot!(mask(&sandbox, &succeeds(&sandbox, &["uninstall"])), @r"
     $ROOT/project
     ralph is not in the settings of this project
     these stay:
@@ -246,7 +246,7 @@ fn uninstall_says_what_stays_and_removes_it_with_all() {
       refs below refs/ralph/                  2            `ralph uninstall --all`
       policy                                  1 [size]  `rm $ROOT/project/ralph.toml`
       cached results of all projects          2 [size]  `ralph clean --older-than 0s`
-    `ralph uninstall --all` removes these, but no policy that you wrote and no work that is not merged
+    `ralph uninstall --all` removes these, except a policy that you wrote and unmerged work
     your settings and approvals stay in `$ROOT/home/.ralph`
     ");
     let refused = sandbox.ralph_without_terminal(&["uninstall", "--all", "--yes"]);

@@ -364,6 +364,7 @@ fn the_policy_reference_is_current() {
     let mut page = format!("{}\n", text.trim_end());
     for heading in [
         "run",
+        "session",
         "gate",
         "chunk",
         "pipeline.chunk",
@@ -376,6 +377,7 @@ fn the_policy_reference_is_current() {
         "environment",
         "runner",
         "notify",
+        "keep",
         "price",
     ] {
         page.push_str(&reference_section(&schema, heading));

@@ -19,11 +19,11 @@ const TESTS: &str = "#!/bin/sh\n\
     sed 's|.*|src/app.c:3:1: error: & is broken|' broken.txt\n\
     [ ! -s broken.txt ]\n";
 
-struct GatedSession {
+struct GatedProject {
     sandbox: Sandbox,
 }
 
-impl GatedSession {
+impl GatedProject {
     /// A project whose gates hold every session, with these failures at the start.
     fn new(broken: &str) -> Self {
         Self::with_policy(broken, POLICY)
@@ -90,7 +90,7 @@ impl GatedSession {
 /// A question without a change runs no gate and prints nothing, also where the gates fail.
 #[test]
 fn a_question_runs_no_gate() {
-    let gated = GatedSession::new("old\n");
+    let gated = GatedProject::new("old\n");
     gated.prompt(SESSION, "p1");
     let answered = gated.stop(SESSION, "p1");
     assert!(answered.is_allow() && answered.stdout.is_empty(), "{answered}");
@@ -100,7 +100,7 @@ fn a_question_runs_no_gate() {
 /// Work that breaks a gate is held until it is fixed; then the agent may stop, and the person sees that.
 #[test]
 fn broken_work_is_held_until_it_is_fixed() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     assert_snapshot!(gated.sandbox.normalize(&gated.stop(SESSION, "p1").stderr), @"
@@ -137,7 +137,7 @@ fn broken_work_is_held_until_it_is_fixed() {
 /// Without a run there is nothing to pause or change, but a terminal can release the session as `/ralph:off` does.
 #[test]
 fn a_terminal_releases_the_session_and_changes_nothing_else() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     assert!(gated.stop(SESSION, "p1").is_block());
@@ -152,7 +152,7 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
     ");
     assert_eq!(gated.sandbox.read_state(), before);
     let shown = gated.sandbox.ralph([""; 0]).stdout;
-    assert!(shown.contains("no run   session 5999882c  held once, last: 1 not met"), "{shown}");
+    assert!(shown.contains("session  session 5999882c  held once, last: 1 not met"), "{shown}");
     let released = gated.sandbox.ralph(["cancel", SESSION]);
     assert_eq!(released.code, Some(0), "{released}");
     assert!(gated.stop(SESSION, "p1").is_allow());
@@ -161,7 +161,7 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
 /// Failures that were there before never hold; they are reported once.
 #[test]
 fn old_failures_hold_no_session() {
-    let gated = GatedSession::new("old\n");
+    let gated = GatedProject::new("old\n");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("work.txt", "one\n");
     assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: nothing got worse; failing as before: tests (1 finding)");
@@ -177,7 +177,7 @@ fn old_failures_hold_no_session() {
 /// One prompt is held three times; then the person sees what still fails, and a new prompt counts anew.
 #[test]
 fn a_prompt_is_held_three_times() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     for at in 0..3 {
@@ -204,7 +204,7 @@ fn a_prompt_is_held_three_times() {
 /// Of two sessions in one tree, the one that only read is not held for the work of the other.
 #[test]
 fn a_session_that_only_read_is_not_held() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.prompt("other", "p2");
     gated.sandbox.write("broken.txt", "mine\n");
@@ -220,7 +220,7 @@ fn a_session_that_only_read_is_not_held() {
 /// `/ralph:off` releases the session at once, and `/ralph:on` undoes it.
 #[test]
 fn a_person_turns_the_gates_of_a_session_off() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     let off = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p2", "/ralph:off"));
@@ -238,7 +238,7 @@ fn a_person_turns_the_gates_of_a_session_off() {
 #[test]
 fn a_slow_gate_holds_the_next_stop() {
     let policy = POLICY.replace("gates = \"every\"", "gates = \"every\"\nslow = \"1s\"");
-    let gated = GatedSession::with_policy("", &policy);
+    let gated = GatedProject::with_policy("", &policy);
     let slow = TESTS.replace("sed", "while [ -e \"$HOME/wait\" ]; do sleep 0.05; done; sed");
     write_program(&gated.sandbox.project().join("tests.sh"), &slow);
     gated.sandbox.commit();
@@ -259,7 +259,7 @@ fn a_slow_gate_holds_the_next_stop() {
 /// Nothing runs of a policy that is not approved; the person is asked once.
 #[test]
 fn unapproved_gates_hold_no_session() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("ralph.toml", format!("{POLICY}timeout = \"7m\"\n"));
     gated.sandbox.write("broken.txt", "mine\n");
@@ -273,7 +273,7 @@ fn unapproved_gates_hold_no_session() {
 /// A run takes over the session, and the gates hold it again when the run has ended.
 #[test]
 fn a_run_takes_precedence() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.prompt(SESSION, "p1");
     let run = gated.sandbox.start_run(["--goal-file", "-"]);
     gated.sandbox.write("broken.txt", "mine\n");
@@ -284,7 +284,7 @@ fn a_run_takes_precedence() {
 /// Uncommitted work at the start of the session is its base.
 #[test]
 fn uncommitted_failures_are_old() {
-    let gated = GatedSession::new("");
+    let gated = GatedProject::new("");
     gated.sandbox.write("broken.txt", "uncommitted\n");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("work.txt", "one\n");
@@ -293,4 +293,59 @@ fn uncommitted_failures_are_old() {
     gated.prompt(SESSION, "p2");
     gated.sandbox.write("broken.txt", "uncommitted\nmine\n");
     assert!(gated.stop(SESSION, "p2").is_block());
+}
+
+/// What a person changes between a stop and the next prompt is part of the base; what the agent changed before an
+/// interrupt is not.
+#[test]
+fn the_base_follows_the_person() {
+    let gated = GatedProject::new("");
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("work.txt", "one\n");
+    gated.use_tool(SESSION, "Edit");
+    assert!(!gated.stop(SESSION, "p1").is_block());
+    gated.sandbox.write("broken.txt", "of the person\n");
+    gated.prompt(SESSION, "p2");
+    gated.sandbox.write("work.txt", "two\n");
+    let left = gated.stop(SESSION, "p2");
+    assert!(!left.is_block(), "{left}");
+
+    gated.prompt(SESSION, "p3");
+    gated.sandbox.write("broken.txt", "of the person\nmine\n");
+    gated.use_tool(SESSION, "Edit");
+    gated.prompt(SESSION, "p4");
+    gated.sandbox.write("work.txt", "three\n");
+    assert!(gated.stop(SESSION, "p4").is_block());
+}
+
+/// A hook that is registered twice decides each stop in two processes at once; the holds are bounded all the same, also
+/// if the host invents prompts.
+#[test]
+fn holds_are_bounded_for_parallel_deliveries() {
+    let gated = GatedProject::new("");
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("broken.txt", "mine\n");
+    let round = |at: usize| {
+        let more = format!(r#","prompt_id":"p{at}","last_assistant_message":"try {at}""#);
+        std::thread::scope(|scope| {
+            let stops = [(); 2].map(|()| scope.spawn(|| gated.sandbox.send_stop(SESSION, &more)));
+            stops.into_iter().any(|stop| stop.join().unwrap().is_block())
+        })
+    };
+    let held = (0..8).filter(|at| round(*at)).count();
+    assert!((1..=3).contains(&held), "{held}");
+}
+
+/// A gate that names no finding fails before and after: it is not worse, whatever its output says.
+#[test]
+fn a_failure_without_findings_is_old() {
+    let gated = GatedProject::new("");
+    let noisy = "#!/bin/sh\necho \"FAILED after $$ steps\"; exit 1\n";
+    write_program(&gated.sandbox.project().join("tests.sh"), noisy);
+    gated.sandbox.commit();
+    gated.sandbox.approve_policy();
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("work.txt", "one\n");
+    let left = gated.stop(SESSION, "p1");
+    assert!(!left.is_block(), "{left}");
 }

@@ -34,7 +34,7 @@ file if necessary. Approves the result if the policy was approved
 before; otherwise `ralph trust` shows all of it. Exit codes: 0 added, 3
 added but not approved, 1 anything else.")]
 pub(crate) struct GateAddArgs {
-    /// The command; exit code 0 means that the gate passes
+    /// Run this command; exit code 0 means that the gate passes
     #[arg(value_name = "CMD")]
     pub command: String,
     /// Name the gate [default: derived from the command]
@@ -232,7 +232,8 @@ fn confirm(env: &Env, args: &GateAddArgs, addition: &PolicyAddition) -> Result<(
         return Ok(());
     }
     if args.json || !term::can_ask() {
-        let words = env.args().into_iter().skip(2);
+        let words = env.args();
+        let words = term::ColorWhen::without_option(&words).iter().skip(2);
         let words: Vec<_> =
             words.map(|word| shell_quote(&safe_line(&word.to_string_lossy()))).collect();
         let hint = format!("paste `ralph gate add --yes {}`", words.join(" "));

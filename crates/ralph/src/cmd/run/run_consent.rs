@@ -8,7 +8,7 @@ use super::run_plan::{NewRun, PlannedWork, RunPlan};
 use crate::cmd::gate::add;
 use crate::cmd::{init_text, open_world};
 use crate::failure::CommandFailure;
-use crate::term::{self, paint};
+use crate::term::{self, ColorWhen, paint};
 use crate::typed_consent;
 use ralph_core::drive::DriveSettings;
 use ralph_core::gate::shell_quote;
@@ -139,7 +139,7 @@ fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
     let proposed = proposed_policy(plan);
     let edit = if proposed.is_some() { " · [e] edit ralph.toml first" } else { "" };
     loop {
-        term::out(&format!("[y] run{edit} · [d] details · [N] "))?;
+        term::out(&format!("[y] run{edit} · [d] details · [N] cancel: "))?;
         let answer = ConsentAnswer::parse(&term::read_answer().unwrap_or_default());
         match (answer, proposed) {
             (ConsentAnswer::Run, _) => return Ok(()),
@@ -152,11 +152,11 @@ fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
                 let path = safe_line(&proposed.path.to_string_lossy());
                 let what = format!("wrote `{path}`; nothing was approved or started");
                 let hint =
-                    format!("edit it, then paste: ralph trust && {}", typed_command(env, ""));
+                    format!("edit it, then paste `ralph trust && {}`", line_to_paste(env, ""));
                 return Err(CommandFailure::new(&what, &hint));
             }
             (ConsentAnswer::Edit | ConsentAnswer::No, _) => {
-                let hint = format!("paste it again: {}", typed_command(env, ""));
+                let hint = format!("paste `{}` to start it later", line_to_paste(env, ""));
                 return Err(CommandFailure::new("nothing was written or started", &hint));
             }
         }
@@ -213,7 +213,7 @@ fn ask_for_gate(
 }
 
 fn undetected_failure(env: &Env) -> CommandFailure {
-    let check = typed_command(env, "--check \"CMD\"");
+    let check = line_to_paste(env, "--check \"CMD\"");
     CommandFailure::new(
         UNMEASURED,
         &format!(
@@ -231,16 +231,17 @@ fn unapproved_failure(env: &Env, plan: &RunPlan) -> CommandFailure {
     );
     let hint = format!(
         "paste `{}` to see everything, `{}` to approve the gates and let the agent edit files",
-        typed_command(env, "--dry-run"),
-        typed_command(env, "--yes")
+        line_to_paste(env, "--dry-run"),
+        line_to_paste(env, "--yes")
     );
     CommandFailure::new(&what, &hint)
 }
 
 /// The command line as typed, with another option, to paste into a shell.
-fn typed_command(env: &Env, option: &str) -> String {
+fn line_to_paste(env: &Env, option: &str) -> String {
     let redactor = Redactor::new(env.secrets());
-    let words = env.args().into_iter().skip(1);
+    let words = env.args();
+    let words = ColorWhen::without_option(&words).iter().skip(1);
     let words =
         words.map(|word| shell_quote(&redactor.redact(&safe_line(&word.to_string_lossy()))));
     let option = Some(option.to_string()).filter(|option| !option.is_empty());
