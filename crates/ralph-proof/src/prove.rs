@@ -245,7 +245,10 @@ fn confirm_alone(
         report.outcome == GateOutcome::Failed
             && match (&report.cases, &before.cases) {
                 (Some(cases), Some(before)) => {
-                    let is_known = |test: &String| before.passed.contains(test);
+                    // The base may have run beside this step, and failed for the same reason.
+                    let is_known = |test: &String| {
+                        before.passed.contains(test) || before.failed.contains(test)
+                    };
                     cases.failed.iter().all(|test| is_known(test) && !is_of_changed_file(test))
                 }
                 (None, _) => passed,
