@@ -91,6 +91,10 @@ impl ReasonSize {
 pub fn render_reason(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String {
     let before = match held.hold {
         // After a compaction the agent has lost the earlier reports, so the full text is shown again.
+        // A new prompt of a session without a run starts with the full text, too.
+        StopHold::Run { run, .. } if run.origin == RunOrigin::Session && held.prompt_holds == 0 => {
+            None
+        }
         StopHold::Run { state, .. }
             if state.iteration > 0 && state.memory == AgentMemory::Whole =>
         {
