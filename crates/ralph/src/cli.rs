@@ -57,7 +57,7 @@ enum RalphCommand {
     Init(cmd::init::InitArgs),
     /// Remove ralph's hooks and restore the files it changed
     Uninstall(cmd::uninstall::UninstallArgs),
-    /// Show what ralph keeps and why, and remove what is no longer needed
+    /// Show what ralph keeps, and remove what is no longer needed
     Clean(cmd::clean::CleanArgs),
     /// Check that ralph works here; repair what is safe to repair
     Doctor(cmd::doctor::DoctorArgs),
