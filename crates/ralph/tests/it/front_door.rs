@@ -15,7 +15,7 @@ tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
 [[step]]
 agent = \"Now it does.\"
 ";
-const QUESTION: &str = "[N] ";
+const QUESTION: &str = "[N] cancel: ";
 
 /// The project of [`RunnerSandbox`] without a policy and without an approval.
 fn new_project(steps: &str) -> RunnerSandbox {
@@ -51,15 +51,15 @@ fn a_new_project_is_asked_once() {
     let runner = new_project(&format!("{FIX}\n[[step]]\nagent = \"It does already.\"\n"));
     let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "n")]);
     assert_eq!(code, Some(1), "{screen}");
-    assert_snapshot!(screen, @"
+    assert_snapshot!(screen, @r"
     Let main.sh say goodbye.
       project  `$ROOT/project`
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
-    [y] run · [e] edit ralph.toml first · [d] details · [N] error: nothing was written or started
-      hint: paste it again: ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent
+    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: error: nothing was written or started
+      hint: paste `ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to start it later
     ");
     assert!(!runner.sandbox.project().join("ralph.toml").exists());
     let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "d"), (QUESTION, "y")]);
@@ -79,9 +79,9 @@ fn editing_first_writes_the_policy_and_starts_nothing() {
     assert_eq!(code, Some(1), "{screen}");
     assert!(runner.sandbox.project().join("ralph.toml").exists());
     let told = screen.split_once(QUESTION).unwrap().1.trim_start_matches("e\n").trim();
-    assert_snapshot!(told, @"
+    assert_snapshot!(told, @r"
     error: wrote `$ROOT/project/ralph.toml`; nothing was approved or started
-      hint: edit it, then paste: ralph trust && ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent
+      hint: edit it, then paste `ralph trust && ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent`
     ");
     assert!(!runner.sandbox.ralph_home("runs").exists());
 }
@@ -137,7 +137,7 @@ fn a_typed_command_becomes_the_gate() {
     let answers = [(asked, "no-such-program"), (asked, "sh verify.sh"), (QUESTION, "y")];
     let (code, screen) = runner.run_at_terminal(&[], &answers);
     assert_eq!(code, Some(0), "{screen}");
-    assert_snapshot!(first_screen(&screen), @"
+    assert_snapshot!(first_screen(&screen), @r"
     no gate was detected, and without one nothing measures the goal
     how do you test this? (a command such as `sh test.sh`; empty for none) `no-such-program` is not on PATH
     how do you test this? (a command such as `sh test.sh`; empty for none) Let main.sh say goodbye.
@@ -146,7 +146,7 @@ fn a_typed_command_becomes_the_gate() {
                a yes writes them to `ralph.toml` and approves them
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
-    [y] run · [e] edit ralph.toml first · [d] details · [N]
+    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
     ");
     let policy = fs::read_to_string(project.join("ralph.toml")).unwrap();
     assert!(policy.contains("run = [\"sh\", \"verify.sh\"]"), "{policy}");
