@@ -220,7 +220,7 @@ fn without_a_command_the_project_is_shown() {
       ✓ gates    1 gate, approved
       · runs     none yet
 
-    next:  ralph run "what is to be done"
+    next:  ralph run "…"
     -- with a run
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
@@ -241,7 +241,7 @@ fn without_a_command_the_project_is_shown() {
       ✓ gates    1 gate, approved
       · last run [run]  cancelled  make it work  (just now, 0 iterations)
 
-    next:  ralph run "what is to be done"
+    next:  ralph run "…"
     "#);
 }
 
