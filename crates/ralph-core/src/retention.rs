@@ -1,5 +1,5 @@
-//! Decides which of the files that ralph keeps may be removed. The only place with rules about that: `ralph clean`, the
-//! automatic cleaning and `ralph uninstall` list what there is, ask here, and remove what they are told.
+//! Decides which of the files that ralph keeps may be removed, for `ralph clean` and the automatic cleaning.
+//! `ralph uninstall --all` removes more: whatever is kept only because it is recent.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

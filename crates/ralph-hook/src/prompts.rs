@@ -79,8 +79,7 @@ fn replaced_command(typed: &SlashCommand, run: &RunId) -> Option<String> {
 
 /// The current length of the transcript. Events before this offset do not concern the new run.
 pub fn transcript_length(prompt: &PromptEvent) -> u64 {
-    let stat = prompt.transcript.as_deref().and_then(|path| fs::stat(path.as_ref()));
-    stat.map_or(0, |stat| stat.len)
+    transcript_reader::transcript_length(prompt.transcript.as_deref())
 }
 
 /// Whether this prompt has already started the run. A hook registered twice, or for both prompt events, receives one

@@ -4,7 +4,9 @@
 //! tools that read. Otherwise the gates judge the tree, and the decision is recorded like that of a run.
 
 use crate::contract::{self, SealError, SealRequest};
+use crate::facts;
 use crate::session_note::{JudgedStop, NotedPrompt, SessionNote};
+use crate::session_owner;
 use crate::stop::{self, StopContext};
 use crate::transcript_reader;
 use ralph_core::decide::StopDecision;
@@ -30,7 +32,7 @@ use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::clock;
 use ralph_sys::fs::{self, FileError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The value of `[session] gates` that concerns sessions without a run. A policy without the word has another value.
 const EVERY: &[u8] = b"every";
@@ -71,14 +73,12 @@ fn write_prompt_note(
     prompt: &PromptEvent,
     session: &SessionId,
 ) -> Result<(), SessionGateError> {
-    let directory = host_env::host_project_dir(&world.env)
-        .or_else(|| prompt.cwd.as_deref().map(PathBuf::from))
-        .filter(|directory| directory.is_absolute());
+    let directory = session_owner::project_directory(world, prompt.cwd.as_deref());
     let Some(config) = directory.map(|it| every_session_policy(world, &it)).transpose()?.flatten()
     else {
         return Ok(SessionNote::remove(&world.home, session)?);
     };
-    if is_off(world, session) {
+    if facts::find_off_switch(world, session.as_str()).is_some() {
         return Ok(());
     }
     let project = config.project.to_string_lossy().into_owned();
@@ -95,9 +95,8 @@ fn write_prompt_note(
         Some(_) | None => (note_base(world, session, &config.project, &listing)?, None),
     };
     let prompt = NotedPrompt {
-        id: prompt.id.clone(),
         identity,
-        transcript_length: file_length(prompt.transcript.as_deref()),
+        transcript_length: transcript_reader::transcript_length(prompt.transcript.as_deref()),
         holds: 0,
         is_waiting,
     };
@@ -109,10 +108,6 @@ fn write_prompt_note(
 fn has_agent_written(world: &World, prompt: &PromptEvent, note: &SessionNote) -> bool {
     let transcript = prompt.transcript.as_deref();
     transcript_reader::has_writing_calls(world, transcript, note.transcript_length())
-}
-
-fn file_length(path: Option<&str>) -> u64 {
-    path.and_then(|path| fs::stat(path.as_ref())).map_or(0, |stat| stat.len)
 }
 
 /// The policy of the project, if its gates hold every session.
@@ -193,7 +188,8 @@ fn judge_stop(
     session: &SessionId,
     note: SessionNote,
 ) -> Result<Verdict, SessionGateError> {
-    if is_off(world, session) || !has_worked(world, stop, &note)? {
+    let is_off = facts::find_off_switch(world, session.as_str()).is_some();
+    if is_off || !has_worked(world, stop, &note)? {
         return Ok(Verdict::Allow);
     }
     let Some(config) = every_session_policy(world, Path::new(&note.project))? else {
@@ -209,7 +205,8 @@ fn judge_stop(
     match stop::decide_stop(&StopContext { world, stop, session, run: &run })? {
         Ok(decision) => {
             let identity = list_tree(world, Path::new(&note.project))?.identity();
-            let transcript_length = file_length(stop.transcript.as_deref());
+            let transcript_length =
+                transcript_reader::transcript_length(stop.transcript.as_deref());
             let judged = JudgedStop { identity, transcript_length };
             update_note(world, session, |note| settle(note, judged, &decision))?;
             Ok(decision.verdict)
@@ -320,10 +317,6 @@ fn unapproved_notice(
          `ralph trust` shows them and asks"
             .to_string(),
     ))
-}
-
-fn is_off(world: &World, session: &SessionId) -> bool {
-    fs::exists(&world.home.tombstone(session.as_str())) || fs::exists(&world.home.kill_switch())
 }
 
 fn record_fault(world: &World, session: &SessionId, error: &SessionGateError) {

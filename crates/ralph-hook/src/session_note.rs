@@ -33,7 +33,6 @@ pub(crate) struct SessionNote {
 /// The last prompt of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotedPrompt {
-    pub(crate) id: Option<String>,
     /// Fingerprint of the tree when it was sent.
     pub(crate) identity: String,
     pub(crate) transcript_length: u64,

@@ -63,7 +63,7 @@ pub fn find_owner(world: &World, stop: &StopEvent, session: &SessionId) -> Sessi
 }
 
 fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) -> LoopAdoption {
-    let Some(project) = project_directory(world, stop) else {
+    let Some(project) = project_directory(world, stop.cwd.as_deref()) else {
         return LoopAdoption::NotAvailable;
     };
     let binding = match world.env.loop_dir() {
@@ -102,8 +102,7 @@ fn adopt_loop_directory(world: &World, stop: &StopEvent, session: &SessionId) ->
 }
 
 /// The project directory, which is not necessarily the agent's current directory.
-pub fn project_directory(world: &World, stop: &StopEvent) -> Option<PathBuf> {
-    let directory = host_env::host_project_dir(&world.env)
-        .or_else(|| stop.cwd.as_deref().map(PathBuf::from))?;
+pub fn project_directory(world: &World, cwd: Option<&str>) -> Option<PathBuf> {
+    let directory = host_env::host_project_dir(&world.env).or_else(|| cwd.map(PathBuf::from))?;
     directory.is_absolute().then_some(directory)
 }

@@ -178,7 +178,7 @@ pub fn files_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Ve
             let evidence = sources::evidence_for_files(
                 world,
                 session,
-                session_owner::project_directory(world, stop).as_deref(),
+                session_owner::project_directory(world, stop.cwd.as_deref()).as_deref(),
             );
             if evidence.requirements.is_empty() {
                 return Verdict::Allow;

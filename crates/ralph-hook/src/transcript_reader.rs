@@ -113,6 +113,11 @@ pub fn read_transcript(
     }
 }
 
+/// The length of the transcript that an event names; 0 without one.
+pub fn transcript_length(transcript: Option<&str>) -> u64 {
+    transcript.and_then(|path| fs::stat(path.as_ref())).map_or(0, |stat| stat.len)
+}
+
 /// Whether the agent may have changed a file since this offset of the transcript. Only a transcript that is complete up
 /// to the agent's last message shows that it did not.
 pub fn may_have_written(world: &World, stop: &StopEvent, from: u64) -> bool {

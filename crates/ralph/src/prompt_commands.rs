@@ -62,13 +62,7 @@ fn start_run(
         && control::is_untouched(&world.home, run)?
     {
         // The person withdrew the prompt before its first answer and sends it again.
-        let named = RunOrSession::Run(run.clone());
-        control::cancel_run_or_session(
-            &world.home,
-            &named,
-            CommandCaller::Session,
-            &world.step_deadline(),
-        )?;
+        release(world, &RunOrSession::Run(run.clone()))?;
     }
     let prompt = StartPrompt {
         id: request.prompt.id.clone(),
@@ -192,14 +186,13 @@ fn resume(
 
 fn cancel(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    let named = RunOrSession::Run(run.clone());
-    control::cancel_run_or_session(
-        &world.home,
-        &named,
-        CommandCaller::Session,
-        &world.step_deadline(),
-    )?;
+    release(world, &RunOrSession::Run(run.clone()))?;
     Ok(format!("ralph: run {run} is cancelled; the session is free, and nothing was deleted"))
+}
+
+fn release(world: &World, named: &RunOrSession) -> Result<(), CommandFailure> {
+    let (caller, deadline) = (CommandCaller::Session, world.step_deadline());
+    Ok(control::cancel_run_or_session(&world.home, named, caller, &deadline)?)
 }
 
 fn switch_off(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
@@ -209,13 +202,7 @@ fn switch_off(world: &World, request: &CommandRequest<'_>) -> Result<String, Com
             "type `/ralph:cancel` to end the run",
         ));
     }
-    let named = RunOrSession::Session(request.session.clone());
-    control::cancel_run_or_session(
-        &world.home,
-        &named,
-        CommandCaller::Session,
-        &world.step_deadline(),
-    )?;
+    release(world, &RunOrSession::Session(request.session.clone()))?;
     Ok("ralph: the gates no longer hold this session; `/ralph:on` turns them on again".to_string())
 }
 

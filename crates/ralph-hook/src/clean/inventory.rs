@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::project_scope::run_directory;
 use ralph_core::digest64::Digest64;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::RunRecord;
@@ -165,7 +166,8 @@ impl Inventory<'_> {
                 continue;
             }
             let loaded = store::load_run(self.home, &id);
-            let project = loaded.as_ref().ok().map(|opened| home_project(&opened.run));
+            let project =
+                loaded.as_ref().ok().map(|opened| PathBuf::from(run_directory(&opened.run)));
             if !self.includes(project.as_deref()) {
                 continue;
             }
@@ -274,7 +276,9 @@ impl Inventory<'_> {
             let own_age = self.age(&paths.journal()).max(self.age(paths.directory()));
             let (note_age, noted_in) = noted.get(id.as_str()).cloned().unzip();
             let age_ms = note_age.unwrap_or(u64::MAX).min(own_age);
-            let recorded = || store::load_run(self.home, &id).ok().map(|it| home_project(&it.run));
+            let recorded = || {
+                store::load_run(self.home, &id).ok().map(|it| PathBuf::from(run_directory(&it.run)))
+            };
             let project = noted_in
                 .or_else(recorded)
                 .or_else(|| ralph_refs::recorded_project(&paths.shadow_repository()));
@@ -445,18 +449,12 @@ fn session_state(age_ms: u64) -> StoredState {
 }
 
 /// Not a link: what it leads to is not ralph's.
-fn is_own_directory(path: &Path) -> bool {
+pub(super) fn is_own_directory(path: &Path) -> bool {
     fs::stat_no_follow(path).is_some_and(|stat| stat.kind == FileKind::Directory)
 }
 
 fn is_held(path: &Path) -> bool {
     matches!(file_slot::peek(path, 0), Ok(SlotContent::Held))
-}
-
-/// The project that a person knows: not the work tree of the run, which is gone after it.
-fn home_project(run: &RunRecord) -> PathBuf {
-    let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
-    PathBuf::from(worktree.map_or(&run.project, |worktree| &worktree.from))
 }
 
 fn existing_worktree(opened: &LoadedRun) -> Option<(PathBuf, &RunRecord)> {

@@ -78,7 +78,7 @@ pub fn clean_in_background(home: &RalphHome) {
     }
     // First, so that a home that cannot be cleaned is not tried again and again.
     cleaning_worker::write_stamp(home);
-    // A person is told about mistakes in the file by every command that reads it.
+    // Every command that reads the file reports mistakes in it.
     let Ok(rules) = config::load_keep(home) else { return };
     let scope = CleanScope::EveryProject;
     let plan = CleanPlan::make(home, &scope, rules, InventoryDetail::Quick, deadline);

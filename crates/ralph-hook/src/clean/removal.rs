@@ -178,7 +178,7 @@ fn remove_directory(home: &RalphHome, directory: &Path) -> Result<(), FileError>
 /// Removes what earlier cleanings discarded. Failures are left to the next one.
 pub(super) fn empty_trash(home: &RalphHome) {
     // A link could lead anywhere.
-    if !fs::stat_no_follow(&home.trash()).is_some_and(|stat| stat.kind == fs::FileKind::Directory) {
+    if !inventory::is_own_directory(&home.trash()) {
         return;
     }
     for name in fs::list_if_exists(&home.trash(), MAX_ENTRIES).unwrap_or_default() {
