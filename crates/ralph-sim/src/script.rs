@@ -64,7 +64,7 @@ impl ModelScript {
                 }
                 ScenarioStep::Person(_) if is_first => is_first = false,
                 ScenarioStep::Person(_) => prompts.push_back(TurnQueue::default()),
-                ScenarioStep::Session(_) | ScenarioStep::Screen(_) => {}
+                ScenarioStep::Session(_) | ScenarioStep::Screen(_) | ScenarioStep::Shell(_) => {}
             }
         }
         let agents = scenario.subagents.iter().map(|agent| {

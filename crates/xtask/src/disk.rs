@@ -75,6 +75,14 @@ pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<()> {
         .with_context(|| format!("cannot copy `{}` to `{}`", from.display(), to.display()))
 }
 
+pub(crate) fn link_file(to: &Path, at: &Path) -> Result<()> {
+    if let Some(parent) = at.parent() {
+        create_directory(parent)?;
+    }
+    std::os::unix::fs::symlink(to, at)
+        .with_context(|| format!("cannot link `{}` to `{}`", at.display(), to.display()))
+}
+
 /// Copies a directory of files and directories. Symbolic links stay links.
 pub(crate) fn copy_directory(from: &Path, to: &Path) -> Result<()> {
     create_directory(to)?;

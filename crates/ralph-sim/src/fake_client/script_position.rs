@@ -57,7 +57,10 @@ impl SharedScript {
     pub(super) fn new(scenario: &Scenario, file: Option<PathBuf>) -> Self {
         let script = scenario.steps.iter().filter_map(|step| match step {
             ScenarioStep::Agent(turn) => Some(turn.clone()),
-            ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
+            ScenarioStep::Person(_)
+            | ScenarioStep::Session(_)
+            | ScenarioStep::Screen(_)
+            | ScenarioStep::Shell(_) => None,
         });
         let at = ScriptPosition {
             v: FILE_VERSION,

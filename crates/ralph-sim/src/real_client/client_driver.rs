@@ -195,7 +195,7 @@ impl ClientDriver<'_, '_> {
                     self.talk =
                         Some(start_client(self.launch, &session, &self.place, &self.sender)?);
                 }
-                ScenarioStep::Agent(_) | ScenarioStep::Screen(_) => {}
+                ScenarioStep::Agent(_) | ScenarioStep::Screen(_) | ScenarioStep::Shell(_) => {}
             }
         }
         Ok(())

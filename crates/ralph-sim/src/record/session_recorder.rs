@@ -304,7 +304,10 @@ impl SessionRecorder {
     pub(super) fn into_scenario(self) -> Scenario {
         let prompt = self.steps.iter().find_map(|step| match step {
             ScenarioStep::Person(text) => Some(text.as_str()),
-            ScenarioStep::Agent(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
+            ScenarioStep::Agent(_)
+            | ScenarioStep::Session(_)
+            | ScenarioStep::Screen(_)
+            | ScenarioStep::Shell(_) => None,
         });
         let expect = self.expectations();
         let summary = self.summary.as_deref().unwrap_or("The work so far.");
@@ -339,11 +342,17 @@ impl SessionRecorder {
         let mut steps = self.steps.into_iter();
         let prompt = steps.find_map(|step| match step {
             ScenarioStep::Person(text) => Some(text),
-            ScenarioStep::Agent(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
+            ScenarioStep::Agent(_)
+            | ScenarioStep::Session(_)
+            | ScenarioStep::Screen(_)
+            | ScenarioStep::Shell(_) => None,
         })?;
         let turns = steps.filter_map(|step| match step {
             ScenarioStep::Agent(turn) => Some(turn),
-            ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
+            ScenarioStep::Person(_)
+            | ScenarioStep::Session(_)
+            | ScenarioStep::Screen(_)
+            | ScenarioStep::Shell(_) => None,
         });
         Some(ScriptedSubagent { prompt, turns: turns.collect() })
     }

@@ -53,7 +53,10 @@ pub(super) fn find_contradictions(
 fn has_background_work(steps: &[ScenarioStep]) -> bool {
     let turns = steps.iter().filter_map(|step| match step {
         ScenarioStep::Agent(turn) => Some(turn),
-        ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => None,
+        ScenarioStep::Person(_)
+        | ScenarioStep::Session(_)
+        | ScenarioStep::Screen(_)
+        | ScenarioStep::Shell(_) => None,
     });
     turns.flat_map(|turn| &turn.tools).any(|tool| match tool {
         ScriptedToolCall::Bash { background, .. } | ScriptedToolCall::Agent { background, .. } => {

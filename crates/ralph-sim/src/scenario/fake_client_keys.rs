@@ -11,7 +11,9 @@ const LIMIT_STATUSES: [&str; 3] = ["allowed", "allowed_warning", DEFAULT_LIMIT_S
 
 impl ScenarioReader {
     pub(super) fn reject_fake_client_keys(&mut self, file: &file_format::ScenarioFile) {
-        let is_silent = file.step.iter().all(|step| step.as_ref().person.is_none());
+        let is_typed =
+            |step: &file_format::ScenarioStepToml| step.person.is_some() || step.shell.is_some();
+        let is_silent = !file.step.iter().any(|step| is_typed(step.as_ref()));
         if is_silent && file.runner.is_none() {
             let hint = "begin with a `[[step]]` that has `person = \"…\"`";
             self.add_problem(0..0, "this scenario has no prompt".to_owned(), Some(hint));

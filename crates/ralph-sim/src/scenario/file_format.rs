@@ -127,6 +127,9 @@ pub(super) struct ScenarioStepToml {
     pub(super) person: Option<String>,
     pub(super) session: Option<SessionStep>,
     pub(super) screen: Option<String>,
+    pub(super) shell: Option<String>,
+    pub(super) asks: Option<String>,
+    pub(super) answer: Option<String>,
     pub(super) agent: Option<String>,
     #[serde(default)]
     pub(super) tools: Vec<Spanned<ScriptedToolCallToml>>,

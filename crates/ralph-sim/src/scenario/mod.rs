@@ -9,6 +9,7 @@ mod runner_section;
 mod scenario_parser;
 mod serde_messages;
 mod suggestion;
+mod terminal_keys;
 mod toml_text;
 mod write;
 
@@ -141,6 +142,22 @@ pub enum ScenarioStep {
     Session(SessionStep),
     /// Waits until the terminal shows this text. The next input is then typed at once, even in the middle of a turn.
     Screen(String),
+    Shell(ShellStep),
+}
+
+/// A command that the person types at the shell of the terminal. Without such a step, the terminal runs the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShellStep {
+    pub command: String,
+    pub answer: Option<TypedAnswer>,
+}
+
+/// The person's answer to the question of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedAnswer {
+    /// The end of the question, as the terminal shows it.
+    pub question: String,
+    pub text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

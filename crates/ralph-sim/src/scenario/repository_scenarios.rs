@@ -44,7 +44,8 @@ fn example_is_a_scenario() {
 fn scenario_flaws(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     let Scenario { name, expect, .. } = scenario;
     let is_sentence = name.ends_with('.') && name.contains(' ') && !name.contains('\n');
-    let has_person = matches!(scenario.steps.first(), Some(ScenarioStep::Person(_)));
+    let has_person =
+        matches!(scenario.steps.first(), Some(ScenarioStep::Person(_) | ScenarioStep::Shell(_)));
     let has_person = has_person || scenario.runner.is_some();
     let expects = expect.endings.is_some()
         || expect.events.is_some()

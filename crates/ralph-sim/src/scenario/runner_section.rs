@@ -139,6 +139,7 @@ impl ScenarioReader {
             step.person.is_some()
                 || step.session.is_some()
                 || step.screen.is_some()
+                || step.shell.is_some()
                 || step.interrupt.is_some()
         });
         for span in steps.map(Spanned::span) {

@@ -1,6 +1,7 @@
 //! Parses a scenario file and collects every error in it, not only the first.
 
 use super::expectations::{PROMPT_ENDINGS, SIMULATED_EVENTS};
+use super::terminal_keys::read_terminal_step;
 use super::{
     Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook, ScenarioHookCommand,
     ScenarioPlayer, ScenarioPlugin, ScenarioSettings, ScenarioStep, ScriptedApiError,
@@ -129,15 +130,6 @@ impl ScenarioReader {
         }
     }
 
-    fn reject_terminal_keys(&mut self, file: &file_format::ScenarioFile) {
-        let waits = file.step.iter().filter(|step| step.as_ref().screen.is_some());
-        let waits = waits.map(Spanned::span);
-        for span in waits.chain(file.expect.screen.as_ref().map(Spanned::span)) {
-            let message = "`screen` needs a terminal".to_owned();
-            self.add_problem(span, message, Some("set `only = \"terminal\"`"));
-        }
-    }
-
     fn read_client(&mut self, client: file_format::ScenarioClientToml) -> ScenarioClient {
         let session = client.session.map(|id| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -244,7 +236,10 @@ impl ScenarioReader {
             match self.read_step(step) {
                 Some(ScenarioStep::Agent(turn)) => Some(turn),
                 Some(
-                    ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_),
+                    ScenarioStep::Person(_)
+                    | ScenarioStep::Session(_)
+                    | ScenarioStep::Screen(_)
+                    | ScenarioStep::Shell(_),
                 ) => {
                     let message = "this step is not allowed in a subagent".to_owned();
                     self.add_problem(span, message, Some("use `agent` steps"));
@@ -273,25 +268,25 @@ impl ScenarioReader {
             || step.hang.is_some()
             || step.rate_limit.is_some()
             || !step.tools.is_empty();
+        let is_terminal = step.screen.is_some() || step.shell.is_some();
+        self.reject_stray_answer(&step, span.clone());
         match (step.person.is_some(), step.session, is_agent) {
-            (false, None, false) if step.screen.is_some() => {
+            (false, None, false) if step.screen.is_some() != step.shell.is_some() => {
                 self.reject_agent_keys(&step, span);
-                step.screen.map(ScenarioStep::Screen)
+                read_terminal_step(step)
             }
-            (true, None, false) if step.screen.is_none() => {
+            (true, None, false) if !is_terminal => {
                 let times = self.prompt_repeats(&step);
                 self.reject_agent_keys(&step, span);
                 step.person.map(|text| ScenarioStep::Person(text.repeat(times)))
             }
-            (false, Some(session), false) if step.screen.is_none() => {
+            (false, Some(session), false) if !is_terminal => {
                 self.reject_agent_keys(&step, span);
                 Some(ScenarioStep::Session(session))
             }
-            (false, None, true) if step.screen.is_none() => {
-                Some(ScenarioStep::Agent(self.read_turn(step)))
-            }
+            (false, None, true) if !is_terminal => Some(ScenarioStep::Agent(self.read_turn(step))),
             (is_person, session, is_agent) => {
-                let is_empty = !is_person && session.is_none() && !is_agent;
+                let is_empty = !is_person && session.is_none() && !is_agent && !is_terminal;
                 let message =
                     if is_empty { "this step does nothing" } else { "this is more than one step" };
                 let message = message.to_owned();

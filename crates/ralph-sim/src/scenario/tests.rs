@@ -267,6 +267,39 @@ fn only_a_terminal_has_a_screen() {
 }
 
 #[test]
+fn a_shell_command_has_at_most_one_question_with_its_answer() {
+    assert_eq!(
+        mistakes("only = \"terminal\"\n[[step]]\nshell = \"a\"\nasks = \"?\"\nanswer = \"y\"\n"),
+        "no mistake"
+    );
+    let wrong = [
+        "shell = \"a\"\nasks = \"?\"",
+        "person = \"a\"\nasks = \"?\"\nanswer = \"y\"",
+        "shell = \"a\"\nscreen = \"b\"",
+        "shell = \"a\"\nagent = \"b\"",
+    ];
+    let wrong = wrong.map(|keys| mistakes(&format!("only = \"terminal\"\n[[step]]\n{keys}")));
+    let simulated = mistakes("[[step]]\nshell = \"a\"");
+    insta::assert_snapshot!(format!("{}\n{simulated}", wrong.join("\n")), @r#"
+    2: "[[step]]"
+       `asks` and `answer` are for one question of a `shell` command
+       use both beside `shell`, or neither
+    2: "[[step]]"
+       `asks` and `answer` are for one question of a `shell` command
+       use both beside `shell`, or neither
+    2: "[[step]]"
+       this is more than one step
+       use one of `person`, `session`, or `agent` with its `tools`
+    2: "[[step]]"
+       this is more than one step
+       use one of `person`, `session`, or `agent` with its `tools`
+    1: "[[step]]"
+       `shell` needs a terminal
+       set `only = "terminal"`
+    "#);
+}
+
+#[test]
 fn contradictory_expectations_are_errors() {
     let cases = [
         "stops = 1\nblocks = 2",
@@ -532,6 +565,11 @@ fn rich() -> Scenario {
             ScenarioStep::Session(SessionStep::Fork),
             ScenarioStep::Session(SessionStep::New),
             ScenarioStep::Screen("a \"b\"".to_owned()),
+            ScenarioStep::Shell(ShellStep {
+                command: "ralph init".to_owned(),
+                answer: Some(TypedAnswer { question: "[y/N]".to_owned(), text: "y".to_owned() }),
+            }),
+            ScenarioStep::Shell(ShellStep { command: "claude".to_owned(), answer: None }),
             ScenarioStep::Agent(ScriptedTurn {
                 stop_reason: Some("max_tokens".to_owned()),
                 interrupt: TurnInterrupt::Tools,

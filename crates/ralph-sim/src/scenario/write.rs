@@ -6,7 +6,8 @@ use super::{
     InterventionAction, Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook,
     ScenarioHookCommand, ScenarioPlayer, ScenarioPlugin, ScenarioRunner, ScenarioSettings,
     ScenarioSettingsLayer, ScenarioStep, ScriptedSubagent, ScriptedToolCall, ScriptedTurn,
-    ScriptedUsage, SessionStep, TurnHang, TurnInterrupt, TurnMishap, TurnPoint, TurnRepeat,
+    ScriptedUsage, SessionStep, ShellStep, TurnHang, TurnInterrupt, TurnMishap, TurnPoint,
+    TurnRepeat, TypedAnswer,
 };
 use std::collections::BTreeMap;
 
@@ -182,6 +183,13 @@ fn write_step(out: &mut TomlWriter, step: &ScenarioStep) {
         ScenarioStep::Session(SessionStep::Fork) => out.set("session", "\"fork\""),
         ScenarioStep::Session(SessionStep::New) => out.set("session", "\"new\""),
         ScenarioStep::Screen(text) => out.set("screen", &format_string(text)),
+        ScenarioStep::Shell(ShellStep { command, answer }) => {
+            out.set("shell", &format_string(command));
+            if let Some(TypedAnswer { question, text }) = answer {
+                out.set("asks", &format_string(question));
+                out.set("answer", &format_string(text));
+            }
+        }
         ScenarioStep::Agent(turn) => write_turn(out, turn),
     }
 }

@@ -95,7 +95,7 @@ pub fn play<'a>(
     for step in &scenario.steps {
         match step {
             // Agent turns come from the script.
-            ScenarioStep::Agent(_) | ScenarioStep::Screen(_) => {}
+            ScenarioStep::Agent(_) | ScenarioStep::Screen(_) | ScenarioStep::Shell(_) => {}
             ScenarioStep::Person(text) => {
                 if !is_first {
                     host.script.start_next_prompt();

@@ -157,7 +157,10 @@ pub(super) fn record_scenario(transcript: &Path) -> Result<u8, CommandFailure> {
 fn has_tools(scenario: &Scenario) -> bool {
     scenario.steps.iter().any(|step| match step {
         ScenarioStep::Agent(turn) => !turn.tools.is_empty(),
-        ScenarioStep::Person(_) | ScenarioStep::Session(_) | ScenarioStep::Screen(_) => false,
+        ScenarioStep::Person(_)
+        | ScenarioStep::Session(_)
+        | ScenarioStep::Screen(_)
+        | ScenarioStep::Shell(_) => false,
     })
 }
 

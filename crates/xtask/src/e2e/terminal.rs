@@ -7,7 +7,8 @@ use crate::{disk, shell};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher};
 use ralph_sim::scenario::{
-    self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, TurnInterrupt,
+    self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, ShellStep, TurnInterrupt,
+    TypedAnswer,
 };
 use ralph_sim::scratch::{self, ScenarioCommandContext, ScratchProject};
 use ralph_sim::script::ModelScript;
@@ -27,6 +28,8 @@ use std::time::Duration;
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// From the input to the end of the turn, gates included.
 const TURN_TIMEOUT: Duration = Duration::from_mins(1);
+/// For a command at the shell, which may drive a whole run.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(3);
 const TYPING_TIMEOUT: Duration = Duration::from_secs(20);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(60);
@@ -34,6 +37,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(60);
 const IDLE_SCREENS: u32 = 6;
 /// Precedes the person's input, and appears nowhere else in the last lines.
 const PROMPT: char = '❯';
+/// The prompt of the shell, without the space after it.
+const SHELL_PROMPT: &str = "$";
 const BUSY: &str = "esc to interrupt";
 /// Precedes the name of the client's activity, which ends in `…`. With a status line there is no room for `BUSY`.
 const SPINNER: [char; 6] = ['·', '✢', '*', '✶', '✻', '✽'];
@@ -55,7 +60,11 @@ pub(super) fn play_at_terminal(
     let root = tempfile::tempdir().context("cannot make a directory")?;
     let stage = scratch::build(&scenario, root.path())?;
     let cancel = CancelToken::new().context("cannot wait for commands")?;
-    let search_path = search_path(ralph);
+    let has_shell = scenario.steps.iter().any(|step| matches!(step, ScenarioStep::Shell(_)));
+    let mut search_path = search_path(ralph);
+    if has_shell {
+        search_path = with_client_on_path(client, &stage, &search_path)?;
+    }
     let tools =
         ScenarioCommandContext { program: ralph, search_path: &search_path, cancel: &cancel };
     scratch::run_setup(&scenario, &stage, &tools)?;
@@ -69,7 +78,11 @@ pub(super) fn play_at_terminal(
         observer: Box::new(move |news| sender.send(news).unwrap_or_default()),
     };
     let server = server::serve(ModelScript::new(&scenario), options)?;
-    let argv = client_arguments(client, &scenario, &stage);
+    let argv = if has_shell {
+        vec!["sh".into(), "-i".into()]
+    } else {
+        client_arguments(client, &scenario, &stage)
+    };
     let env = client_environment(&scenario, &stage, &server, &search_path);
     let program = TerminalProgram { argv: &argv, env: &env, directory: &stage.project };
     let terminal = TmuxTerminal::open(&stage.root, &program)?;
@@ -80,8 +93,15 @@ pub(super) fn play_at_terminal(
         check: ExpectationWatcher::new(&scenario.expect),
         asked: 0,
     };
+    let has_prompt = scenario.steps.iter().any(|step| matches!(step, ScenarioStep::Person(_)));
     let screen = person.play_steps(&scenario.steps)?;
-    let mut check = person.exit_client()?;
+    if has_prompt {
+        person.type_and_submit("/exit")?;
+    }
+    if has_shell {
+        person.exit_shell()?;
+    }
+    let mut check = person.wait_for_exit()?;
     check.check_screen(&screen);
     check.check_command_output(|command| {
         scratch::command_output(command, &scenario, &stage, &tools)
@@ -113,6 +133,20 @@ pub(super) fn search_path(ralph: &Path) -> OsString {
     path.push(":");
     path.push(shell::path_variable());
     path
+}
+
+/// The same `PATH` with the client as `claude`, for a shell in which a person types its name.
+fn with_client_on_path(
+    client: &Path,
+    stage: &ScratchProject,
+    search_path: &OsString,
+) -> Result<OsString> {
+    let programs = stage.root.join("programs");
+    disk::link_file(client, &programs.join("claude"))?;
+    let mut path = programs.into_os_string();
+    path.push(":");
+    path.push(search_path);
+    Ok(path)
 }
 
 /// Answers the questions that the client asks at its first start.
@@ -163,6 +197,7 @@ fn client_environment(
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC".into(), "1".into()),
         ("CLAUDE_CODE_MAX_RETRIES".into(), "0".into()),
         ("IS_SANDBOX".into(), "1".into()),
+        ("PS1".into(), format!("{SHELL_PROMPT} ").into()),
     ];
     // Later entries win: a scenario may change the ones above, but not the server.
     env.extend(scenario.env.iter().map(|(name, value)| (name.into(), value.into())));
@@ -193,13 +228,15 @@ struct TerminalPerson<'a> {
 impl<'a> TerminalPerson<'a> {
     /// Plays the steps and returns the final screen.
     fn play_steps(&mut self, steps: &[ScenarioStep]) -> Result<String> {
-        self.wait_until_idle("the input line", START_TIMEOUT)?;
         let mut moment = InputMoment::Beginning;
         for step in steps {
             match step {
                 ScenarioStep::Person(text) => {
                     match moment {
-                        InputMoment::Beginning => self.type_and_submit(text)?,
+                        InputMoment::Beginning => {
+                            self.wait_until_idle("the input line", START_TIMEOUT)?;
+                            self.type_and_submit(text)?;
+                        }
                         InputMoment::AfterTurn => {
                             self.wait_until_idle("the end of a turn", TURN_TIMEOUT)?;
                             self.server.next_prompt();
@@ -218,15 +255,52 @@ impl<'a> TerminalPerson<'a> {
                     moment = InputMoment::Meanwhile;
                 }
                 ScenarioStep::Agent(turn) => self.interrupt(turn.interrupt)?,
+                ScenarioStep::Shell(step) => {
+                    ensure!(
+                        matches!(moment, InputMoment::Beginning),
+                        "a `shell` step comes before the first `person`"
+                    );
+                    self.type_command(step)?;
+                }
                 ScenarioStep::Session(_) => bail!("a terminal has one client and no `session`"),
             }
         }
-        let last = matches!(steps.last(), Some(ScenarioStep::Screen(_)));
-        if last {
+        if matches!(steps.last(), Some(ScenarioStep::Screen(_))) {
             self.terminal.screen()
+        } else if matches!(moment, InputMoment::Beginning) {
+            self.wait_for_shell(COMMAND_TIMEOUT)
         } else {
             self.wait_until_idle("the end of a turn", TURN_TIMEOUT)
         }
+    }
+
+    /// Types a command at the shell and answers its question.
+    fn type_command(&mut self, ShellStep { command, answer }: &ShellStep) -> Result<()> {
+        self.wait_for_shell(COMMAND_TIMEOUT)?;
+        self.terminal.type_text(command)?;
+        self.terminal.press_key("Enter")?;
+        if let Some(TypedAnswer { question, text }) = answer {
+            self.wait_for_text(question)?;
+            self.terminal.type_text(text)?;
+            self.terminal.press_key("Enter")?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the shell waits for a command and returns the screen.
+    fn wait_for_shell(&mut self, wait: Duration) -> Result<String> {
+        let Self { terminal, happened, check, asked, .. } = self;
+        terminal.wait_until("the shell's prompt", wait, |screen| {
+            handle_server_events(happened, check, asked, |_| {});
+            screen.trim_end().lines().last() == Some(SHELL_PROMPT)
+        })
+    }
+
+    /// Exits the shell with the exit code of the last command.
+    fn exit_shell(&mut self) -> Result<()> {
+        self.wait_for_shell(EXIT_TIMEOUT)?;
+        self.terminal.type_text("exit")?;
+        self.terminal.press_key("Enter")
     }
 
     /// Waits until the client is idle and returns the screen.
@@ -292,9 +366,8 @@ impl<'a> TerminalPerson<'a> {
         terminal.press_key("Escape")
     }
 
-    /// Exits the client. If it does not exit by itself, it is killed with its terminal.
-    fn exit_client(mut self) -> Result<ExpectationWatcher<'a>> {
-        self.type_and_submit("/exit")?;
+    /// Waits until the program of the terminal exits. If it does not, it is killed with its terminal.
+    fn wait_for_exit(mut self) -> Result<ExpectationWatcher<'a>> {
         let deadline = Deadline::after(EXIT_TIMEOUT);
         while !deadline.has_passed() {
             if let Some(code) = self.terminal.exit_code()? {

@@ -1,0 +1,2 @@
+def total(price, quantity):
+    return price * quantity
