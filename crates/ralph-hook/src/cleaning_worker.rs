@@ -11,7 +11,7 @@ use ralph_home::paths::RalphHome;
 use ralph_proof::list_recorded_directories;
 use ralph_sys::clock;
 use ralph_sys::env;
-use ralph_sys::fs::{self, Durability, FileError};
+use ralph_sys::fs::{self, Durability, FileError, FileKind};
 use ralph_sys::proc::worker::{self, WorkerSpec};
 
 /// The subcommand and option of the worker.
@@ -34,29 +34,25 @@ pub fn clean_after_end(home: &RalphHome, run: &RunId) {
     clean_if_due(home);
 }
 
-/// Starts the worker if the last cleaning is a day ago.
+/// Starts the worker if the last cleaning is a day ago. A home without a stamp is new, or of an earlier version: it gets
+/// one, and its first cleaning can wait for a day.
 pub fn clean_if_due(home: &RalphHome) {
-    if is_due(home) {
+    if fs::stat_no_follow(&home.cleaning_stamp()).is_none() {
+        write_stamp(home);
+    } else if is_due(home) {
         start_worker(home);
     }
 }
 
-/// A home without a stamp is new, or of an earlier version: cleaning it can wait for a day.
+/// Whether the last cleaning is a day ago. Without a stamp it is not known, and cleaning is not due.
 pub(crate) fn is_due(home: &RalphHome) -> bool {
-    let stamp = home.cleaning_stamp();
-    match fs::stat_no_follow(&stamp) {
-        None => {
-            write_stamp(home);
-            false
-        }
-        Some(stat) => {
-            let age = clock::now_ms().saturating_sub(stat.modified_ns / 1_000_000);
-            u128::from(age) > CLEANING_INTERVAL.as_millis()
-        }
-    }
+    fs::stat_no_follow(&home.cleaning_stamp()).is_some_and(|stat| {
+        let age = clock::now_ms().saturating_sub(stat.modified_ns / 1_000_000);
+        u128::from(age) > CLEANING_INTERVAL.as_millis()
+    })
 }
 
-/// Without a stamp, the next process writes one.
+/// A failure is ignored: the next process writes the stamp.
 pub(crate) fn write_stamp(home: &RalphHome) {
     let written = fs::create_private_dir(&home.cache());
     drop(written.and_then(|()| fs::replace(&home.cleaning_stamp(), b"", Durability::Cached)));
@@ -83,6 +79,10 @@ fn discard_directory(home: &RalphHome, directory: &Path) -> Result<bool, FileErr
 /// Where the directory is now; `None` if there is none.
 pub(crate) fn discard(home: &RalphHome, directory: &Path) -> Result<Option<PathBuf>, FileError> {
     fs::create_private_dir(&home.trash())?;
+    if fs::stat_no_follow(&home.trash()).is_some_and(|stat| stat.kind == FileKind::Symlink) {
+        // What is moved there is removed, wherever the link leads.
+        return Err(FileError::refused(&home.trash(), "it is a link"));
+    }
     let trash = home.trash_name();
     Ok(fs::move_own_dir(directory, &trash)?.then_some(trash))
 }

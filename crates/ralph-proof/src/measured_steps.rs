@@ -130,8 +130,8 @@ impl MeasuredSteps<'_> {
             below: &request.project_below(),
             skipped: compared_directories(request),
         };
-        let sides = (request.base, request.candidate);
-        let has_stand_ins = has_changed_unlisted_files(&scope, sides, &deadline)?;
+        let (base, candidate) = (request.base, request.candidate);
+        let has_stand_ins = has_changed_unlisted_files(&scope, base, candidate, &deadline)?;
         let is_needed = |gate: &&StepGate<'_>| {
             let tells = || proof.telling.iter().any(|test| test.gate == gate.gate.name);
             has_stand_ins && gate.files.is_some() || rests_on_others && tells()

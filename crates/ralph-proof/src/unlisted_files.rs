@@ -32,7 +32,8 @@ pub(crate) struct UnlistedScope<'a> {
 /// pytest write whenever they run do not count.
 pub(crate) fn has_changed_unlisted_files(
     scope: &UnlistedScope<'_>,
-    (base, candidate): (&Checkpoint, &Checkpoint),
+    base: &Checkpoint,
+    candidate: &Checkpoint,
     deadline: &Deadline,
 ) -> Result<bool, CheckpointError> {
     let UnlistedScope { repository, below, skipped } = scope;

@@ -119,10 +119,10 @@ pub(crate) fn redraw(lines: usize, text: &str) {
     err(text);
 }
 
-/// A screen of its own on the terminal of stdout. What was there before returns when it is dropped.
-pub(crate) struct OwnScreen(());
+/// The alternate screen of the terminal on stdout. The main screen returns when it is dropped.
+pub(crate) struct AlternateScreen(());
 
-impl OwnScreen {
+impl AlternateScreen {
     pub(crate) fn enter() -> Self {
         write_bytes(b"", b"\x1b[?1049h");
         Self(())
@@ -137,7 +137,7 @@ impl OwnScreen {
     }
 }
 
-impl Drop for OwnScreen {
+impl Drop for AlternateScreen {
     fn drop(&mut self) {
         write_bytes(b"", b"\x1b[?1049l");
     }

@@ -1,6 +1,7 @@
 //! Lists what ralph keeps, with the state, age and size of each. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::project_scope::run_directory;
@@ -100,13 +101,38 @@ impl CleanTarget {
     }
 }
 
-struct Inventory<'a> {
+struct InventoryScan<'a> {
     home: &'a RalphHome,
     scope: &'a CleanScope,
     detail: InventoryDetail,
     deadline: &'a Deadline,
     now_ms: u64,
     entries: Vec<StoredEntry>,
+}
+
+/// The directories of ralph's home that cleaning removes from.
+fn cleaned_directories(home: &RalphHome) -> [PathBuf; 8] {
+    let cache = home.cache();
+    let in_cache = ["gates", "logs", "stat", "history"].map(|name| cache.join(name));
+    let [gates, logs, stat, history] = in_cache;
+    [
+        home.runs(),
+        home.session_notes(),
+        home.scratch_directories(),
+        cache,
+        gates,
+        logs,
+        stat,
+        history,
+    ]
+}
+
+/// Directories of ralph's home that are links. What they lead to may be anything, so nothing in them is listed.
+pub(super) fn linked_directories(home: &RalphHome) -> Vec<PathBuf> {
+    let mut linked: Vec<PathBuf> =
+        cleaned_directories(home).into_iter().chain([home.trash()]).collect();
+    linked.retain(|path| is_link(path));
+    linked
 }
 
 pub(super) fn take_inventory(
@@ -116,11 +142,15 @@ pub(super) fn take_inventory(
     deadline: &Deadline,
 ) -> Result<Vec<StoredEntry>, FileError> {
     let now_ms = clock::now_ms();
-    let mut all = Inventory { home, scope, detail, deadline, now_ms, entries: Vec::new() };
-    all.add_runs()?;
+    let mut all = InventoryScan { home, scope, detail, deadline, now_ms, entries: Vec::new() };
+    if !is_link(&home.runs()) {
+        all.add_runs()?;
+    }
     all.add_sessions()?;
     all.add_proof_directories();
-    all.add_cache()?;
+    if !is_link(&home.cache()) {
+        all.add_cache()?;
+    }
     all.add_scratch()?;
     if detail == InventoryDetail::Full {
         all.add_unowned_refs();
@@ -129,7 +159,7 @@ pub(super) fn take_inventory(
     Ok(all.entries)
 }
 
-impl Inventory<'_> {
+impl InventoryScan<'_> {
     fn includes(&self, project: Option<&Path>) -> bool {
         match (self.scope, project) {
             (CleanScope::EveryProject, _) => true,
@@ -173,7 +203,7 @@ impl Inventory<'_> {
             }
             let paths = self.home.run(&id);
             let state = match &loaded {
-                Ok(opened) => ended_state(self.home, opened),
+                Ok(opened) => retention_state(self.home, opened),
                 Err(error) => self.broken_state(error, paths.directory()),
             };
             let age_ms = match &loaded {
@@ -244,7 +274,7 @@ impl Inventory<'_> {
     /// Notes of sessions without a run, and the records that belong to them.
     fn add_sessions(&mut self) -> Result<(), FileError> {
         let mut noted: BTreeMap<String, (u64, PathBuf)> = BTreeMap::new();
-        for name in fs::list_if_exists(&self.home.session_notes(), MAX_ENTRIES)? {
+        for name in list_own(&self.home.session_notes())? {
             let Some(session) = name.to_str().and_then(SessionId::parse) else { continue };
             let path = self.home.session_note(&session);
             let age_ms = self.age(&path);
@@ -268,7 +298,12 @@ impl Inventory<'_> {
                 self.add(item, CleanTarget::SessionNote(session));
             }
         }
-        for id in store::list_session_records(self.home)? {
+        let records = if is_link(&self.home.runs()) {
+            Vec::new()
+        } else {
+            store::list_session_records(self.home)?
+        };
+        for id in records {
             let paths = self.home.run(&id);
             if !is_own_directory(paths.directory()) {
                 continue;
@@ -308,7 +343,7 @@ impl Inventory<'_> {
 
     fn add_cache(&mut self) -> Result<(), FileError> {
         let cache = self.home.cache();
-        for name in fs::list_if_exists(&cache.join("gates"), MAX_ENTRIES)? {
+        for name in list_own(&cache.join("gates"))? {
             let directory = cache.join("gates").join(name);
             self.add_files(&directory, StoredKind::GateResult, CleanTarget::CacheEntry)?;
         }
@@ -343,7 +378,7 @@ impl Inventory<'_> {
 
     /// Directories of gates, and those that an earlier cleaning did not finish.
     fn add_scratch(&mut self) -> Result<(), FileError> {
-        for name in fs::list_if_exists(&self.home.scratch_directories(), MAX_ENTRIES)? {
+        for name in list_own(&self.home.scratch_directories())? {
             let path = self.home.scratch_directories().join(name);
             let age_ms = self.age(&path);
             // No gate runs for longer, so its process is gone.
@@ -352,7 +387,7 @@ impl Inventory<'_> {
             let item = shared_item(StoredKind::Scratch, state, age_ms, self.size(&path));
             self.add(item, CleanTarget::Directory(path));
         }
-        for name in fs::list_if_exists(&self.home.trash(), MAX_ENTRIES)? {
+        for name in list_own(&self.home.trash())? {
             let path = self.home.trash().join(name);
             let (kind, state) = (StoredKind::Trash, StoredState::Leftover);
             let item = shared_item(kind, state, self.age(&path), self.size(&path));
@@ -420,7 +455,7 @@ fn shared_item(kind: StoredKind, state: StoredState, age_ms: u64, bytes: u64) ->
 }
 
 /// The state of a run, as far as cleaning is concerned.
-pub(super) fn ended_state(home: &RalphHome, opened: &LoadedRun) -> StoredState {
+pub(super) fn retention_state(home: &RalphHome, opened: &LoadedRun) -> StoredState {
     let (run, paths) = (&opened.run, home.run(&opened.run.id));
     let RunPhase::Ended(status) = control::effective_phase(home, opened) else {
         return StoredState::InUse;
@@ -451,6 +486,15 @@ fn session_state(age_ms: u64) -> StoredState {
 /// Not a link: what it leads to is not ralph's.
 pub(super) fn is_own_directory(path: &Path) -> bool {
     fs::stat_no_follow(path).is_some_and(|stat| stat.kind == FileKind::Directory)
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::stat_no_follow(path).is_some_and(|stat| stat.kind == FileKind::Symlink)
+}
+
+/// The names in a directory of ralph's home; none if a link is in its place.
+fn list_own(directory: &Path) -> Result<Vec<OsString>, FileError> {
+    if is_link(directory) { Ok(Vec::new()) } else { fs::list_if_exists(directory, MAX_ENTRIES) }
 }
 
 fn is_held(path: &Path) -> bool {

@@ -6,6 +6,7 @@
 pub mod inventory;
 pub mod removal;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cleaning_worker;
@@ -29,6 +30,8 @@ const WORKER_TIMEOUT: Duration = Duration::from_mins(10);
 pub struct CleanPlan {
     pub rules: RetentionRules,
     pub entries: Vec<PlannedEntry>,
+    /// Directories of ralph's home that are links, and therefore are left alone.
+    pub linked: Vec<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl CleanPlan {
         let verdicts = retention::decide(&items, &rules);
         let entries = found.into_iter().zip(verdicts);
         let entries = entries.map(|(stored, verdict)| PlannedEntry { stored, verdict }).collect();
-        Ok(Self { rules, entries })
+        Ok(Self { rules, entries, linked: inventory::linked_directories(home) })
     }
 
     pub fn removals(&self) -> impl Iterator<Item = &StoredEntry> {

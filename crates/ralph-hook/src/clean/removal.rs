@@ -132,7 +132,7 @@ fn remove_run(
     // A person may have resumed it while another was asked about it.
     match store::load_run(home, id) {
         Ok(opened) if !id.is_of_session() => {
-            if inventory::ended_state(home, &opened) == StoredState::InUse {
+            if inventory::retention_state(home, &opened) == StoredState::InUse {
                 return Err("it is in use now".to_string());
             }
         }

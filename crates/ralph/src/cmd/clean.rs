@@ -15,7 +15,7 @@ use ralph_hook::clean::inventory::{CleanScope, InventoryDetail};
 use ralph_hook::clean::removal;
 use ralph_hook::clean::{self, CleanPlan, PlannedEntry, RemovalProgress, RemovalSummary};
 use ralph_policy::config;
-use ralph_sys::clock::Deadline;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::fs::LockError;
 use ralph_sys::proc::cancel::CancelToken;
@@ -29,6 +29,9 @@ use std::time::Duration;
 /// For the whole command; a person can interrupt it.
 const CLEAN_TIMEOUT: Duration = Duration::from_hours(2);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The parent sends one byte right after the start.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(2);
+const DETACH_POLL: Duration = Duration::from_millis(5);
 const MAX_NAMED: usize = 1000;
 
 #[derive(Args)]
@@ -105,6 +108,9 @@ struct CleanJson {
     removed: usize,
     removed_bytes: u64,
     failed: Vec<CleanFailureJson>,
+    /// Directories of ralph's home that are links, in which nothing is removed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    linked: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -119,7 +125,13 @@ pub(crate) fn run(env: &Env, args: &CleanArgs) -> Result<(), CommandFailure> {
         // Its parent may be killed with its whole process group, which it leaves.
         let failed = |error| CommandFailure::caused_by("cannot watch the parent process", &error);
         let cancel = Arc::new(CancelToken::new().map_err(failed)?);
-        ParentLink::attach(&cancel).map_err(failed)?;
+        let link = ParentLink::attach(&cancel).map_err(failed)?;
+        if !is_detached_by_ralph(&link) {
+            return Err(CommandFailure::new(
+                "only ralph itself starts a cleaning in the background; nothing was removed",
+                "use `ralph clean`",
+            ));
+        }
         clean::clean_in_background(&home);
         return Ok(());
     }
@@ -146,7 +158,9 @@ pub(crate) fn run(env: &Env, args: &CleanArgs) -> Result<(), CommandFailure> {
         (false, false) => "removed",
     };
     let summary = if status == "removed" {
-        let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "clean" };
+        let refusal = "nothing was removed";
+        let asking =
+            ConfirmationOptions { yes: args.yes, json: args.json, command: "clean", refusal };
         init::confirm(&asking, &question(&plan))?;
         remove_with_progress(env, &home, &plan)
     } else {
@@ -158,6 +172,18 @@ pub(crate) fn run(env: &Env, args: &CleanArgs) -> Result<(), CommandFailure> {
         term::out(&render_summary(status, &summary))?;
     }
     report_failures(&summary, args.json)
+}
+
+/// Whether the process on the other side of the link detached this one, as [`cleaning_worker`] does at once. A caller in
+/// a shell does not, so that an agent cannot use the option to pass the checks of the caller.
+///
+/// [`cleaning_worker`]: ralph_hook::cleaning_worker
+fn is_detached_by_ralph(link: &ParentLink) -> bool {
+    let deadline = Deadline::after(DETACH_TIMEOUT);
+    while !link.is_detached() && !deadline.has_passed() {
+        clock::sleep(DETACH_POLL);
+    }
+    link.is_detached()
 }
 
 fn chosen_rules(home: &RalphHome, args: &CleanArgs) -> Result<RetentionRules, CommandFailure> {
@@ -215,6 +241,11 @@ fn render_plan(plan: &CleanPlan, scope: &CleanScope, home: &RalphHome) -> String
         let why = verdict.describe(kind, &plan.rules);
         let line = format!("  {name:<20} {count:>6} {size:>9}  {why}");
         out.push_str(&format!("{line}\n"));
+    }
+    for directory in &plan.linked {
+        let note = paint(term::WARN, "note");
+        let directory = safe_line(&directory.to_string_lossy());
+        out.push_str(&format!("{note}: `{directory}` is a link; nothing behind it is removed\n"));
     }
     out
 }
@@ -306,6 +337,7 @@ fn clean_json(
         failed: failed
             .map(|one| CleanFailureJson { item: one.name.clone(), why: one.why.clone() })
             .collect(),
+        linked: plan.linked.iter().map(|path| path.display().to_string()).collect(),
     }
 }
 

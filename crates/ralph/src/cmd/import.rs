@@ -82,7 +82,12 @@ pub(crate) fn run(env: &Env, args: &ImportArgs) -> Result<(), CommandFailure> {
     }
     if status == InstallStatus::Written {
         confirm(
-            &ConfirmationOptions { yes: args.yes, json: args.json, command: "import" },
+            &ConfirmationOptions {
+                yes: args.yes,
+                json: args.json,
+                command: "import",
+                refusal: "nothing was written",
+            },
             "create this? [y/N] ",
         )?;
         loop_files::create_files(&planned.project, &planned.files)?;

@@ -205,7 +205,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
         return Ok(());
     }
     let mut lines: Vec<_> = note_lines(late.as_slice()).collect();
-    lines.push(result_text(&plan, args, (&project, status)));
+    lines.push(result_text(&plan, args, &project, status));
     term::out(&lines.join("\n"))?;
     Ok(())
 }
@@ -219,7 +219,8 @@ enum InitAnswer {
 
 /// Asks once, unless `--yes` was given. Showing the changes in full repeats the question.
 fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, CommandFailure> {
-    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "init" };
+    let refusal = "nothing was written";
+    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "init", refusal };
     if args.yes {
         return Ok(InitAnswer::Write);
     }
@@ -241,7 +242,7 @@ fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, Comma
                 let shown = render_diffs(&plan.changes);
                 term::out(&format!("{shown}\n"))?;
             }
-            _ => return Err(nothing_written(&asking)),
+            _ => return Err(refused(&asking)),
         }
     }
 }
@@ -281,6 +282,8 @@ pub(super) struct ConfirmationOptions {
     pub(super) yes: bool,
     pub(super) json: bool,
     pub(super) command: &'static str,
+    /// What did not happen without a yes.
+    pub(super) refusal: &'static str,
 }
 
 /// Asks for confirmation, unless `--yes` was given.
@@ -290,23 +293,22 @@ pub(super) fn confirm(asking: &ConfirmationOptions, question: &str) -> Result<()
     }
     require_terminal(asking)?;
     term::out(question)?;
-    if term::is_confirmed().unwrap_or(false) { Ok(()) } else { Err(nothing_written(asking)) }
+    if term::is_confirmed().unwrap_or(false) { Ok(()) } else { Err(refused(asking)) }
 }
 
 fn require_terminal(asking: &ConfirmationOptions) -> Result<(), CommandFailure> {
     if asking.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = "`--dry-run` shows what would change, `--yes` skips the question";
-        return Err(CommandFailure::new(
-            "not a terminal, so I can't ask; nothing was written",
-            hint,
-        ));
+        let why =
+            if asking.json { "`--json` does not ask" } else { "not a terminal, so I can't ask" };
+        return Err(CommandFailure::new(&format!("{why}; {}", asking.refusal), hint));
     }
     Ok(())
 }
 
-fn nothing_written(asking: &ConfirmationOptions) -> CommandFailure {
+fn refused(asking: &ConfirmationOptions) -> CommandFailure {
     let hint = format!("`ralph {}` asks again", asking.command);
-    CommandFailure::new("nothing was written", &hint)
+    CommandFailure::new(asking.refusal, &hint)
 }
 
 pub(super) fn files_json(changes: &[InstallChange]) -> Vec<InstallFileJson> {

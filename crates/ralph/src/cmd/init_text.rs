@@ -183,7 +183,8 @@ pub(super) fn note_lines(notes: &[String]) -> impl Iterator<Item = String> {
 pub(super) fn result_text(
     plan: &InstallPlan,
     args: &InitArgs,
-    (project, status): (&Path, InstallStatus),
+    project: &Path,
+    status: InstallStatus,
 ) -> String {
     let project = safe_line(&project.to_string_lossy());
     let program = args.host.profile().program;

@@ -47,7 +47,7 @@ struct StartJson<'a> {
 
 pub(crate) fn run(env: &Env, args: &StartArgs) -> Result<(), CommandFailure> {
     let goal = args.goal.as_deref().map(str::as_bytes);
-    start_from_args(env, &args.options, StartedAs { goal, phases: false })
+    start_from_args(env, &args.options, CommandLineGoal { goal, phases: false })
 }
 
 /// Starts a run that works in phases, on the task given on the command line.
@@ -57,12 +57,12 @@ pub(crate) fn start_orchestrated(
     task: &str,
 ) -> Result<(), CommandFailure> {
     let goal = Some(task.as_bytes()).filter(|_| args.goal_file.is_none());
-    start_from_args(env, args, StartedAs { goal, phases: true })
+    start_from_args(env, args, CommandLineGoal { goal, phases: true })
 }
 
 /// What the options do not say: the goal on the command line, and whether the run works in phases.
 #[derive(Clone, Copy)]
-struct StartedAs<'a> {
+struct CommandLineGoal<'a> {
     goal: Option<&'a [u8]>,
     phases: bool,
 }
@@ -70,7 +70,7 @@ struct StartedAs<'a> {
 fn start_from_args(
     env: &Env,
     args: &StartOptions,
-    started_as: StartedAs<'_>,
+    given: CommandLineGoal<'_>,
 ) -> Result<(), CommandFailure> {
     let world = super::open_world(env)?;
     let here = env.current_dir().ok_or_else(|| {
@@ -85,7 +85,7 @@ fn start_from_args(
     let project =
         control::resolve_directory(args.project.as_deref().unwrap_or(Path::new(".")), &here)?;
     let session = session_id(env, args, &project)?;
-    let goal = match started_as.goal {
+    let goal = match given.goal {
         Some(goal) if goal.len() > MAX_GOAL_BYTES => return Err(GoalTooLong.into()),
         Some(goal) => goal.to_vec(),
         None => read_goal(args.goal_file.as_deref(), &here)?,
@@ -101,7 +101,7 @@ fn start_from_args(
         },
         promise: args.completion_promise.clone(),
         complexity: args.complexity,
-        phases: started_as.phases,
+        phases: given.phases,
         may_change: args.may_change.clone(),
         accept: None,
         checks: Vec::new(),

@@ -153,7 +153,7 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
         return Err(CommandFailure::new("`--watch` needs a terminal", hint));
     }
     let cancel = cancel_on_signals()?;
-    let screen = term::OwnScreen::enter();
+    let screen = term::AlternateScreen::enter();
     let mut shown = String::new();
     let watched = loop {
         let scope = request_scope(env, home, request);

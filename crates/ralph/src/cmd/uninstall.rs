@@ -70,7 +70,7 @@ struct UninstallJson<'a> {
     revoked: usize,
     /// The directory of runs and journals, which stays.
     kept: String,
-    /// What else stays, and the command that removes it. Empty after `--all`.
+    /// What else stays, and the command that removes it.
     stays: Vec<StayingItems>,
     /// What `--all` removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,9 +99,11 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
         term::out(&render_uninstall_plan(&plan, &project))?;
     }
     let keeps_policy = !removes_policy(&plan);
-    let leftovers = || ProjectLeftovers::find(env, &home, &project, keeps_policy);
-    let staying = if args.all && !args.dry_run { Vec::new() } else { leftovers()?.items() };
-    let asking = ConfirmationOptions { yes: args.yes, json: args.json, command: "uninstall" };
+    let named = args.project.as_deref();
+    let leftovers = || ProjectLeftovers::find(env, &home, &project, named, keeps_policy);
+    let refusal = "nothing was changed";
+    let asking =
+        ConfirmationOptions { yes: args.yes, json: args.json, command: "uninstall", refusal };
     let mut done = UninstallDone::default();
     if !args.dry_run {
         if args.all {
@@ -123,6 +125,8 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
             done.removed = Some(leftovers()?.remove()?);
         }
     }
+    let left = leftovers()?;
+    let (staying, all_command) = (left.items(), left.all_command());
     let kept = home.root().display().to_string();
     if args.json {
         print_json(&UninstallJson {
@@ -139,8 +143,8 @@ pub(crate) fn run(env: &Env, args: &UninstallArgs) -> Result<(), CommandFailure>
     } else {
         term::out(&render_done(&plan, status, &done))?;
         term::out(&match &done.removed {
-            Some(summary) => uninstall_leftovers::render_removed(summary, &kept),
-            None => uninstall_leftovers::render_staying(&staying, &kept),
+            Some(summary) => uninstall_leftovers::render_removed(summary, &staying, &kept),
+            None => uninstall_leftovers::render_staying(&staying, &all_command, &kept),
         })?;
     }
     done.removed.map_or(Ok(()), |summary| clean::report_failures(&summary, args.json))
@@ -156,7 +160,7 @@ struct UninstallDone {
 fn render_done(plan: &InstallPlan, status: InstallStatus, done: &UninstallDone) -> String {
     match status {
         InstallStatus::Unchanged => "ralph is not in the settings of this project\n".to_string(),
-        InstallStatus::Planned => "nothing was written\n".to_string(),
+        InstallStatus::Planned => "nothing was changed\n".to_string(),
         InstallStatus::Written => {
             let files = init_text::file_lines(&plan.changes);
             let revoked = if done.revoked > 0 { "its gates are no longer approved\n" } else { "" };

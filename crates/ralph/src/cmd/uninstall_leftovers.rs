@@ -58,6 +58,8 @@ pub(super) struct ProjectLeftovers<'a> {
     env: &'a Env,
     home: &'a RalphHome,
     project: &'a Path,
+    /// The project as the person named it, for the commands that are shown.
+    named: Option<&'a Path>,
     plan: CleanPlan,
     refs: RalphRefs,
     policy: Option<StayingPolicy>,
@@ -75,6 +77,7 @@ impl<'a> ProjectLeftovers<'a> {
         env: &'a Env,
         home: &'a RalphHome,
         project: &'a Path,
+        named: Option<&'a Path>,
         keeps_policy: bool,
     ) -> Result<Self, CommandFailure> {
         let deadline = Deadline::after(INVENTORY_TIMEOUT);
@@ -83,7 +86,7 @@ impl<'a> ProjectLeftovers<'a> {
         // Without git there are no refs.
         let refs = RalphRefs::read(project, &deadline).unwrap_or_default();
         let policy = keeps_policy.then(|| staying_policy(env, project)).flatten();
-        Ok(Self { env, home, project, plan, refs, policy })
+        Ok(Self { env, home, project, named, plan, refs, policy })
     }
 
     pub(super) fn items(&self) -> Vec<StayingItems> {
@@ -92,7 +95,7 @@ impl<'a> ProjectLeftovers<'a> {
         let caches = [StoredKind::GateResult, StoredKind::GateLog, StoredKind::TreeCache];
         let sessions = [StoredKind::SessionRecord, StoredKind::SessionNote];
         let mut items = Vec::new();
-        items.extend(self.staying("runs", &[StoredKind::Run, StoredKind::Checkout], CLEAN_RUNS));
+        items.extend(self.staying_runs());
         items.extend(self.staying(records, &sessions, UNINSTALL_ALL));
         items.extend(self.plan.entries.iter().filter_map(|one| self.staying_worktree(one)));
         if self.refs.count() > 0 {
@@ -100,7 +103,7 @@ impl<'a> ProjectLeftovers<'a> {
                 what: "refs below refs/ralph/",
                 count: self.refs.count(),
                 bytes: 0,
-                command: UNINSTALL_ALL.to_string(),
+                command: self.command(UNINSTALL_ALL),
                 goes_with_all: true,
             });
         }
@@ -109,7 +112,7 @@ impl<'a> ProjectLeftovers<'a> {
             count: 1,
             bytes: fs::measure_tree(&policy.path),
             command: if policy.is_ours {
-                UNINSTALL_ALL.to_string()
+                self.command(UNINSTALL_ALL)
             } else {
                 format!("rm {}", shell_quote(&safe_line(&policy.path.to_string_lossy())))
             },
@@ -126,13 +129,43 @@ impl<'a> ProjectLeftovers<'a> {
         command: &str,
     ) -> Option<StayingItems> {
         let is_wanted = |one: &&PlannedEntry| kinds.contains(&one.stored.item.kind);
-        let found: Vec<_> = self.plan.entries.iter().filter(is_wanted).collect();
-        // The old checkout of a run is part of it.
-        let is_main = |one: &&&PlannedEntry| one.stored.item.kind != StoredKind::Checkout;
-        let count = found.iter().filter(is_main).count();
-        let bytes = found.iter().map(|one| one.stored.item.bytes).fold(0, u64::saturating_add);
-        let command = command.to_string();
+        let found = self.plan.entries.iter().filter(is_wanted);
+        let (count, bytes) = totals(found);
+        let command = self.command(command);
         (count > 0).then_some(StayingItems { what, count, bytes, command, goes_with_all: true })
+    }
+
+    /// Runs by the command that removes them: `ralph clean` leaves those that are at work, and both commands leave a run
+    /// whose work tree is still there.
+    fn staying_runs(&self) -> Vec<StayingItems> {
+        let groups = [
+            ("runs", CLEAN_RUNS, true),
+            ("active runs", UNINSTALL_ALL, true),
+            ("runs whose work tree is here", CLEAN_RUNS, false),
+            ("unreadable runs", "ralph doctor", false),
+        ];
+        let rows = groups.into_iter().map(|(what, command, goes_with_all)| {
+            let (count, bytes) =
+                totals(self.plan.entries.iter().filter(|one| run_row(one) == Some(what)));
+            StayingItems { what, count, bytes, command: self.command(command), goes_with_all }
+        });
+        rows.filter(|row| row.count > 0).collect()
+    }
+
+    /// The command that removes everything that can go.
+    pub(super) fn all_command(&self) -> String {
+        self.command(UNINSTALL_ALL)
+    }
+
+    /// The command for this project, wherever it is pasted.
+    fn command(&self, command: &str) -> String {
+        match self.named {
+            None => command.to_string(),
+            Some(_) => {
+                let project = shell_quote(&safe_line(&self.project.to_string_lossy()));
+                format!("{command} --project {project}")
+            }
+        }
     }
 
     /// Each has its own command, because only a person can tell whether its work is still wanted.
@@ -155,7 +188,7 @@ impl<'a> ProjectLeftovers<'a> {
 
     /// Ends the runs that have not ended, and removes everything but work that is not merged. The caller has asked.
     pub(super) fn remove(self) -> Result<RemovalSummary, CommandFailure> {
-        let Self { env, home, project, plan, refs, policy } = self;
+        let Self { env, home, project, plan, refs, policy, .. } = self;
         let _lock = clean::lock(home)?;
         for entry in &plan.entries {
             if let CleanTarget::Run { id, .. } = &entry.stored.target
@@ -211,6 +244,33 @@ impl<'a> ProjectLeftovers<'a> {
     }
 }
 
+/// The number of entries and their size. The old checkout of a run is part of it.
+fn totals<'a>(entries: impl Iterator<Item = &'a PlannedEntry>) -> (usize, u64) {
+    entries.fold((0, 0), |(count, bytes), one| {
+        let item = &one.stored.item;
+        let is_counted = item.kind != StoredKind::Checkout;
+        (count + usize::from(is_counted), bytes.saturating_add(item.bytes))
+    })
+}
+
+/// The row of a run, or of the checkout of one.
+fn run_row(entry: &PlannedEntry) -> Option<&'static str> {
+    let is_of_run = entry.stored.item.kind == StoredKind::Run
+        || matches!(entry.stored.target, CleanTarget::OldCheckout(_));
+    is_of_run.then_some(match entry.stored.item.state {
+        StoredState::InUse => "active runs",
+        StoredState::Unmerged => "runs whose work tree is here",
+        StoredState::Unreadable => "unreadable runs",
+        StoredState::Ended
+        | StoredState::AwaitsPerson
+        | StoredState::Acceptable
+        | StoredState::Leftover
+        | StoredState::Rebuildable
+        | StoredState::Unowned
+        | StoredState::Permanent => "runs",
+    })
+}
+
 /// A run whose work tree is still there needs its base.
 fn is_kept_run(home: &RalphHome, entry: &PlannedEntry, run: &str) -> bool {
     matches!(&entry.stored.target, CleanTarget::Run { id, .. }
@@ -241,25 +301,30 @@ fn staying_policy(env: &Env, project: &Path) -> Option<StayingPolicy> {
     Some(StayingPolicy { is_ours: proposed.text.as_bytes() == text, path })
 }
 
-pub(super) fn render_staying(items: &[StayingItems], home: &str) -> String {
+/// `all_command` is the command that removes everything that can go.
+pub(super) fn render_staying(items: &[StayingItems], all_command: &str, home: &str) -> String {
     let home = safe_line(home);
     if items.is_empty() {
         return format!(
             "no run of this project is left; your settings and approvals stay in `{home}`\n"
         );
     }
-    let mut out = "these stay:\n".to_string();
-    for item in items {
-        out.push_str(&format!("{}  `{}`\n", table_row(item), item.command));
-    }
+    let mut out = staying_rows(items);
     let going = items.iter().filter(|item| item.goes_with_all).count();
     if going > 0 && going < items.len() {
-        out.push_str("`ralph uninstall --all` removes these, except a policy that you wrote and unmerged work\n");
+        out.push_str(&format!(
+            "`{all_command}` removes these, except a policy that you wrote and unmerged work\n"
+        ));
     } else if going > 0 {
-        out.push_str("`ralph uninstall --all` removes these\n");
+        out.push_str(&format!("`{all_command}` removes these\n"));
     }
     out.push_str(&format!("your settings and approvals stay in `{home}`\n"));
     out
+}
+
+fn staying_rows(items: &[StayingItems]) -> String {
+    let rows = items.iter().map(|item| format!("{}  `{}`\n", table_row(item), item.command));
+    format!("these stay:\n{}", rows.collect::<String>())
 }
 
 fn table_row(item: &StayingItems) -> String {
@@ -268,16 +333,21 @@ fn table_row(item: &StayingItems) -> String {
     format!("  {what:<34} {count:>6} {size:>9}")
 }
 
-/// What `--all` is going to remove.
+/// What `--all` is going to remove; empty if there is nothing.
 pub(super) fn render_removals(items: &[StayingItems]) -> String {
     let rows = items.iter().filter(|item| item.goes_with_all);
-    let rows = rows.map(|item| format!("{}\n", table_row(item).trim_end()));
-    format!("with `--all` these go too:\n{}", rows.collect::<String>())
+    let rows: String = rows.map(|item| format!("{}\n", table_row(item).trim_end())).collect();
+    if rows.is_empty() { rows } else { format!("with `--all` these go too:\n{rows}") }
 }
 
-pub(super) fn render_removed(summary: &RemovalSummary, home: &str) -> String {
+pub(super) fn render_removed(
+    summary: &RemovalSummary,
+    staying: &[StayingItems],
+    home: &str,
+) -> String {
+    let staying = if staying.is_empty() { String::new() } else { staying_rows(staying) };
     format!(
-        "removed {}, {}; your settings and approvals stay in `{}`\n",
+        "removed {}, {}\n{staying}your settings and approvals stay in `{}`\n",
         count_noun(summary.removed, "item"),
         units::format_bytes(summary.bytes),
         safe_line(home)

@@ -79,7 +79,11 @@ fn what_is_kept_and_what_can_go_is_shown_and_then_removed() {
     ");
     let refused = sandbox.ralph(["clean"]);
     assert_snapshot!(refused.stderr, @"
-    error: not a terminal, so I can't ask; nothing was written
+    error: not a terminal, so I can't ask; nothing was removed
+      hint: `--dry-run` shows what would change, `--yes` skips the question
+    ");
+    assert_snapshot!(sandbox.ralph(["clean", "--json"]).stderr, @"
+    error: `--json` does not ask; nothing was removed
       hint: `--dry-run` shows what would change, `--yes` skips the question
     ");
     assert!(checkouts.iter().all(|path| path.exists()));
@@ -142,6 +146,34 @@ fn links_are_not_followed() {
     assert_eq!(names, ["mine"]);
 }
 
+/// A directory of ralph's home may be a link to anything.
+#[test]
+fn a_linked_directory_of_the_home_is_left_alone() {
+    for (name, moved) in [
+        ("cache", "cache/logs/tests-0.log"),
+        ("cache/logs", "cache/logs/tests-0.log"),
+        ("runs", ""),
+        ("trash", "trash/0123456789abcdef/half"),
+    ] {
+        let (sandbox, ended, _) = used_sandbox();
+        let moved = if moved.is_empty() { format!("runs/{ended}/run.json") } else { moved.into() };
+        let outside = sandbox.root().join("outside");
+        fs::rename(sandbox.ralph_home(name), &outside).unwrap();
+        symlink(&outside, sandbox.ralph_home(name)).unwrap();
+        let args = ["clean", "--yes", "--all", "--older-than", "0s"];
+        let shown = sandbox.ralph(args);
+        let note =
+            format!("note: `$ROOT/home/.ralph/{name}` is a link; nothing behind it is removed\n");
+        assert!(sandbox.normalize(&shown.stdout).contains(&note), "{name}: {shown}");
+        assert!(sandbox.ralph_home(&moved).exists(), "{name}: {shown}");
+        let json = sandbox.ralph(["clean", "--all", "--json", "--dry-run"]).stdout;
+        assert!(
+            sandbox.normalize(&json).contains(&format!(r#""linked":["$ROOT/home/.ralph/{name}"]"#)),
+            "{name}: {json}"
+        );
+    }
+}
+
 #[test]
 fn agents_and_a_second_cleaning_are_refused() {
     let (sandbox, ended, _) = used_sandbox();
@@ -156,6 +188,12 @@ fn agents_and_a_second_cleaning_are_refused() {
     assert_snapshot!(sandbox.ralph(["clean", "--yes", "--older-than", "0s"]).stderr, @"
     error: an agent may not remove ralph's records
       hint: ask a person to run it in their own terminal; `--dry-run` shows what would go
+    ");
+    write_file(&sandbox.ralph_home("config.toml"), "[keep]\nruns = 0\n");
+    set_age(&sandbox.ralph_home("cache/cleaned"), DAY * 2);
+    assert_snapshot!(sandbox.ralph(["clean", "--in-background"]).stderr, @"
+    error: only ralph itself starts a cleaning in the background; nothing was removed
+      hint: use `ralph clean`
     ");
     assert!(sandbox.ralph_home(&format!("runs/{ended}")).exists());
 }
@@ -242,20 +280,35 @@ fn uninstall_says_what_stays_and_removes_it_with_all() {
     $ROOT/project
     ralph is not in the settings of this project
     these stay:
-      runs                                    2 [size]  `ralph clean --older-than 0s --unsettled`
+      runs                                    1 [size]  `ralph clean --older-than 0s --unsettled`
+      active runs                             1 [size]  `ralph uninstall --all`
       refs below refs/ralph/                  2            `ralph uninstall --all`
       policy                                  1 [size]  `rm $ROOT/project/ralph.toml`
       cached results of all projects          2 [size]  `ralph clean --older-than 0s`
     `ralph uninstall --all` removes these, except a policy that you wrote and unmerged work
     your settings and approvals stay in `$ROOT/home/.ralph`
     ");
+    let named = ["uninstall", "--dry-run", "--project", "."];
+    assert_snapshot!(mask(&sandbox, &succeeds(&sandbox, &named)), @r"
+    $ROOT/project
+    ralph is not in the settings of this project
+    these stay:
+      runs                                    1 [size]  `ralph clean --older-than 0s --unsettled --project $ROOT/project`
+      active runs                             1 [size]  `ralph uninstall --all --project $ROOT/project`
+      refs below refs/ralph/                  2            `ralph uninstall --all --project $ROOT/project`
+      policy                                  1 [size]  `rm $ROOT/project/ralph.toml`
+      cached results of all projects          2 [size]  `ralph clean --older-than 0s --project $ROOT/project`
+    `ralph uninstall --all --project $ROOT/project` removes these, except a policy that you wrote and unmerged work
+    your settings and approvals stay in `$ROOT/home/.ralph`
+    ");
     let refused = sandbox.ralph_without_terminal(&["uninstall", "--all", "--yes"]);
-    assert_snapshot!(mask(&sandbox, &refused), @"
+    assert_snapshot!(mask(&sandbox, &refused), @r"
     exit 3
     --- stdout
     $ROOT/project
     with `--all` these go too:
-      runs                                    2 [size]
+      runs                                    1 [size]
+      active runs                             1 [size]
       refs below refs/ralph/                  2
       cached results of all projects          2 [size]
 
@@ -268,18 +321,34 @@ fn uninstall_says_what_stays_and_removes_it_with_all() {
     let (removed, _) = sandbox.ralph_typing(["uninstall", "--all", "--yes"], str::to_string);
     let CommandOutcome { code, stdout, stderr } = removed;
     assert_eq!((code, &*stderr), (Some(0), ""));
-    assert_snapshot!(mask(&sandbox, &stdout), @"
+    assert_snapshot!(mask(&sandbox, &stdout), @r"
     $ROOT/project
     with `--all` these go too:
-      runs                                    2 [size]
+      runs                                    1 [size]
+      active runs                             1 [size]
       refs below refs/ralph/                  2
       cached results of all projects          2 [size]
     ralph is not in the settings of this project
-    removed 5 items, [size]; your settings and approvals stay in `$ROOT/home/.ralph`
+    removed 5 items, [size]
+    these stay:
+      policy                                  1 [size]  `rm $ROOT/project/ralph.toml`
+    your settings and approvals stay in `$ROOT/home/.ralph`
     ");
     assert_eq!(refs(&sandbox), "");
     for run in [ended, active] {
         assert!(!sandbox.ralph_home(&format!("runs/{run}")).exists());
     }
     assert!(policy.exists(), "a person wrote it");
+
+    // Nothing is left to remove, so no heading announces it.
+    assert_snapshot!(mask(&sandbox, &succeeds(&sandbox, &["uninstall", "--all", "--yes"])), @r"
+    $ROOT/project
+    ralph is not in the settings of this project
+    removed 0 items, [size]
+    these stay:
+      policy                                  1 [size]  `rm $ROOT/project/ralph.toml`
+    your settings and approvals stay in `$ROOT/home/.ralph`
+    ");
+    let json = succeeds(&sandbox, &["uninstall", "--all", "--yes", "--json"]);
+    assert_snapshot!(sandbox.normalize(&json), @r#"{"v":1,"project":"$ROOT/project","status":"unchanged","files":[],"revoked":0,"kept":"$ROOT/home/.ralph","stays":[{"what":"policy","count":1,"bytes":22,"command":"rm $ROOT/project/ralph.toml"}],"removed":0,"notes":[]}"#);
 }

@@ -695,10 +695,10 @@ fn a_failure_at_any_point_leaves_the_old_or_the_new_state() {
 fn json_output_is_one_object() {
     let sandbox = project_with_npm();
     let refused = sandbox.ralph(["init", "--json"]);
-    assert_snapshot!(normalize_output(&sandbox, &refused), @"
+    assert_snapshot!(normalize_output(&sandbox, &refused), @r"
     exit 1
     --- stderr
-    error: not a terminal, so I can't ask; nothing was written
+    error: `--json` does not ask; nothing was written
       hint: `--dry-run` shows what would change, `--yes` skips the question
     ");
     let mut shown = String::new();

@@ -237,8 +237,10 @@ fn confirm(env: &Env, args: &GateAddArgs, addition: &PolicyAddition) -> Result<(
         let words: Vec<_> =
             words.map(|word| shell_quote(&safe_line(&word.to_string_lossy()))).collect();
         let hint = format!("paste `ralph gate add --yes {}`", words.join(" "));
-        let what = "not a terminal, so I can't ask; nothing was written";
-        return Err(CommandFailure::untrusted(what, &hint));
+        let why =
+            if args.json { "`--json` does not ask" } else { "not a terminal, so I can't ask" };
+        let what = format!("{why}; nothing was written");
+        return Err(CommandFailure::untrusted(&what, &hint));
     }
     term::out(if addition.is_approvable {
         "write this and approve it? [y/N] "
