@@ -16,6 +16,7 @@ pub mod agent;
 pub mod backoff;
 pub mod call_summary;
 pub mod forge;
+pub mod issues;
 pub mod meter;
 pub mod queue;
 mod run_context;

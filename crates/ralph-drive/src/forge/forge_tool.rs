@@ -73,7 +73,7 @@ impl ForgeTool {
         }
     }
 
-    pub(super) fn home_page(self) -> &'static str {
+    pub(crate) fn home_page(self) -> &'static str {
         match self {
             Self::GitHub => "https://cli.github.com",
             Self::GitLab => "https://gitlab.com/gitlab-org/cli",
@@ -81,7 +81,7 @@ impl ForgeTool {
     }
 
     /// Whether this can be the path of a project. Such a path needs no escaping in an address except for its slashes.
-    pub(super) fn accepts_path(self, path: &str) -> bool {
+    pub(crate) fn accepts_path(self, path: &str) -> bool {
         let is_part = |part: &str| {
             !part.is_empty()
                 && !matches!(part, "." | "..")

@@ -1,9 +1,11 @@
-//! Pull requests through `gh` or `glab`: pushes a branch, opens a request and reads its checks.
+//! Pull requests and issues through `gh` or `glab`: pushes a branch, opens a request and reads its checks; reads issues and
+//! comments on them.
 //!
 //! Both tools are used only for raw calls of the forge's API, with argument lists and JSON. Their own commands depend on
 //! the repository's configuration, which the agent can edit, and that must not decide where a request goes.
 
 mod checks;
+mod forge_issues;
 mod forge_tool;
 mod pull_request;
 mod remote;
@@ -24,11 +26,12 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 
 pub use checks::{FailedCheck, ForgeChecks, read_checks};
+pub use forge_issues::ForgeIssue;
 pub use forge_tool::ForgeTool;
 pub use pull_request::{OpenedRequest, PullRequest, open_request};
 pub use remote::{PushOutcome, push_branch};
 pub use request_body::{
-    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, render_body,
+    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_span, render_body,
 };
 
 use forge_tool::{ForgeMethod, call_api};
@@ -85,25 +88,48 @@ pub enum ForgeError {
 }
 
 impl ForgeError {
-    /// A hint for the person, if there is one.
+    /// What a person who wants a pull request can do, if anything.
     pub fn hint(&self) -> Option<String> {
-        const WITHOUT: &str = "or run without `--pr`";
+        let remedy = self.remedy()?;
+        let is_about_set_up = match self {
+            Self::NotARepository(_)
+            | Self::NoRemote
+            | Self::AmbiguousRemote
+            | Self::NoForge(_)
+            | Self::UnknownHost(_)
+            | Self::NoTool { .. }
+            | Self::NotLoggedIn { .. }
+            | Self::NoAccess { .. }
+            | Self::ReadOnly { .. } => true,
+            Self::RemoteChanged(_)
+            | Self::PushRefused { .. }
+            | Self::NotPushable { .. }
+            | Self::Refused { .. }
+            | Self::OutOfTime { .. }
+            | Self::UnexpectedAnswer { .. }
+            | Self::Git(_) => false,
+        };
+        Some(if is_about_set_up { format!("{remedy}, or run without `--pr`") } else { remedy })
+    }
+
+    /// What removes the cause, if that is known.
+    pub fn remedy(&self) -> Option<String> {
         Some(match self {
-            Self::NotARepository(_) => format!("run it in a git repository, {WITHOUT}"),
-            Self::NoRemote => format!("add one: `git remote add origin URL`, {WITHOUT}"),
+            Self::NotARepository(_) => "run it in a git repository".to_owned(),
+            Self::NoRemote => "add one: `git remote add origin URL`".to_owned(),
             Self::AmbiguousRemote => {
-                format!("choose one: `git branch --set-upstream-to=REMOTE/BRANCH`, {WITHOUT}")
+                "choose one: `git branch --set-upstream-to=REMOTE/BRANCH`".to_owned()
             }
-            Self::NoForge(_) => format!("push it to GitHub or GitLab, {WITHOUT}"),
-            Self::UnknownHost(host) => format!(
-                "`gh auth login --hostname {host}` or `glab auth login --hostname {host}`, {WITHOUT}"
-            ),
-            Self::NoTool { tool, .. } => format!("install it from {}, {WITHOUT}", tool.home_page()),
+            Self::NoForge(_) => "push it to GitHub or GitLab".to_owned(),
+            Self::UnknownHost(host) => {
+                format!("`gh auth login --hostname {host}` or `glab auth login --hostname {host}`")
+            }
+            Self::NoTool { tool, .. } => format!("install it from {}", tool.home_page()),
             Self::NotLoggedIn { tool, host } => {
-                format!("`{} auth login --hostname {host}`, {WITHOUT}", tool.program())
+                format!("`{} auth login --hostname {host}`", tool.program())
             }
             Self::NoAccess { .. } | Self::ReadOnly { .. } => {
-                format!("log in with an account that may push there, {WITHOUT}")
+                "log in with an account that may push there".to_owned()
             }
             Self::RemoteChanged(remote) => {
                 format!(

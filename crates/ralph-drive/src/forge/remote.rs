@@ -32,6 +32,13 @@ pub(super) struct RemoteAddress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PushAddresses(blake3::Hash);
 
+impl PushAddresses {
+    /// For a project that nothing is pushed to.
+    pub(super) fn none() -> Self {
+        Self(blake3::hash(b""))
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushOutcome {
     Pushed,

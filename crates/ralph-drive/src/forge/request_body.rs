@@ -132,7 +132,7 @@ impl RequirementMark {
 }
 
 /// One line of foreign text as a code span.
-fn code_span(foreign: &str, redactor: &Redactor) -> String {
+pub fn code_span(foreign: &str, redactor: &Redactor) -> String {
     let line = neutralise(&text::clean_line(
         &redact_excerpt(foreign, LONGEST_LINE, redactor),
         LONGEST_LINE,

@@ -29,6 +29,8 @@ use ralph_core::run_terms::RunTerms;
 use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
 
+use crate::issues::TrackerIssue;
+
 pub use budget::QueueBudget;
 pub use queue_file::{QueueError, read_queue};
 pub use queue_loop::{
@@ -58,6 +60,16 @@ pub struct QueueTask {
     pub after: Vec<usize>,
     pub model: Option<String>,
     pub terms: RunTerms,
+    /// The issue that the goal comes from.
+    pub issue: Option<QueueIssue>,
+}
+
+/// The issue of a task, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueIssue {
+    pub issue: TrackerIssue,
+    /// Commands of the issue that a person approved.
+    pub checks: Vec<String>,
 }
 
 impl QueueTask {

@@ -1,6 +1,7 @@
 //! Carries out a run plan: creates the work tree, starts the run, and drives it to its end.
 
 use super::drive_view::DriveView;
+use super::issue_run;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
 use crate::cmd::{open_world, start};
 use crate::failure::CommandFailure;
@@ -100,7 +101,17 @@ fn start_new_run(
         drive.head = git::head_commit(&new.request.project, &Deadline::after(WORKTREE_TIMEOUT));
     }
     notes.extend(concurrent_run_notes(home, &new.request.project));
+    if let Some(issue) = &new.issue
+        && let Some(directory) = issue_run::create_item_loop(&new.request.project, issue)?
+    {
+        let directory = directory.to_string_lossy().into_owned();
+        new.request.terms.lists.features.push(directory);
+    }
+    let issue = new.issue;
     let started = control::start_run(world, new.request)?;
+    if let Some(of) = issue {
+        issue_run::keep_issue(home, &started.run.id, &of.issue)?;
+    }
     notes.extend(started.notes.iter().map(start::note_text));
     Ok(started.run)
 }

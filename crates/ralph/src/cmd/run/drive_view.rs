@@ -8,7 +8,7 @@ use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use ralph_core::status::RunStatus;
 use ralph_deck::wording;
-use ralph_drive::run_event::{RunEvent, RunWatcher};
+use ralph_drive::run_event::{DriveReport, RunEvent, RunWatcher};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 
@@ -59,6 +59,15 @@ impl DriveOutput for TerminalOutput {
 pub(crate) struct DriveView {
     kind: DriveViewKind,
     ended: Option<RunStatus>,
+    gates: Vec<String>,
+    report: Option<DriveReport>,
+}
+
+/// How a run ended.
+pub(super) struct RunResult {
+    pub report: DriveReport,
+    /// The names of its gates.
+    pub gates: Vec<String>,
 }
 
 enum DriveViewKind {
@@ -85,7 +94,13 @@ impl DriveView {
             };
             DriveViewKind::Screen(Box::new(RunScreen::new(TerminalOutput::default(), look)))
         };
-        Self { kind, ended: None }
+        Self { kind, ended: None, gates: Vec::new(), report: None }
+    }
+
+    /// The report of the run, if it has ended.
+    pub(super) fn take_result(&mut self) -> Option<RunResult> {
+        let report = self.report.take()?;
+        Some(RunResult { report, gates: std::mem::take(&mut self.gates) })
     }
 
     /// Prints the rest, and returns the exit code of the run's status.
@@ -105,6 +120,10 @@ impl RunWatcher for DriveView {
     fn on_event(&mut self, event: &RunEvent) {
         if let RunEvent::Ended(report) = event {
             self.ended = Some(report.status);
+            self.report = Some(DriveReport::clone(report));
+        }
+        if let RunEvent::Prepared { gates, .. } = event {
+            self.gates.clone_from(gates);
         }
         match &mut self.kind {
             DriveViewKind::Screen(screen) => screen.on_event(event),

@@ -1,7 +1,7 @@
 //! `ralph run`: prepares a run, drives it, and shows what happens.
 //!
 //! ```text
-//! run_args ─ run_plan (gate_source) ─▶ RunPlan ─▶ dry_run: what would be done
+//! run_args ─ issue_run ─ run_plan (gate_source) ─▶ RunPlan ─▶ dry_run: what would be done
 //!   └─ queue: many of them               └─▶ run_consent ─▶ drive_run ─ RunEvent ─▶ drive_view: run_screen · run_json
 //! ```
 
@@ -10,6 +10,7 @@ mod drive_view;
 mod dry_run;
 mod fork_run;
 mod gate_source;
+pub(crate) mod issue_run;
 mod permission_notes;
 pub(crate) mod queue;
 pub(crate) mod run_args;
@@ -23,7 +24,7 @@ mod status_bar;
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
 use crate::term;
-use drive_view::DriveView;
+use drive_view::{DriveView, RunResult};
 use ralph_sys::env::Env;
 use run_args::RunArgs;
 
@@ -41,7 +42,14 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     {
         return queue::resume_queue(env, &id, args);
     }
-    let plan = run_plan::prepare_run(env, args)?;
+    let resolved = issue_run::resolve_issue(env, args)?;
+    let mut plan = match &resolved {
+        Some(resolved) => run_plan::prepare_run(env, &resolved.args)?,
+        None => run_plan::prepare_run(env, args)?,
+    };
+    if let Some(resolved) = resolved {
+        issue_run::add_to_plan(&mut plan, resolved);
+    }
     drive_run::check_ready(env, &plan)?;
     if args.dry_run {
         if args.json {
@@ -54,5 +62,15 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     let plan = run_consent::settle_plan(env, args, plan)?;
     let mut view = DriveView::new(env, args);
     drive_run::drive_plan(env, plan, &mut view)?;
-    view.finish()
+    let ended = view.take_result();
+    let code = view.finish()?;
+    if let Some(RunResult { report, gates }) = ended.filter(|_| args.comment) {
+        match issue_run::comment_on_issue(env, &report, &gates) {
+            Ok(done) if !args.json && !args.quiet => drop(term::out(&done)?),
+            Ok(_) => {}
+            // The run has its result; a tracker that cannot be reached does not change it.
+            Err(failure) => failure.print(),
+        }
+    }
+    Ok(code)
 }

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use ralph_core::drive;
 use ralph_core::policy::MergeThreshold;
 use ralph_core::text;
+use ralph_drive::issues::{IssueError, IssueQueue};
 use ralph_host::{AgentFlags, HOSTS, HostProfile};
 use std::path::PathBuf;
 
@@ -29,6 +30,9 @@ Examples:
   ralph run --fork k7f2 --max-cost 40
   ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
   ralph run --queue queue.toml --parallel 2
+  ralph run --issue 123 --comment
+  ralph run --issue gh:acme/rocket#7 --worktree --pr
+  ralph run --queue gh:label:ralph --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
 ralph starts the agent and answers its stops itself; no hook has to be
@@ -43,14 +47,31 @@ overridden, 10 crashed, 11 green, 130 cancelled, 1 anything else.")]
 )]
 pub(crate) struct RunArgs {
     /// Describe the goal in a sentence or more
-    #[arg(value_name = "GOAL", conflicts_with_all = ["goal_file", "of", "resume", "queue"])]
+    #[arg(value_name = "GOAL", conflicts_with_all = ["goal_file", "of", "issue", "resume", "queue"])]
     pub goal: Option<String>,
     /// Read the goal from this file, or from stdin with `-`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["of", "resume", "queue"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["of", "issue", "resume", "queue"])]
     pub goal_file: Option<PathBuf>,
     /// Work through a loop: its `RALPH_PROMPT.md` and its feature list
     #[arg(long = "loop", value_name = "NAME", conflicts_with_all = ["resume", "queue"])]
     pub of: Option<String>,
+    /// Make an issue the goal: `123`, `gh:owner/name#123`, an address, …
+    ///
+    /// Also `gl:45`, `bd:ID` and `file:FILE` (JSON). The text of the issue is data for the agent, and approves nothing.
+    #[arg(long, value_name = "ISSUE", conflicts_with_all = ["of", "resume", "queue", "fork"])]
+    pub issue: Option<String>,
+    /// Report the end of the run as a comment on its issue
+    #[arg(long)]
+    pub comment: bool,
+    /// Leave out the commands in the acceptance section of the issue
+    #[arg(long)]
+    pub skip_issue_checks: bool,
+    /// Accept an issue that is closed
+    #[arg(long, requires = "issue")]
+    pub allow_closed: bool,
+    /// Use the issue in this file, which a queue has read
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "issue")]
+    pub sealed_issue: Option<PathBuf>,
     /// Continue a run that was parked, interrupted or killed
     #[arg(long, value_name = "RUN", conflicts_with = "queue")]
     pub resume: Option<String>,
@@ -59,10 +80,12 @@ pub(crate) struct RunArgs {
     /// Without a goal, continues a run that has ended: with its goal, lists and flags, and its limits anew.
     #[arg(long, value_name = "SESSION|RUN", conflicts_with_all = ["resume", "queue"])]
     pub fork: Option<String>,
-    /// Work through goals: a TOML file, or a directory of Markdown files
+    /// Work through goals: a TOML file, Markdown files, or issues
     ///
     /// The TOML file has one `[[task]]` with `name` and `goal` per goal; the directory has one Markdown file per goal.
-    #[arg(long, value_name = "FILE|DIR")]
+    /// Issues: `gh:label:NAME`, `gl:label:NAME`, `bd:ready`, or `cmd:PROGRAM ARG…`, which prints a JSON array of `id`,
+    /// `title`, `body`, `labels` and `url`.
+    #[arg(long, value_name = "FILE|DIR|ISSUES")]
     pub queue: Option<PathBuf>,
     /// Work on at most N goals of the queue at once
     #[arg(long, value_name = "N", value_parser = parse_positive_count)]
@@ -175,7 +198,7 @@ impl RunArgs {
     pub(crate) fn check_arguments(&self) -> Result<(), CommandFailure> {
         let is_known = self.resume.is_some() || self.queue.is_some() || self.fork.is_some();
         if !is_known && !self.has_goal() {
-            let hint = "run `ralph run \"your goal\"`, or use `--goal-file`, `--loop`, `--plan` or `--features`";
+            let hint = "run `ralph run \"your goal\"`, or use `--goal-file`, `--issue`, `--loop`, `--plan` or `--features`";
             return Err(CommandFailure::new("no goal given", hint));
         }
         if self.goal.as_deref().is_some_and(|goal| goal.trim().is_empty()) {
@@ -184,6 +207,18 @@ impl RunArgs {
         if self.parallel.is_some() && self.queue.is_none() {
             let hint = "give one with `--queue`; a single goal has a single agent";
             return Err(CommandFailure::new("`--parallel` needs a queue", hint));
+        }
+        let has_issue =
+            self.issue.is_some() || self.sealed_issue.is_some() || self.issue_queue().is_some();
+        for (is_given, option) in [
+            // A resumed run knows its issue.
+            (self.comment && self.resume.is_none(), "--comment"),
+            (self.skip_issue_checks, "--skip-issue-checks"),
+        ] {
+            if is_given && !has_issue {
+                let what = format!("`{option}` needs an issue");
+                return Err(CommandFailure::new(&what, "name one with `--issue`"));
+            }
         }
         if let Some(option) = self.resume.as_ref().and_then(|_| self.fixed_option()) {
             let what = format!("{option} cannot be changed after the start of a run");
@@ -194,10 +229,17 @@ impl RunArgs {
         check_flags(host, &self.flags).map(drop)
     }
 
+    /// The issues that `--queue` names, unless it names a file.
+    pub(crate) fn issue_queue(&self) -> Option<Result<IssueQueue, IssueError>> {
+        IssueQueue::parse(self.queue.as_ref()?.to_str()?)
+    }
+
     /// Whether the arguments define the goal of a new run.
     pub(crate) fn has_goal(&self) -> bool {
         self.goal.is_some()
             || self.goal_file.is_some()
+            || self.issue.is_some()
+            || self.sealed_issue.is_some()
             || self.of.is_some()
             || !self.plan.is_empty()
             || !self.features.is_empty()

@@ -72,7 +72,9 @@ pub(super) fn settle_plan(
 ) -> Result<RunPlan, CommandFailure> {
     let PlannedWork::New(new) = &mut plan.work else { return Ok(plan) };
     let can_ask = term::can_ask() && !args.json && !args.yes;
-    let is_measured = !new.request.terms.checks.is_empty() || !new.request.terms.lists.is_empty();
+    let has_items = new.issue.as_ref().is_some_and(|of| !of.items.is_empty());
+    let is_measured =
+        !new.request.terms.checks.is_empty() || !new.request.terms.lists.is_empty() || has_items;
     if let GateSource::Undetected(detected) = &new.gate_source {
         new.gate_source = match (is_measured, can_ask) {
             (true, _) => GateSource::NoGates,
@@ -103,7 +105,8 @@ pub(super) fn require_measure(plan: &RunPlan) -> Result<(), CommandFailure> {
     match new_run(plan) {
         Some(new)
             if matches!(new.gate_source, GateSource::Undetected(_))
-                && new.request.terms.lists.is_empty() =>
+                && new.request.terms.lists.is_empty()
+                && new.request.terms.checks.is_empty() =>
         {
             let hint =
                 "`ralph gate add \"CMD\"` adds one for every goal; `--no-gates` runs without one";

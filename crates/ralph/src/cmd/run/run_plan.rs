@@ -2,6 +2,7 @@
 
 use super::fork_run;
 use super::gate_source::{self, GateSource};
+use super::issue_run::IssueRun;
 use super::permission_notes::{self, EditPermission};
 use super::run_args::{self, PermissionPrompts, RunArgs};
 use crate::cmd::gate::add;
@@ -70,6 +71,8 @@ pub(crate) struct NewRun {
     pub title: String,
     pub gate_source: GateSource,
     pub workspace: RunWorkspace,
+    /// The issue that the goal comes from. Its items become a list when the run starts.
+    pub issue: Option<IssueRun>,
 }
 
 /// Where the agent works, and how the work gets back to the project.
@@ -203,7 +206,13 @@ fn new_run(
         })),
         ..RunRequest::new(session, project, terms)
     };
-    Ok(NewRun { request, title: String::new(), gate_source: GateSource::NoGates, workspace: place })
+    Ok(NewRun {
+        request,
+        title: String::new(),
+        gate_source: GateSource::NoGates,
+        workspace: place,
+        issue: None,
+    })
 }
 
 fn terms_from_args(

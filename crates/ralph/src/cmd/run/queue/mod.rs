@@ -5,6 +5,7 @@
 //!                                             └─▶ queue_dry_run  └─ queue_view: queue_screen · queue_json
 //! ```
 
+mod issue_queue;
 mod queue_args;
 mod queue_dry_run;
 mod queue_json;

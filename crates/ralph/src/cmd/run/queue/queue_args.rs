@@ -47,6 +47,7 @@ pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     for (is_given, option) in [
         (args.no_gates, "--no-gates"),
         (args.pr, "--pr"),
+        (args.comment, "--comment"),
         (args.allow_skip_permissions, "--allow-skip-permissions"),
     ] {
         if is_given {
@@ -70,6 +71,9 @@ pub(super) fn queue_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     }
     add("--model", args.model.clone());
     add("--complexity", args.complexity.map(|it| it.to_string()));
+    if args.skip_issue_checks {
+        words.push("--skip-issue-checks".to_string());
+    }
     if !args.flags.is_empty() {
         words.push("--".to_string());
         words.extend(args.flags.iter().cloned());

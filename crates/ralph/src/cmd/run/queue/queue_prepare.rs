@@ -4,7 +4,7 @@ use super::super::gate_source::GateSource;
 use super::super::run_args::RunArgs;
 use super::super::run_plan::{self, PlannedWork, RunPlan};
 use super::super::{drive_run, dry_run, run_consent};
-use super::queue_args;
+use super::{issue_queue, queue_args};
 use crate::cmd::init;
 use crate::excerpt;
 use crate::failure::CommandFailure;
@@ -64,8 +64,13 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
             "change to a directory that exists",
         )
     })?;
-    let source = args.queue.clone().unwrap_or_default();
-    let queue = queue::read_queue(&here.join(source)).map_err(queue_failure)?;
+    let queue = match args.issue_queue() {
+        Some(issues) => issue_queue::read_issues(env, args, issues, &here)?,
+        None => {
+            let source = args.queue.clone().unwrap_or_default();
+            queue::read_queue(&here.join(source)).map_err(queue_failure)?
+        }
+    };
     let then = if args.pr { LandingMode::PullRequest } else { LandingMode::Merge };
     if then == LandingMode::PullRequest
         && let Some(task) = queue.tasks.iter().find(|task| !task.after.is_empty())

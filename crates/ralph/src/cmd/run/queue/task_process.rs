@@ -1,5 +1,6 @@
 //! The processes of a queue: each task is a separate `ralph run --json`, which dies with this process.
 
+use super::super::issue_run;
 use super::queue_prepare::PreparedQueue;
 use ralph_core::drive::LandingMode;
 use ralph_core::id::RunId;
@@ -101,15 +102,22 @@ impl<'a> TaskProcesses<'a> {
         task: &QueueTask,
         order: &QueueTaskOrder,
     ) -> Result<Vec<String>, String> {
-        let goal = self.record.task_file(&task.name, "goal.md");
-        fs::replace(&goal, &task.terms.goal, Durability::Cached).map_err(|it| it.to_string())?;
+        let (option, file, bytes) = match &task.issue {
+            None => ("--goal-file", "goal.md", task.terms.goal.clone()),
+            Some(of) => ("--sealed-issue", "issue.json", issue_run::sealed_bytes(&of.issue)),
+        };
+        let goal = self.record.task_file(&task.name, file);
+        fs::replace(&goal, &bytes, Durability::Cached).map_err(|it| it.to_string())?;
         let prepared = self.prepared;
         let path = |path: &PathBuf| path.to_string_lossy().into_owned();
         let mut words = vec!["run".to_string(), "--json".to_string(), "--worktree".to_string()];
         words.extend(prepared.arguments.iter().cloned());
         let mut add = |option: &str, value: String| words.extend([option.to_string(), value]);
         add("--project", path(&prepared.project));
-        add("--goal-file", path(&goal));
+        add(option, path(&goal));
+        // A person has answered the question about its commands.
+        let approved = task.issue.iter().flat_map(|of| &of.checks);
+        approved.for_each(|command| add("--check", command.clone()));
         // The task gets a share of the queue's budget and the rest of its time; 0 means no limit.
         let max_duration_ms = duration_limit(task, order.max_duration_ms);
         let limits = (task.terms.limits.or(prepared.given_limits))
@@ -127,6 +135,9 @@ impl<'a> TaskProcesses<'a> {
         let lists = &task.terms.lists;
         lists.features.iter().for_each(|features| add("--features", features.clone()));
         lists.plans.iter().for_each(|plan| add("--plan", plan.clone()));
+        if task.issue.is_some() {
+            words.push("--skip-issue-checks".to_string());
+        }
         if !prepared.flags.is_empty() {
             words.push("--".to_string());
             words.extend(prepared.flags.iter().cloned());
@@ -150,6 +161,7 @@ impl<'a> TaskProcesses<'a> {
         self.set_limits(run, &limits)?;
         let mut words: Vec<_> =
             ["run", "--json", "--resume", run.as_str()].map(String::from).into();
+        words.extend(self.prepared.arguments.iter().filter(|word| *word == "--comment").cloned());
         for option in ["--agent-program", "--wait-for-limits"] {
             let mut arguments = self.prepared.arguments.iter();
             if arguments.any(|word| word == option)
