@@ -1,6 +1,7 @@
 //! Reads `feature_list.json`: the features a loop works through, in order.
 
 use super::SourceError;
+use super::item_check::ItemCheck;
 use super::lenient_json::{self, LenientJson};
 use super::work_list::ListItem;
 use crate::input_bounds::MAX_LIST_ITEMS;
@@ -20,6 +21,7 @@ const MAX_WORD_BYTES: usize = 4_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
 const MAX_STEPS: usize = 1_000;
 const MAX_WORDS: usize = 64;
+const MAX_SHELL_BYTES: usize = 8_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureList {
@@ -33,8 +35,8 @@ pub struct Feature {
     pub description: String,
     pub steps: Vec<String>,
     pub passes: bool,
-    /// A program and its arguments. If present, only its result counts.
-    pub verify: Option<Vec<String>>,
+    /// If present, only its result counts.
+    pub verify: Option<ItemCheck>,
 }
 
 #[derive(Deserialize)]
@@ -54,7 +56,15 @@ struct FeatureEntryWire<'a> {
     #[serde(borrow, default)]
     passes: LenientJson<'a>,
     #[serde(borrow, default)]
-    verify: LenientJson<'a, IgnoredAny, CommandWords>,
+    verify: LenientJson<'a, ShellCheckWire<'a>, CommandWords>,
+}
+
+/// A line for a shell, kept byte for byte. No other key is accepted: an ignored one would look as if it had an effect.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShellCheckWire<'a> {
+    #[serde(borrow)]
+    shell: LenientJson<'a>,
 }
 
 /// A program and its arguments, kept byte for byte.
@@ -122,15 +132,20 @@ fn parse_feature(
         LenientJson::List(CommandWords(words))
             if words.first().is_some_and(|program| !program.is_empty()) =>
         {
-            Some(words)
+            Some(ItemCheck::Argv(words))
         }
         LenientJson::List(_) => return Err(format!("\"verify\" of feature {id} names no program")),
-        other @ (LenientJson::Flag(_)
-        | LenientJson::Number(_)
-        | LenientJson::Text(_)
-        | LenientJson::Object(_)) => {
+        LenientJson::Object(ShellCheckWire { shell: LenientJson::Text(line) })
+            if is_runnable_line(&line) =>
+        {
+            Some(ItemCheck::Shell { shell: line.into_owned() })
+        }
+        LenientJson::Object(_) => {
+            return Err(format!("\"shell\" of feature {id} is not a line that a shell can run"));
+        }
+        other @ (LenientJson::Flag(_) | LenientJson::Number(_) | LenientJson::Text(_)) => {
             return Err(format!(
-                "\"verify\" of feature {id} is {}, not a list of a program and its arguments",
+                "\"verify\" of feature {id} is {}, not a list of a program and its arguments or {{\"shell\": LINE}}",
                 other.kind()
             ));
         }
@@ -146,6 +161,10 @@ fn parse_feature(
         },
         passes,
     })
+}
+
+fn is_runnable_line(line: &str) -> bool {
+    !line.trim().is_empty() && line.len() <= MAX_SHELL_BYTES && !line.contains('\0')
 }
 
 impl<'de> Deserialize<'de> for FeatureList {

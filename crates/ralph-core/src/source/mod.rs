@@ -11,6 +11,7 @@ pub mod checklist;
 pub mod client_tasks;
 pub mod code_fence;
 pub mod feature_list;
+pub mod item_check;
 pub mod lenient_json;
 pub mod loop_file;
 pub mod orchestrator;

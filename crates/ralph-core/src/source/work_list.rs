@@ -3,6 +3,7 @@
 
 mod item_requirements;
 
+use super::item_check::ItemCheck;
 use crate::requirement::{
     Requirement, RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
 };
@@ -29,9 +30,9 @@ pub struct ListItem {
     /// A claim, never evidence.
     #[serde(default)]
     pub done: bool,
-    /// A program and its arguments. If present, only its result counts.
+    /// If present, only its result counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<Vec<String>>,
+    pub check: Option<ItemCheck>,
     pub weight: RequirementWeight,
     /// Its line number, counted from 1. Not sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,14 +105,14 @@ struct SealedItem<'a> {
     steps: &'a [String],
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    check: Option<&'a [String]>,
+    check: Option<&'a ItemCheck>,
     weight: RequirementWeight,
 }
 
 impl<'a> SealedItem<'a> {
     fn of(item: &'a ListItem) -> Self {
         let ListItem { name, text, steps, check, weight, .. } = item;
-        Self { name, text, steps, done: false, check: check.as_deref(), weight: *weight }
+        Self { name, text, steps, done: false, check: check.as_ref(), weight: *weight }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The loops of a project, and the features of one.
 
 use crate::wording::count_noun;
-use ralph_core::gate::shell_quote;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use ralph_hook::overview::RunView;
@@ -11,6 +11,9 @@ use ralph_lists::loops::FeatureLoop;
 use ralph_lists::run_lists;
 use serde::Serialize;
 use std::path::Path;
+
+/// As long as a check may be, so that no part of a command is hidden.
+const MAX_CHECK_CHARS: usize = 8_000;
 
 #[derive(Debug, Serialize)]
 pub struct FeatureListView<'a> {
@@ -41,7 +44,7 @@ pub struct FeatureView<'a> {
     pub description: &'a str,
     pub steps: &'a [String],
     pub claimed: bool,
-    pub check: Option<&'a [String]>,
+    pub check: Option<&'a ItemCheck>,
 }
 
 #[derive(Debug, Serialize)]
@@ -173,9 +176,8 @@ pub fn feature_id(item: &ListItem) -> String {
 
 /// The check of a feature as a command in backticks, if it has one.
 pub fn check_text(item: &ListItem) -> Option<String> {
-    let words = item.check.as_ref()?;
-    let shown = words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
-    Some(format!("`{}`", text::clean_line(&shown, 200).replace('`', "'")))
+    let shown = item.check.as_ref()?.command_line();
+    Some(format!("`{}`", text::clean_line(&shown, MAX_CHECK_CHARS).replace('`', "'")))
 }
 
 fn feature_view(item: &ListItem) -> FeatureView<'_> {
@@ -184,6 +186,6 @@ fn feature_view(item: &ListItem) -> FeatureView<'_> {
         description: &item.text,
         steps: &item.steps,
         claimed: item.done,
-        check: item.check.as_deref(),
+        check: item.check.as_ref(),
     }
 }

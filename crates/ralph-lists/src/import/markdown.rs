@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use ralph_core::requirement::RequirementWeight;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 
@@ -68,7 +69,7 @@ pub(super) fn take_items<'t>(
 
 fn to_feature(mut item: ListItem) -> ImportedFeature {
     item.check =
-        item.check.or_else(|| plan::split_trailing_check(&item.text).map(|(_, argv)| argv));
+        item.check.or_else(|| plan::split_trailing_check(&item.text).map(|(_, check)| check));
     let category = item_heading(&item).map(str::to_string);
     let (id, _) = item.text.split_once(' ').unwrap_or_default();
     let id = id.trim_matches(['*', ':', '.', '`']);
@@ -79,7 +80,7 @@ fn to_feature(mut item: ListItem) -> ImportedFeature {
         && id.bytes().filter(u8::is_ascii_alphabetic).count() <= 8;
     ImportedFeature {
         id: if is_id { id.to_string() } else { String::new() },
-        verify: item.check.or_else(|| work_item::check_in_steps(&item.steps)),
+        verify: item.check.or_else(|| work_item::check_in_steps(&item.steps).map(ItemCheck::Argv)),
         description: item.text,
         steps: item.steps,
         passes: item.done,
@@ -262,7 +263,8 @@ impl TaskItemReader {
         let text = text::clean_line(text, MAX_TEXT_CHARS);
         let check = text.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
         let check = check
-            .and_then(|(command, _)| detect::simple_check_words(command.trim_matches([' ', '`'])));
+            .and_then(|(command, _)| detect::simple_check_words(command.trim_matches([' ', '`'])))
+            .map(ItemCheck::Argv);
         let name = match self.heading.as_str() {
             "" => text.clone(),
             heading => format!("{heading}: {text}"),

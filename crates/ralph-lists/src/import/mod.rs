@@ -20,6 +20,7 @@ mod yaml_files;
 #[cfg(test)]
 mod tests;
 
+use ralph_core::source::item_check::ItemCheck;
 use serde::{Serialize, Serializer};
 
 pub use import_sources::{FileFamily, ImportSource, find_sources};
@@ -57,9 +58,9 @@ pub struct ImportedFeature {
     pub steps: Vec<String>,
     /// A claim, not evidence.
     pub passes: bool,
-    /// The program and its arguments that check the feature; then only their result counts.
+    /// If present, only its result counts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Vec<String>>,
+    pub verify: Option<ItemCheck>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "number_or_text")]
     pub priority: Option<String>,
     /// Ids of features that have to be done first.

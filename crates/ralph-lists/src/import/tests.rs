@@ -9,6 +9,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use ralph_core::source::feature_list as list;
+use ralph_core::source::item_check::ItemCheck;
 
 use super::data_tree::{self, DataNode};
 use super::import_sources::decode_text;
@@ -35,7 +36,11 @@ fn render_content(content: &Result<ImportedContent, String>) -> String {
             if feature.id.is_empty() { "·" } else { &feature.id },
             feature.description,
             feature.steps,
-            feature.verify.iter().map(|it| format!(" verify {it:?}")).collect::<String>(),
+            feature
+                .verify
+                .iter()
+                .map(|it| format!(" verify {}", it.command_line()))
+                .collect::<String>(),
             feature.priority.iter().map(|it| format!(" priority {it}")).collect::<String>(),
             if feature.after.is_empty() {
                 String::new()
@@ -382,7 +387,7 @@ fn no_text_is_lost() {
             let texts =
                 [&feature.description].into_iter().chain(&feature.steps).chain(&feature.notes);
             texts.for_each(|text| all.push_str(&format!(" {text}")));
-            all.push_str(&feature.verify.clone().unwrap_or_default().join(" "));
+            all.extend(feature.verify.as_ref().map(ItemCheck::command_line));
         }
         commands
             .iter()

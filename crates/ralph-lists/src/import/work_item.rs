@@ -2,6 +2,7 @@
 
 use super::data_tree::{self, DataNode, UnreadFields};
 use super::{ImportedContent, ImportedFeature, KeptText, ProjectCommand};
+use ralph_core::source::item_check::ItemCheck;
 use ralph_policy::detect;
 
 const ID_KEYS: &[&str] = &["id", "storyId", "taskId", "stepId", "key", "number"];
@@ -96,7 +97,9 @@ fn import_item(
         let (commands, prose) = split_check(check);
         feature.steps.extend(prose);
         match (commands.as_slice(), feature.verify.is_none()) {
-            ([ImportedCheck::Words(words)], true) => feature.verify = Some(words.clone()),
+            ([ImportedCheck::Words(words)], true) => {
+                feature.verify = Some(ItemCheck::Argv(words.clone()));
+            }
             _ => into.commands.extend(commands.into_iter().map(|check| ProjectCommand {
                 label: feature.id.clone(),
                 text: match check {

@@ -3,6 +3,7 @@
 use crate::list_marker::list_item_text;
 use crate::plan;
 use ralph_core::source::feature_list::Feature;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 use serde::Serialize;
 
@@ -17,7 +18,7 @@ pub struct FeatureDraft {
     pub description: String,
     pub steps: Vec<String>,
     pub passes: bool,
-    pub verify: Option<Vec<String>>,
+    pub verify: Option<ItemCheck>,
 }
 
 /// A feature as it is serialized in a list.
@@ -27,7 +28,7 @@ pub(super) struct FeatureDraftWire<'a> {
     pub description: &'a str,
     pub steps: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub verify: Option<&'a [String]>,
+    pub verify: Option<&'a ItemCheck>,
     pub passes: bool,
 }
 
@@ -54,7 +55,7 @@ impl FeatureDraft {
             id,
             description: &self.description,
             steps: &self.steps,
-            verify: self.verify.as_deref(),
+            verify: self.verify.as_ref(),
             passes: self.passes,
         }
     }
@@ -77,9 +78,9 @@ pub fn parse_features(bytes: &[u8]) -> Vec<FeatureDraft> {
     let mut drafts = parse_bullets(bytes);
     for draft in &mut drafts {
         let named = plan::split_trailing_check(&draft.description);
-        if let Some((text, argv)) = named.map(|(text, argv)| (text.to_string(), argv)) {
+        if let Some((text, check)) = named.map(|(text, check)| (text.to_string(), check)) {
             draft.description = text;
-            draft.verify = Some(argv);
+            draft.verify = Some(check);
         }
     }
     drafts

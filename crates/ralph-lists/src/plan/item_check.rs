@@ -1,21 +1,22 @@
-//! Parses the command that an item names as its check into words. Nothing is run, and nothing is passed to a shell.
+//! Parses the command that an item names as its check: into words, or, if it needs one, as a line for a shell. Nothing is
+//! run here.
 
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 
 const MAX_CHECK_BYTES: usize = 1_000;
 const MAX_CHECK_WORDS: usize = 64;
 
-const NEEDS_SHELL: &str = "its check needs a shell; put it in a script";
 const IS_PROSE: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
 const OPEN_QUOTE: &str = "its check has an unclosed quote";
 const IS_EMPTY: &str = "its check is empty";
 const TOO_LONG: &str = "its check is too long; put it in a script";
 const HAS_INVISIBLE: &str = "its check has invisible characters";
 
-/// Shell built-ins, for which there is no equivalent program.
-const SHELL_BUILTINS: [&str; 15] = [
-    ".", "!", "alias", "cd", "eval", "exec", "export", "for", "if", "set", "source", "ulimit",
-    "umask", "until", "while",
+/// Words that only a shell understands at the beginning of a command.
+const SHELL_BUILTINS: [&str; 17] = [
+    "!", ".", "[[", "alias", "cd", "eval", "exec", "export", "for", "if", "set", "source",
+    "ulimit", "umask", "until", "while", "{",
 ];
 /// Words that start a sentence rather than a command.
 const PROSE_STARTS: [&str; 22] = [
@@ -128,8 +129,7 @@ const KNOWN_PROGRAMS: [&str; 78] = [
 /// The check of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PlanCheck {
-    /// A program and its arguments.
-    Command(Vec<String>),
+    Command(ItemCheck),
     /// Why the check cannot be used.
     Unusable(&'static str),
 }
@@ -164,9 +164,9 @@ pub(super) fn trailing_check(source: &str) -> Option<(usize, PlanCheck)> {
 }
 
 /// Splits an item's text into the text before the check at its end, and the check, if it can be run.
-pub fn split_trailing_check(text: &str) -> Option<(&str, Vec<String>)> {
+pub fn split_trailing_check(text: &str) -> Option<(&str, ItemCheck)> {
     match trailing_check(text)? {
-        (at, PlanCheck::Command(argv)) => Some((text[..at].trim_end(), argv)),
+        (at, PlanCheck::Command(check)) => Some((text[..at].trim_end(), check)),
         (_, PlanCheck::Unusable(_)) => None,
     }
 }
@@ -240,26 +240,41 @@ fn split_command(text: &str, written: CheckNotation) -> PlanCheck {
     if written == CheckNotation::AsText {
         text = strip_success_phrase(text);
     }
-    if needs_shell(text) {
-        return PlanCheck::Unusable(NEEDS_SHELL);
-    }
     let Some(words) = shlex::split(text) else { return PlanCheck::Unusable(OPEN_QUOTE) };
-    let Some(program) = words.first() else { return PlanCheck::Unusable(IS_EMPTY) };
+    let Some(first) = words.first() else { return PlanCheck::Unusable(IS_EMPTY) };
     if words.len() > MAX_CHECK_WORDS {
         return PlanCheck::Unusable(TOO_LONG);
     }
-    if SHELL_BUILTINS.contains(&program.as_str()) || program.contains('=') {
-        return PlanCheck::Unusable(NEEDS_SHELL);
-    }
+    let starts_in_shell = SHELL_BUILTINS.contains(&first.as_str()) || is_assignment(first);
+    let program = first.trim_start_matches('(').trim_end_matches([';', ')']);
     let is_command = match written {
-        CheckNotation::AsCommand => could_be_program(program),
+        CheckNotation::AsCommand => starts_in_shell || could_be_program(program),
         CheckNotation::AsText => {
-            (KNOWN_PROGRAMS.contains(&program.as_str())
+            // `for each row …` is a sentence.
+            (matches!(first.as_str(), "!" | "[[" | "cd")
+                || is_assignment(first)
+                || KNOWN_PROGRAMS.contains(&program)
                 || program.contains('/') && could_be_program(program))
                 && !words.iter().any(|word| PROSE_WORDS.contains(&word.as_str()))
         }
     };
-    if is_command { PlanCheck::Command(words) } else { PlanCheck::Unusable(IS_PROSE) }
+    if !is_command {
+        return PlanCheck::Unusable(IS_PROSE);
+    }
+    PlanCheck::Command(if starts_in_shell || needs_shell(text) {
+        ItemCheck::Shell { shell: text.to_string() }
+    } else {
+        ItemCheck::Argv(words)
+    })
+}
+
+/// Whether a word sets a variable for the command that follows it: `CI=1`.
+fn is_assignment(word: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
 fn could_be_program(word: &str) -> bool {
@@ -314,7 +329,8 @@ mod tests {
 
     fn shown(check: &PlanCheck) -> String {
         match check {
-            PlanCheck::Command(words) => words.join("|"),
+            PlanCheck::Command(ItemCheck::Argv(words)) => words.join("|"),
+            PlanCheck::Command(ItemCheck::Shell { shell }) => format!("sh {shell}"),
             PlanCheck::Unusable(why) => format!("- {why}"),
         }
     }
@@ -337,13 +353,16 @@ mod tests {
             ("a `verify the parser`", "none"),
             ("a `cargo test`", "none"),
             ("a (verify: )", "2 - its check is empty"),
-            ("a (verify: a && b)", "2 - its check needs a shell; put it in a script"),
-            ("a (verify: cd x)", "2 - its check needs a shell; put it in a script"),
-            ("a (verify: A=1 make)", "2 - its check needs a shell; put it in a script"),
-            ("a (verify: ls *.rs)", "2 - its check needs a shell; put it in a script"),
-            ("a (verify: echo \"$HOME\")", "2 - its check needs a shell; put it in a script"),
+            ("a (verify: x && y)", "2 sh x && y"),
+            ("a (verify: `x && y | z`)", "2 sh x && y | z"),
+            ("a `verify: (cd x && make)`", "2 sh (cd x && make)"),
+            ("a (verify: ! grep -q old a.rs)", "2 sh ! grep -q old a.rs"),
+            ("a (verify: cd x)", "2 sh cd x"),
+            ("a (verify: A=1 make)", "2 sh A=1 make"),
+            ("a (verify: ls *.rs)", "2 sh ls *.rs"),
+            ("a (verify: echo \"$HOME\")", "2 sh echo \"$HOME\""),
             ("a (verify: echo '$HOME' \\& a~ a#b)", "2 echo|$HOME|&|a~|a#b"),
-            ("a (verify: make # all)", "2 - its check needs a shell; put it in a script"),
+            ("a (verify: make # all)", "2 sh make # all"),
             ("a (verify: cargo test 'x)", "2 - its check has an unclosed quote"),
             ("a (verify: cargo\u{200b} test)", "2 - its check has invisible characters"),
             (
@@ -385,7 +404,10 @@ mod tests {
             ("Verify: `GET` returns 200", prose),
             ("Verify: `cargo test` fails", prose),
             ("Verify: `cargo build` and `cargo test`", prose),
-            ("Verify: `pnpm lint && pnpm test`", "- its check needs a shell; put it in a script"),
+            ("Verify: `pnpm lint && pnpm test`", "sh pnpm lint && pnpm test"),
+            ("Verify: cd web && npm test passes.", "sh cd web && npm test"),
+            ("Verify: `f(x)` passes", prose),
+            ("Verify: for each row, click", prose),
             ("Verify: `cargo test", "- its check has an unclosed quote"),
             ("Verify:", "none"),
             ("Verify the parser", "none"),

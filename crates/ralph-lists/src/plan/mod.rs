@@ -1,7 +1,7 @@
 //! Plans: Markdown files with boxes to tick, as people and other tools write them.
 //!
 //! [`parse_plan`] turns bytes into items and runs nothing. A tick is a claim, never evidence; the command that an item
-//! names as its check is only split into words. Content below an item that has no box of its own may change freely: the
+//! names as its check is only parsed. Content below an item that has no box of its own may change freely: the
 //! item's check and paths are taken from it, but it is not part of the item's text.
 
 mod document;

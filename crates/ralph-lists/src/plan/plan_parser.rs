@@ -9,6 +9,7 @@ use ralph_core::input_bounds::MAX_LIST_ITEMS;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::source::SourceError;
 use ralph_core::source::checklist::{Checkbox, parse_checkbox};
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 use std::collections::{HashMap, HashSet};
@@ -82,7 +83,7 @@ struct PlanItemDraft {
     text: String,
     done: bool,
     weight: RequirementWeight,
-    check: Option<Vec<String>>,
+    check: Option<ItemCheck>,
     names: Vec<String>,
 }
 
@@ -355,8 +356,8 @@ impl<'a> PlanWalk<'a> {
 
     /// Sets the item's check; returns whether it was set.
     fn set_check(&mut self, draft: usize, at: usize, check: PlanCheck) -> bool {
-        let words = match check {
-            PlanCheck::Command(words) => words,
+        let check = match check {
+            PlanCheck::Command(check) => check,
             PlanCheck::Unusable(why) => {
                 self.add_note(at, why);
                 return false;
@@ -367,7 +368,7 @@ impl<'a> PlanWalk<'a> {
             self.add_note(at, SECOND_CHECK);
             return false;
         }
-        draft.check = Some(words);
+        draft.check = Some(check);
         true
     }
 

@@ -1,7 +1,7 @@
 //! The requirements and check gates of a list's items.
 
-use super::ListItem;
-use crate::gate::{Gate, GateInvocation, shell_quote};
+use super::{ItemCheck, ListItem};
+use crate::gate::Gate;
 use crate::policy::ClaimPolicy;
 use crate::record::ListKind;
 use crate::requirement::{
@@ -48,11 +48,11 @@ pub struct ListContext<'a> {
 
 /// The gate that runs an item's check. It is named after the position of the item in the sealed list.
 fn check_gate(list: usize, position: usize, item: &ListItem) -> Option<Gate> {
-    let argv = item.check.clone()?;
+    let check = item.check.as_ref()?;
     Some(Gate {
         timeout_ms: CHECK_TIMEOUT_MS,
         weight: item.weight,
-        ..Gate::new(check_name(list, position), GateInvocation::Argv(argv))
+        ..Gate::new(check_name(list, position), check.invocation())
     })
 }
 
@@ -98,8 +98,8 @@ pub fn item_requirements(
     let mut requirements = Vec::with_capacity(items.len());
     for (position, item) in items.iter().enumerate() {
         let standing = match &item.check {
-            Some(argv) => {
-                checked_status(item, argv, context.checked.get(&check_name(list, position)))
+            Some(check) => {
+                checked_status(item, check, context.checked.get(&check_name(list, position)))
             }
             None => claimed_status(item, context),
         };
@@ -120,7 +120,7 @@ pub fn item_requirements(
 /// The status of an item with a check. Only the check's result counts, not the `done` flag.
 fn checked_status(
     item: &ListItem,
-    argv: &[String],
+    check: &ItemCheck,
     known: Option<&Requirement>,
 ) -> RequirementStatus {
     let Some(known) = known else {
@@ -132,21 +132,20 @@ fn checked_status(
             summary: format!(
                 "{}: `{}` fails: {}",
                 quoted_title(item),
-                command_line(argv),
+                command_line(check),
                 failure.summary
             ),
             ..failure.clone()
         }),
         RequirementStatus::Unknown(why) => {
-            RequirementStatus::Unknown(format!("`{}`: {why}", command_line(argv)))
+            RequirementStatus::Unknown(format!("`{}`: {why}", command_line(check)))
         }
         standing @ (RequirementStatus::Met(_) | RequirementStatus::Pending(_)) => standing.clone(),
     }
 }
 
-fn command_line(argv: &[String]) -> String {
-    let typed = argv.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ");
-    text::clean_line(&typed, MAX_CHECK_CHARS).replace('`', "'")
+fn command_line(check: &ItemCheck) -> String {
+    text::clean_line(&check.command_line(), MAX_CHECK_CHARS).replace('`', "'")
 }
 
 /// The status of an item without a check. It is only a claim, which counts while the required gates pass.
@@ -181,12 +180,14 @@ fn next_step(item: &ListItem, standing: &RequirementStatus, context: &ListContex
         return String::new();
     }
     match (&item.check, standing, context.kind) {
-        (Some(argv), RequirementStatus::Unknown(_), _) => format!(
+        (Some(check), RequirementStatus::Unknown(_), _) => format!(
             "If your changes broke `{}`, the check of {}, fix it; otherwise leave it to a person",
-            command_line(argv),
+            command_line(check),
             item.name
         ),
-        (Some(argv), ..) => format!("Work on {} until `{}` passes", item.name, command_line(argv)),
+        (Some(check), ..) => {
+            format!("Work on {} until `{}` passes", item.name, command_line(check))
+        }
         (None, _, ListKind::Features) => format!(
             "Implement {}, check it, then set its `passes` to true in `{}`",
             item.name, context.file

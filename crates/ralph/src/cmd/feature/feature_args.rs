@@ -1,6 +1,7 @@
 //! The arguments of `ralph feature`.
 
 use clap::{Args, Subcommand};
+use ralph_core::source::item_check::ItemCheck;
 
 #[derive(Subcommand)]
 pub(crate) enum FeatureCommand {
@@ -41,6 +42,7 @@ pub(crate) struct FeatureListArgs {
 Examples:
   ralph feature add \"Export as CSV\" --step \"Open the menu\" --step \"Click Export\"
   ralph feature add \"Export as CSV\" --id csv-4 --verify -- cargo test csv_export
+  ralph feature add \"Export as CSV\" --verify-shell 'make && ./smoke.sh'
 
 The list keeps its formatting. With `--verify`, only the result of that
 command counts, once a person approves it with `ralph trust`. A run that
@@ -58,11 +60,21 @@ pub(crate) struct FeatureAddArgs {
     /// Use the command after `--` as the check; only its result counts
     #[arg(long, requires = "command")]
     pub verify: bool,
+    /// Use this line for `/bin/sh -c` as the check
+    #[arg(long, value_name = "LINE", conflicts_with = "verify")]
+    pub verify_shell: Option<String>,
     #[command(flatten)]
     pub which: LoopArgs,
     /// Give the program of the check and its arguments
     #[arg(last = true, value_name = "ARGV", requires = "verify")]
     pub command: Vec<String>,
+}
+
+impl FeatureAddArgs {
+    pub(crate) fn check(&self) -> Option<ItemCheck> {
+        let argv = self.verify.then(|| ItemCheck::Argv(self.command.clone()));
+        argv.or_else(|| Some(ItemCheck::Shell { shell: self.verify_shell.clone()? }))
+    }
 }
 
 #[derive(Args)]

@@ -254,12 +254,16 @@ fn add(env: &Env, args: &FeatureAddArgs) -> Result<(), CommandFailure> {
             "describe what a user can do once it is done: `ralph feature add \"Export as CSV\"`";
         return Err(CommandFailure::new("the description is empty", hint));
     }
+    if args.verify_shell.as_ref().is_some_and(|line| line.trim().is_empty()) {
+        let hint = "give `--verify-shell` the line that `/bin/sh -c` should run";
+        return Err(CommandFailure::new("the line of the check is empty", hint));
+    }
     let draft = FeatureDraft {
         id: args.id.clone(),
         description,
         steps: args.steps.clone(),
         passes: false,
-        verify: args.verify.then(|| args.command.clone()),
+        verify: args.check(),
     };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     let id = loops::add_feature(&chosen.home, &chosen.selected, &draft, &deadline)?;
