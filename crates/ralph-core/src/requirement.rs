@@ -16,6 +16,9 @@ pub const RUNNER_DETECTION_REQUIREMENT: &str = "runner detection";
 /// The advisory requirement that names the failures of the base which a ratchet accepts.
 pub const OLD_FAILURES_REQUIREMENT: &str = "old failures";
 
+/// The advisory requirement that names the checks which passed before the work began. They do not measure the goal.
+pub const PASSING_CHECKS_REQUIREMENT: &str = "checks at the base";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// Unique in a run and stable during it: `feature 4`, `orchestrator`, `uncommitted changes`.

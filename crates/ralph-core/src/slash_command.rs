@@ -37,6 +37,8 @@ pub enum SlashCommand {
     On,
     /// The agent should put its question to the person.
     Ask,
+    /// The agent should propose steps with a check each.
+    Plan,
     /// Approve the plan of an orchestrated run.
     Approve,
     /// Send the agent a message, delivered at its next stop.
@@ -68,8 +70,9 @@ fn goal_options() -> impl Iterator<Item = &'static str> {
     limit_options().chain(TERM_OPTIONS)
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "goal",
+    "plan",
     "loop",
     "orchestrator",
     "status",
@@ -111,7 +114,13 @@ impl SlashCommand {
             Self::Tell(_) => Some("tell RUN …"),
             Self::Waive(_) => Some("waive … --run RUN"),
             Self::Limits(_) => Some("limits RUN …"),
-            Self::Start(_) | Self::Status | Self::Why | Self::Verify | Self::On | Self::Ask => None,
+            Self::Start(_)
+            | Self::Status
+            | Self::Why
+            | Self::Verify
+            | Self::On
+            | Self::Ask
+            | Self::Plan => None,
         }
     }
 
@@ -162,6 +171,7 @@ fn parse_command(name: &str, rest: &str) -> Result<SlashCommand, CommandMistake>
         "limits" => run_commands::parse_limits(rest),
         // The rest of the prompt is for the agent.
         "ask" => Ok(SlashCommand::Ask),
+        "plan" => Ok(SlashCommand::Plan),
         "resume" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
             [] => Ok(SlashCommand::Resume(None)),
             [run] if !run.starts_with('-') => Ok(SlashCommand::Resume(Some((*run).to_string()))),

@@ -18,6 +18,7 @@ pub mod call_summary;
 pub mod forge;
 pub mod issues;
 pub mod meter;
+pub mod planning;
 pub mod queue;
 mod run_context;
 pub mod run_event;

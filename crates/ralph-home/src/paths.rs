@@ -325,6 +325,11 @@ impl RunPaths {
         self.0.join("measuring")
     }
 
+    /// Which checks of the run's lists passed at its base.
+    pub fn base_checks(&self) -> PathBuf {
+        self.0.join("base-checks.json")
+    }
+
     /// Mark of the task that is currently wanted. A worker with another mark may stop.
     pub fn worker_task(&self) -> PathBuf {
         self.0.join("task")

@@ -10,6 +10,8 @@ use ralph_core::id::SessionId;
 pub struct LaunchProfile {
     /// The arguments after the program's name.
     pub arguments: fn(&DriveSettings, &AgentLaunch<'_>) -> Vec<String>,
+    /// The arguments of an agent that reads the project and changes nothing.
+    pub planner_arguments: fn(&PlannerLaunch<'_>) -> Vec<String>,
     /// Variables that would change how the client behaves or make it believe that it runs inside another session.
     pub removed_variables: &'static [&'static str],
     /// Variables that every driven client gets.
@@ -26,4 +28,13 @@ pub struct AgentLaunch<'a> {
     pub model: Option<&'a str>,
     pub max_budget_usd: Option<&'a str>,
     pub block_cap: u32,
+}
+
+/// The command line of an agent that plans: it may read the project, but it has no tool that writes or runs anything,
+/// and nothing of the project's own settings starts with it.
+#[derive(Clone, Copy, Debug)]
+pub struct PlannerLaunch<'a> {
+    pub session: &'a SessionId,
+    pub model: Option<&'a str>,
+    pub max_budget_usd: Option<&'a str>,
 }

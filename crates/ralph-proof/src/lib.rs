@@ -5,6 +5,7 @@
 mod canary;
 mod canary_scope;
 mod changed_file_facts;
+mod check_trial;
 mod checkout_environment;
 mod checkout_run;
 mod checkout_view;
@@ -43,6 +44,7 @@ mod unlisted_files;
 mod untested_base;
 mod worktree_packages;
 
+pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, try_checks};
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::project_mounts;
 pub use code_hunks::CodeHunk;

@@ -67,6 +67,8 @@ enum RalphCommand {
     Start(Box<cmd::start_args::StartArgs>),
     /// Drive the agent until the work is done, over several sessions
     Run(Box<cmd::run::run_args::RunArgs>),
+    /// Agree on steps with a check each, and try the checks, before a run
+    Plan(Box<cmd::plan::PlanArgs>),
     /// Show the runs of this project and their state
     Status(cmd::status::StatusArgs),
     /// Explain every decision of a run or session, newest first
@@ -272,6 +274,7 @@ fn show_help(env: &Env, help: &HelpArgs) -> u8 {
 fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
     let done = match command {
         RalphCommand::Gate(gate) => return cmd::gate::run(env, &gate),
+        RalphCommand::Plan(args) => return cmd::plan::run(env, &args),
         RalphCommand::Prove(args) => return cmd::prove::run(env, &args),
         RalphCommand::Feature(feature) => return cmd::feature::run(env, &feature),
         RalphCommand::Run(run) => return cmd::run::run(env, &run),

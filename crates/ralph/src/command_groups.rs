@@ -25,7 +25,7 @@ struct CommandGroup {
 }
 
 const GROUPS: &[CommandGroup] = &[
-    CommandGroup { title: "Start", common: &["init", "run", "demo"], rest: &["start"] },
+    CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup { title: "Watch", common: &["status", "why", "log"], rest: &["list", "recall"] },
     CommandGroup {
         title: "Steer",

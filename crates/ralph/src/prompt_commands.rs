@@ -37,7 +37,7 @@ pub(crate) fn run_prompt_command(world: &World, request: &CommandRequest<'_>) ->
         SlashCommand::Cancel => cancel(world, request).map(|text| text_answer(&text)),
         SlashCommand::Off => switch_off(world, request).map(|text| text_answer(&text)),
         SlashCommand::On => switch_on(world, request).map(|text| text_answer(&text)),
-        SlashCommand::Ask => Ok(Verdict::Allow),
+        SlashCommand::Ask | SlashCommand::Plan => Ok(Verdict::Allow),
         SlashCommand::Approve => approve(world, request),
         SlashCommand::Tell(text) => tell(world, request, text).map(|text| text_answer(&text)),
         SlashCommand::Waive(wish) => waive(world, request, wish).map(|text| text_answer(&text)),

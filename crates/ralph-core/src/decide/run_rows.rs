@@ -10,8 +10,8 @@ use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{
-    EvidenceKind, OLD_FAILURES_REQUIREMENT, PendingReason, RUNNER_DETECTION_REQUIREMENT,
-    Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT, PendingReason,
+    RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
 use crate::requirement_tally::RequirementTally;
 use crate::run::RunState;
@@ -119,8 +119,12 @@ impl<'a> RunStop<'a> {
         const SHOWN: usize = 3;
         let all = self.evidence.requirements.iter();
         let is_note = |one: &&Requirement| {
-            let notes =
-                [TEST_CHANGES_REQUIREMENT, RUNNER_DETECTION_REQUIREMENT, OLD_FAILURES_REQUIREMENT];
+            let notes = [
+                TEST_CHANGES_REQUIREMENT,
+                RUNNER_DETECTION_REQUIREMENT,
+                OLD_FAILURES_REQUIREMENT,
+                PASSING_CHECKS_REQUIREMENT,
+            ];
             notes.contains(&one.name.as_str())
         };
         let changes = all.filter(is_note);

@@ -1,7 +1,7 @@
 //! The command line and environment of a driven Claude Code.
 
 use super::BLOCK_CAP_VARIABLE;
-use crate::agent_launch::{AgentLaunch, LaunchProfile};
+use crate::agent_launch::{AgentLaunch, LaunchProfile, PlannerLaunch};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -10,6 +10,7 @@ use ralph_core::drive::{DriveSettings, SessionOrigin};
 
 pub(super) const LAUNCH: LaunchProfile = LaunchProfile {
     arguments,
+    planner_arguments,
     removed_variables: &[
         "CLAUDECODE",
         "CLAUDE_CODE_SESSION_ID",
@@ -54,4 +55,19 @@ fn arguments(settings: &DriveSettings, launch: &AgentLaunch<'_>) -> Vec<String> 
     }
     arguments.extend(settings.arguments.iter().cloned());
     arguments
+}
+
+/// Without a tool that writes, the agent can only read. The client's own plan mode is not used: it asks the agent to end
+/// with a call of another tool. Hooks and servers of a project are commands of the repository, so only the user's own
+/// settings are read. The session is not stored, because it would appear among the person's own.
+fn planner_arguments(launch: &PlannerLaunch<'_>) -> Vec<String> {
+    let mut arguments: Vec<&str> =
+        ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+            .into();
+    arguments.extend(["--session-id", launch.session.as_str(), "--no-session-persistence"]);
+    arguments.extend(["--permission-mode", "dontAsk", "--tools", "Read,Grep,Glob"]);
+    arguments.extend(["--setting-sources", "user", "--strict-mcp-config"]);
+    arguments.extend(launch.model.into_iter().flat_map(|model| ["--model", model]));
+    arguments.extend(launch.max_budget_usd.into_iter().flat_map(|most| ["--max-budget-usd", most]));
+    arguments.into_iter().map(ToOwned::to_owned).collect()
 }

@@ -24,6 +24,7 @@ pub const COMMAND_FILES: &[(&str, &str)] = &[
     ("ralph/on.md", include_str!("../../../../plugin/commands/on.md")),
     ("ralph/orchestrator.md", include_str!("../../../../plugin/commands/orchestrator.md")),
     ("ralph/pause.md", include_str!("../../../../plugin/commands/pause.md")),
+    ("ralph/plan.md", include_str!("../../../../plugin/commands/plan.md")),
     ("ralph/resume.md", include_str!("../../../../plugin/commands/resume.md")),
     ("ralph/status.md", include_str!("../../../../plugin/commands/status.md")),
     ("ralph/tell.md", include_str!("../../../../plugin/commands/tell.md")),

@@ -17,6 +17,8 @@ pub enum InitialList {
     File(PathBuf),
     /// The same, read from stdin.
     Text(Vec<u8>),
+    /// Features that are known already.
+    Drafts(Vec<FeatureDraft>),
 }
 
 /// The parameters of a new loop.
@@ -68,6 +70,7 @@ pub fn create_loop(project: &Path, new: &NewLoop<'_>) -> Result<FeatureLoop, Fea
 fn initial_list_bytes(source: &InitialList) -> Result<Vec<u8>, FeatureError> {
     let (path, bytes) = match source {
         InitialList::Example => return Ok(feature_draft::serialize_list(&[example_feature()])?),
+        InitialList::Drafts(drafts) => return Ok(feature_draft::serialize_list(drafts)?),
         InitialList::File(path) => (path.as_path(), fs::read(path, MAX_LIST_BYTES)?),
         InitialList::Text(bytes) => (Path::new("-"), bytes.clone()),
     };

@@ -4,6 +4,7 @@
 //! - [`job`]: a command of the user, which may do anything.
 //! - [`worker`]: a part of ralph that continues in the background after its parent has answered.
 //! - [`line_process`]: a program that exchanges lines with us.
+//! - [`foreground`]: a program of the person, such as their editor.
 //! - [`decoy`]: a process that exists to be killed.
 //!
 //! [`run_program`] needs no threads and has one deadline. A child gets its own process group, and the group is killed
@@ -15,6 +16,7 @@ mod capture;
 mod command_input;
 pub mod decoy;
 mod descendants;
+pub mod foreground;
 pub mod job;
 mod job_protocol;
 pub mod line_process;

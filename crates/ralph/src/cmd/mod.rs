@@ -27,6 +27,7 @@ pub(crate) mod model;
 pub(crate) mod notify;
 pub(crate) mod orchestrator;
 pub(crate) mod pipeline;
+pub(crate) mod plan;
 pub(crate) mod pretend;
 pub(crate) mod project_summary;
 pub(crate) mod prove;

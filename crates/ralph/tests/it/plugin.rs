@@ -162,6 +162,7 @@ fn every_slash_command_is_known_and_only_for_people() {
         let is_refused = front.contains(&("disable-model-invocation", "true"));
         match slash_command::parse(&typed) {
             Some(Ok(SlashCommand::Ask)) => assert!(!is_refused, "{path}"),
+            Some(Ok(SlashCommand::Plan)) => assert!(is_refused, "{path}"),
             Some(Ok(SlashCommand::Start(_))) => {
                 assert!(is_refused, "{path}");
                 assert!(body.starts_with("$ARGUMENTS\n\n"), "{path}");

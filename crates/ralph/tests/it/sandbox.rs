@@ -307,7 +307,8 @@ impl Sandbox {
 
     /// The files in ralph's home without those that the measurement of a base writes in the background.
     pub fn read_state(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        const VOLATILE: [&str; 8] = [
+        const VOLATILE: [&str; 9] = [
+            "base-checks.json",
             "cache",
             "gates.log",
             "key",

@@ -354,7 +354,7 @@ fn parse_timeout(text: &str) -> Result<u64, String> {
 }
 
 /// A model name. It becomes an argument of the agent, so it must not look like a flag.
-fn parse_model(text: &str) -> Result<String, String> {
+pub(crate) fn parse_model(text: &str) -> Result<String, String> {
     let is_name = |char: char| char.is_ascii_alphanumeric() || "._-/:@[]".contains(char);
     let begins = text.starts_with(|char: char| char.is_ascii_alphanumeric());
     if begins && text.len() <= 200 && text.chars().all(is_name) {

@@ -130,7 +130,12 @@ fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan
     let past = fork_run::ended_run(home, args)?;
     let program = match &past {
         Some(past) => recorded_agent(env, (args, &here), past)?,
-        None => find_agent(env, args, args.agent.unwrap_or_else(ralph_host::default_host), &here)?,
+        None => find_agent(
+            env,
+            args.agent_program.as_deref(),
+            args.agent.unwrap_or_else(ralph_host::default_host),
+            &here,
+        )?,
     };
     let new = new_run(env, home, args, terms, past.as_ref(), here)?;
     finish_plan(&world, args, new, program)
@@ -367,20 +372,20 @@ fn known_agent(settings: &DriveSettings) -> Result<&'static HostProfile, Command
 
 /// The agent's program: the given one, or the one on `PATH`. Relative entries of `PATH` are not searched, because the
 /// repository could put a program there.
-fn find_agent(
+pub(crate) fn find_agent(
     env: &Env,
-    args: &RunArgs,
+    given: Option<&Path>,
     host: &HostProfile,
     here: &Path,
 ) -> Result<PathBuf, CommandFailure> {
-    let named = args.agent_program.as_deref().unwrap_or(Path::new(host.program));
+    let named = given.unwrap_or(Path::new(host.program));
     let search = env.search_path().unwrap_or_default();
     let is_path = named.components().count() > 1;
     let base = if is_path { here } else { Path::new("/") };
     let found = program_search::find_program(named.as_os_str(), base, &search);
     found.and_then(|found| fs::resolve(&found).map(|_| found)).ok_or_else(|| {
         let what = format!("the agent `{}` was not found", safe_line(&named.to_string_lossy()));
-        let hint = match args.agent_program {
+        let hint = match given {
             None => "install it, or name it with `--agent-program PATH`",
             Some(_) => "name an executable program",
         };
@@ -399,7 +404,7 @@ fn recorded_agent(
         (None, Some(last)) if last.is_absolute() && is_program(last) => Ok(last.to_path_buf()),
         (None | Some(_), _) => {
             let recorded = ralph_host::recorded_host(&past.run.host);
-            find_agent(env, args, args.agent.unwrap_or(recorded), here)
+            find_agent(env, args.agent_program.as_deref(), args.agent.unwrap_or(recorded), here)
         }
     }
 }

@@ -1,0 +1,186 @@
+//! A plan by hand: steps with checks as text, from an editor, a file or stdin. They are tried and edited again until the
+//! person is content.
+
+use super::{PlanContext, PlanOutcome, PlannedStep, plan_consent, plan_trial};
+use crate::failure::CommandFailure;
+use crate::term;
+use ralph_core::gate::GateInvocation;
+use ralph_deck::wording::safe_line;
+use ralph_drive::planning::plan_text::{
+    self, AnnotatedStep, MAX_TEXT_BYTES, PlanTextError, WrittenStep, parse_plan_text,
+};
+use ralph_policy::detect::typed_command::{self, TypedCommand};
+use ralph_proof::CheckTrial;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs;
+use ralph_sys::proc::foreground;
+use ralph_sys::stdin;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EDITOR_TIMEOUT: Duration = Duration::from_hours(24);
+const FALLBACK_EDITOR: &str = "vi";
+
+/// A step as it was written, and as it is tried.
+struct EditedStep {
+    written: WrittenStep,
+    planned: PlannedStep,
+}
+
+pub(super) fn plan_by_hand(context: &PlanContext<'_>) -> Result<PlanOutcome, CommandFailure> {
+    let mut text = first_text(context)?;
+    let mut outcome = PlanOutcome::default();
+    loop {
+        outcome.rounds += 1;
+        let (steps, mistake) = match read_steps(context, &text) {
+            Ok(steps) => (steps, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        if let Some(error) = mistake {
+            if !plan_consent::can_ask(context) {
+                return Err(text_failure(&error));
+            }
+            term::err(&format!("{error}\n"));
+            text = edit_again(context, &text)?;
+            continue;
+        }
+        if steps.is_empty() {
+            return Err(no_steps());
+        }
+        let (written, mut planned): (Vec<WrittenStep>, Vec<PlannedStep>) =
+            steps.into_iter().map(|step| (step.written, step.planned)).unzip();
+        plan_trial::try_new_steps(context, &mut planned)?;
+        let is_finished = planned.iter().all(PlannedStep::is_red) || context.cancel.is_cancelled();
+        if is_finished || !plan_consent::can_ask(context) || !wants_to_edit(&planned)? {
+            outcome.keep_red(planned);
+            return Ok(outcome);
+        }
+        text = open_editor(context, &annotated_text(context, &written, &planned))?;
+    }
+}
+
+fn no_steps() -> CommandFailure {
+    let hint = "write `- STEP` and, below it, `check: COMMAND`";
+    CommandFailure::new("there are no steps, so nothing was written", hint)
+}
+
+fn text_failure(error: &PlanTextError) -> CommandFailure {
+    CommandFailure::new(&error.to_string(), "`ralph plan --help` shows the form")
+}
+
+fn first_text(context: &PlanContext<'_>) -> Result<String, CommandFailure> {
+    let bytes = match &context.args.from {
+        Some(path) => {
+            let here = context.env.current_dir().unwrap_or_default();
+            fs::read(&here.join(path), MAX_TEXT_BYTES)?
+        }
+        None if !std::io::stdin().is_terminal() => {
+            stdin::read_all(std::io::stdin(), MAX_TEXT_BYTES).map_err(|error| {
+                CommandFailure::caused_by("cannot read the steps from stdin", &error)
+            })?
+        }
+        None => return open_editor(context, &plan_text::render_plan_text(&context.goal, &[])),
+    };
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn read_steps(context: &PlanContext<'_>, text: &str) -> Result<Vec<EditedStep>, PlanTextError> {
+    parse_plan_text(text)?.into_iter().map(|written| edited_step(context, written)).collect()
+}
+
+/// Splits the command line of a check. A shell runs it only if it needs one.
+fn edited_step(
+    context: &PlanContext<'_>,
+    written: WrittenStep,
+) -> Result<EditedStep, PlanTextError> {
+    let typed = TypedCommand { command: &written.check, name: None, stage: None };
+    let gate =
+        typed_command::typed_gate(&context.project, context.env, typed).map_err(|error| {
+            PlanTextError { line: 1, why: format!("`{}`: {error}", safe_line(&written.check)) }
+        })?;
+    let check = match gate.gate.command {
+        GateInvocation::Argv(words) => words,
+        GateInvocation::Shell(line) => vec!["sh".to_string(), "-c".to_string(), line],
+    };
+    Ok(EditedStep { planned: PlannedStep::new(written.description.clone(), check), written })
+}
+
+fn wants_to_edit(steps: &[PlannedStep]) -> Result<bool, CommandFailure> {
+    let red = steps.iter().filter(|step| step.is_red()).count();
+    let total = steps.len();
+    term::out(&format!("{red} of {total} checks measure something; edit the others? [Y/n] "))?;
+    let answer = term::read_answer().unwrap_or_default().to_lowercase();
+    Ok(!matches!(answer.as_str(), "n" | "no"))
+}
+
+fn annotated_text(
+    context: &PlanContext<'_>,
+    written: &[WrittenStep],
+    planned: &[PlannedStep],
+) -> String {
+    let notes: Vec<Option<String>> = planned.iter().map(PlannedStep::note).collect();
+    let steps: Vec<AnnotatedStep<'_>> = written
+        .iter()
+        .zip(&notes)
+        .map(|(step, note)| AnnotatedStep {
+            description: &step.description,
+            check: &step.check,
+            note: note.as_deref(),
+        })
+        .collect();
+    plan_text::render_plan_text(&context.goal, &steps)
+}
+
+fn edit_again(context: &PlanContext<'_>, text: &str) -> Result<String, CommandFailure> {
+    term::out("edit it again? [Y/n] ")?;
+    let answer = term::read_answer().unwrap_or_default().to_lowercase();
+    if matches!(answer.as_str(), "n" | "no") {
+        return Err(CommandFailure::new(
+            "nothing was written",
+            "`ralph plan --help` shows the form",
+        ));
+    }
+    open_editor(context, text)
+}
+
+/// Lets the person edit a text. An editor that fails discards it.
+fn open_editor(context: &PlanContext<'_>, text: &str) -> Result<String, CommandFailure> {
+    let env = context.env;
+    let named = env.get("VISUAL").or_else(|| env.get("EDITOR"));
+    let named = named.map(|named| named.to_string_lossy().into_owned());
+    let named = named.filter(|named| !named.trim().is_empty());
+    let editor = named.unwrap_or_else(|| FALLBACK_EDITOR.to_string());
+    let directory = context.home.scratch(clock::nonce());
+    fs::create_private_dir(&directory)?;
+    let file: PathBuf = directory.join("plan.txt");
+    fs::replace_user_file(&file, text.as_bytes())?;
+    let mut argv: Vec<OsString> = editor.split_whitespace().map(OsString::from).collect();
+    argv.push(file.clone().into_os_string());
+    let ended = foreground::run_in_foreground(&argv, Deadline::after(EDITOR_TIMEOUT));
+    let edited = fs::read(&file, MAX_TEXT_BYTES);
+    drop(fs::remove_file(&file));
+    drop(fs::remove_empty_dir(&directory));
+    match ended {
+        Ok(Some(true)) => Ok(String::from_utf8_lossy(&edited?).into_owned()),
+        Ok(Some(false) | None) => {
+            Err(CommandFailure::new("the editor failed, so nothing was written", "try again"))
+        }
+        Err(error) => {
+            let failure = CommandFailure::caused_by("cannot start the editor", &error);
+            Err(failure.with_hint("set `EDITOR`, or give the steps with `--from FILE`"))
+        }
+    }
+}
+
+impl PlannedStep {
+    /// The result of its check, as a comment in the text.
+    fn note(&self) -> Option<String> {
+        Some(match self.trial.as_ref()? {
+            CheckTrial::Red(_) => "red: fails now, as it should".to_string(),
+            CheckTrial::Green => "green: passes already, so it measures nothing".to_string(),
+            CheckTrial::Unrunnable(why) => format!("unrunnable: {why}"),
+        })
+    }
+}
