@@ -1,5 +1,6 @@
 //! Read-only views of runs and histories for people. Takes no locks, repairs nothing and writes nothing.
 
+use crate::contract::{self, BaseChecks};
 use crate::control::{self, ControlError, RunOrSession};
 use crate::project_scope::ProjectScope;
 use crate::session_note;
@@ -19,6 +20,18 @@ pub struct RunView {
     pub opened: LoadedRun,
     /// The phase now. A run whose owner died is orphaned even before any stop has recorded that.
     pub phase: RunPhase,
+    /// What is known about the checks of its lists before the work.
+    pub base_checks: Option<BaseChecks>,
+}
+
+impl RunView {
+    pub fn new(home: &RalphHome, opened: LoadedRun) -> Self {
+        Self {
+            phase: control::effective_phase(home, &opened),
+            base_checks: contract::read_base_checks(home, &opened.run.id),
+            opened,
+        }
+    }
 }
 
 /// A run directory that cannot be read.
@@ -35,7 +48,7 @@ pub fn list_run_views(home: &RalphHome) -> Result<(Vec<RunView>, Vec<UnreadableR
     for run in store::list_runs(home)? {
         match store::load_run(home, &run) {
             Ok(opened) => {
-                runs.push(RunView { phase: control::effective_phase(home, &opened), opened });
+                runs.push(RunView::new(home, opened));
             }
             Err(error) => unreadable.push(UnreadableRun { run, error }),
         }

@@ -22,6 +22,7 @@ use ralph_policy::trust::{self, ApprovalSubject, TrustError};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 use std::cell::LazyCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The number of consecutive stops after which an unreadable list holds the agent.
@@ -159,6 +160,19 @@ pub fn sealed_checks(home: &RalphHome, run: &RunRecord) -> Vec<Gate> {
         Some(_) | None => Vec::new(),
     };
     run.lists.iter().enumerate().flat_map(of).collect()
+}
+
+/// The names of the items that have checks, by the names of the checks.
+pub fn check_item_names(home: &RalphHome, run: &RunRecord) -> BTreeMap<String, String> {
+    let paths = home.run(&run.id);
+    let mut names = BTreeMap::new();
+    for (number, seal) in run.lists.iter().enumerate() {
+        for (position, item) in sealed_items(&paths, number, seal).into_iter().flatten().enumerate()
+        {
+            names.insert(work_list::check_name(number, position), item.name);
+        }
+    }
+    names
 }
 
 /// One check per program, so that each program is listed once.

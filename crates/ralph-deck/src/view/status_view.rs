@@ -24,6 +24,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
+use ralph_hook::contract::BaseChecks;
 use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, GatedSession, HeldSession, RunView, UnreadableRun};
@@ -237,6 +238,9 @@ impl BoardRun {
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
         let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
         let mut lines = Vec::new();
+        if let Some(note) = self.view.base_checks.as_ref().and_then(BaseChecks::describe) {
+            lines.push(vec![MarkedText::new(FactMark::Unclear, safe_line(&note))]);
+        }
         if let RunPhase::Ended(_) = self.view.phase {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
@@ -309,6 +313,14 @@ impl BoardRun {
     }
 }
 
+/// The checks of a run's lists before the work, as JSON.
+#[derive(Debug, Serialize)]
+pub struct BaseChecksView<'a> {
+    pub measured: u32,
+    pub passing: &'a [String],
+    pub unrunnable: &'a [String],
+}
+
 /// The failures of the base that the report of a run names: `1 old failure remains: test_round`.
 fn old_failures(report: &StopReport) -> Option<String> {
     let line = report.lines.iter().find(|line| line.name == OLD_FAILURES_REQUIREMENT)?;
@@ -375,6 +387,8 @@ pub struct RunStatusView<'a> {
     pub orchestrator: Option<PhaseProgressView<'a>>,
     pub trouble: Option<&'a str>,
     pub tampering: Option<&'a str>,
+    /// The checks of lists before the work; `null` until they are known.
+    pub checks_at_base: Option<BaseChecksView<'a>>,
     pub requirements: u32,
     pub unmet: u32,
     pub unknown: u32,
@@ -478,6 +492,11 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         orchestrator: one.phases.as_ref().map(phase_progress_view),
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
+        checks_at_base: view.base_checks.as_ref().map(|look| BaseChecksView {
+            measured: look.measured,
+            passing: &look.passing,
+            unrunnable: &look.unrunnable,
+        }),
         requirements: report.map_or(0, |report| report.total),
         unmet: report.map_or(0, |report| report.unmet),
         unknown: report.map_or(0, |report| report.unknown),

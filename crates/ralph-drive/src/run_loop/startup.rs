@@ -8,17 +8,22 @@ use crate::session_prompts;
 use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
 use ralph_core::facts::{DeclaredPause, StopDriver};
 use ralph_core::id::SessionId;
-use ralph_core::record::{DecisionRule, JournalEntry, RunChange, StopOutcome};
+use ralph_core::record::{DecisionRule, JournalEntry, RunChange, RunRecord, StopOutcome};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_home::goal_file;
 use ralph_home::store::LoadedRun;
-use ralph_hook::{reminder, runner};
+use ralph_hook::{contract, reminder, runner};
+use ralph_sys::clock::Deadline;
 use ralph_sys::proc::line_process;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a new run waits for the results of its checks at the base, before the agent starts.
+const BASE_LOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the previous runner was about to do, derived from the journal.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +47,7 @@ impl RunLoop<'_, '_> {
             gates: gates.map(|gate| text::clean_line(&gate.name, 80)).collect(),
             notes: notes.to_vec(),
         });
+        self.note_passing_checks(&run, &state);
         self.session.clone_from(&run.owner);
         if let RunPhase::Ended(status) = state.phase {
             return Err(DriveError::HasEnded { run: run.id, status });
@@ -64,6 +70,18 @@ impl RunLoop<'_, '_> {
             return Ok(NextStep::Park(RunStatus::Exhausted, why));
         }
         Ok(next)
+    }
+
+    /// Says which checks of the run's lists measure nothing, if that is known soon. Otherwise the first stop says it.
+    fn note_passing_checks(&mut self, run: &RunRecord, state: &RunState) {
+        if state.driving.count > 0 {
+            return;
+        }
+        let until = Deadline::after(BASE_LOOK_TIMEOUT);
+        let look = contract::await_base_checks(self.ctx.home, run, &until);
+        if let Some(note) = look.and_then(|look| look.describe()) {
+            self.ctx.note(&note);
+        }
     }
 
     /// Resumes the run. Leftover processes of the last agent are killed first: two agents in one work tree would undo

@@ -12,7 +12,9 @@ use super::change_summary::{self, CandidateCheckpoint, StopCheckpoint};
 use super::environment_evidence::{self, InstalledState};
 use super::gate_worker::{self, GateSite, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
-use super::{ContractContext, base_checkpoint, baseline, project_base, session_contract};
+use super::{
+    ContractContext, base_checkpoint, base_look, baseline, project_base, session_contract,
+};
 use ralph_gates::findings::confirm_base;
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
@@ -141,8 +143,29 @@ pub(super) enum BaseNeed {
     Stop,
 }
 
-/// Records the installed packages and runs the gates at the base, in a worker of its own.
+/// Records the installed packages and runs the gates at the base, in a worker of its own. At the start of a run, the
+/// checks of its lists come after the gates, which stops compare with.
 pub(super) fn measure_base(
+    contract: &ContractContext<'_>,
+    gates: &[&Gate],
+    need: BaseNeed,
+    cancel: &Arc<CancelToken>,
+) -> Result<(), GateWorkerError> {
+    let (gates, checks): (Vec<&Gate>, Vec<&Gate>) =
+        gates.iter().copied().partition(|gate| contract.is_of_policy(gate));
+    if !gates.is_empty() || checks.is_empty() {
+        measure_gates(contract, &gates, need, cancel)?;
+    }
+    if checks.is_empty() || need != BaseNeed::RunStart {
+        return Ok(());
+    }
+    let cache = ResultCache::open(&contract.world.home)?;
+    with_base_sides(contract, &cache, |sides| {
+        base_look::look_at_checks(contract, sides, &checks, cancel)
+    })
+}
+
+fn measure_gates(
     contract: &ContractContext<'_>,
     gates: &[&Gate],
     need: BaseNeed,
@@ -206,11 +229,6 @@ fn run_on_base(
     need: BaseNeed,
     cancel: &CancelToken,
 ) -> Result<Vec<GateReport>, GateWorkerError> {
-    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
-    let repository = base_checkpoint::open_repository(contract, &deadline)?;
-    let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
-    let installed = InstalledState::read(contract, cache).content_mark();
-    let sides = ProofSides { repository: &repository, base: &base, candidate: &base, installed };
     let history = GateHistory::read(&contract.world.home, contract.project());
     // In the project a gate may reuse what it built before, so its time there says little about a checkout. A stop does
     // not wait longer all the same.
@@ -218,9 +236,24 @@ fn run_on_base(
         let in_project = || history.expected_ms(&gate.name).filter(|_| need == BaseNeed::Stop);
         history.expected_in_checkout_ms(&gate.name).or_else(in_project)
     };
-    sides.with_request(contract, gates, &[], cancel, |request| {
-        run_in_checkout(request, CheckoutTree::Base, &known_ms).map_err(GateWorkerError::from)
+    with_base_sides(contract, cache, |sides| {
+        sides.with_request(contract, gates, &[], cancel, |request| {
+            run_in_checkout(request, CheckoutTree::Base, &known_ms).map_err(GateWorkerError::from)
+        })
     })
+}
+
+/// Calls `run` with the base of the run as both versions.
+fn with_base_sides<T>(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    run: impl FnOnce(&ProofSides<'_>) -> Result<T, GateWorkerError>,
+) -> Result<T, GateWorkerError> {
+    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let repository = base_checkpoint::open_repository(contract, &deadline)?;
+    let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
+    let installed = InstalledState::read(contract, cache).content_mark();
+    run(&ProofSides { repository: &repository, base: &base, candidate: &base, installed })
 }
 
 /// How long one worker waits for the measurement of the base, for all of its gates together.

@@ -21,8 +21,8 @@ use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
 use super::{
-    ContractContext, ContractJudgement, ListChecks, base_checkpoint, contract_requirement,
-    project_base,
+    ContractContext, ContractJudgement, ListChecks, base_checkpoint, base_look,
+    contract_requirement, project_base,
 };
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::ResultKey;
@@ -287,8 +287,9 @@ fn make_targets(gate: &Gate) -> Vec<String> {
 
 /// Starts to measure the base of a new run in the background, so that its failures are known at the first stop.
 pub fn start_base_measurement(world: &World, run: &RunRecord) {
-    let Some(seal) = run.seal.as_deref().filter(|seal| needs_base(seal)) else { return };
-    if world.env.is_rehearsal() {
+    let Some(seal) = run.seal.as_deref().filter(|seal| seal.base.is_some()) else { return };
+    let looked_at = base_look::checks_to_look_at(&world.home, run);
+    if world.env.is_rehearsal() || (!needs_base(seal) && looked_at.is_empty()) {
         return;
     }
     let (none, checks) = (Vec::new(), ListChecks::default());
@@ -302,8 +303,11 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         waivers: &none,
         proof_base: None,
     };
-    let gates: Vec<&Gate> =
-        seal.policy.gates.iter().filter(|gate| is_measured_first(gate)).collect();
+    let gates: Vec<&Gate> = if needs_base(seal) {
+        seal.policy.gates.iter().filter(|gate| is_measured_first(gate)).collect()
+    } else {
+        Vec::new()
+    };
     // Before the agent can change them. The worker records the others.
     if let Ok(cache) = ResultCache::open(&world.home) {
         environment_evidence::record_packages(&contract, &cache, &RecordLimits::SMALL);
@@ -311,7 +315,8 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
             project_base::keep_cached_results(&contract, &cache, &gates);
         }
     }
-    let gates = gates.iter().map(|gate| gate.name.clone()).collect();
+    let gates = gates.iter().copied().chain(&looked_at);
+    let gates = gates.map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Base, gates, mark: gate_worker::BASE_MARK.to_string() };
     // If this fails, the base is measured when its results are needed.
     drop(gate_worker::start_gate_worker(&contract, &task));

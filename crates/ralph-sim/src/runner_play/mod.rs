@@ -52,6 +52,8 @@ pub enum RunnerPlayError {
     TimedOut,
     #[error("`ralph run` exited with code {code} before the run started: {said}")]
     Failed { code: i32, said: String },
+    #[error("`ralph plan` exited with code {code}: {said}")]
+    PlanFailed { code: i32, said: String },
     #[error("interrupted")]
     Cancelled,
     #[error("cannot wait for `ralph run`")]
@@ -98,6 +100,9 @@ pub fn play(
         exited: Vec::new(),
         due: Vec::new(),
     };
+    if !runner.plan.is_empty() {
+        play.make_plan()?;
+    }
     for args in std::iter::once(&runner.args).chain(&runner.beside) {
         let number = play.runs.len();
         let talk = play.start_runner(number, args)?;
@@ -153,8 +158,46 @@ impl RunnerPlay<'_, '_> {
         number: usize,
         words: &[String],
     ) -> Result<LineProcess, RunnerPlayError> {
+        self.start_ralph("run", number, words)
+    }
+
+    /// Runs `ralph plan` to its end, with the agent of the runs. They use its list.
+    fn make_plan(&mut self) -> Result<(), RunnerPlayError> {
+        let number = self.runs.len();
+        let mut talk = self.start_ralph("plan", number, &self.runner.plan)?;
+        let bound = Deadline::after(SCENARIO_TIMEOUT);
+        loop {
+            if self.context.tools.cancel.is_cancelled() {
+                return Err(RunnerPlayError::Cancelled);
+            }
+            if bound.has_passed() {
+                return Err(RunnerPlayError::TimedOut);
+            }
+            match self.events.recv_timeout(POLL_INTERVAL) {
+                Ok(RunnerPlayEvent::End(_)) => break,
+                Ok(RunnerPlayEvent::Line(..))
+                | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.count_requests()?;
+        }
+        let code = talk.wait(Deadline::after(EXIT_TIMEOUT)).map_err(RunnerPlayError::Wait)?;
+        match code.ok_or(RunnerPlayError::TimedOut)? {
+            0 => Ok(()),
+            code => {
+                let lines = scratch::last_stderr_lines(&stderr_path(self.context.stage, number))?;
+                Err(RunnerPlayError::PlanFailed { code, said: lines.join(" · ") })
+            }
+        }
+    }
+
+    fn start_ralph(
+        &self,
+        command: &str,
+        number: usize,
+        words: &[String],
+    ) -> Result<LineProcess, RunnerPlayError> {
         let RunnerPlayContext { scenario, stage, tools, port } = self.context;
-        let mut argv: Vec<OsString> = vec![tools.program.into(), "run".into()];
+        let mut argv: Vec<OsString> = vec![tools.program.into(), command.into()];
         let own = words.iter().take_while(|word| *word != "--");
         let flags = words.iter().skip_while(|word| *word != "--");
         argv.extend(own.map(OsString::from));

@@ -53,6 +53,7 @@ pub(super) struct ScenarioClientToml {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioRunnerToml {
+    pub(super) plan: Option<Spanned<Vec<String>>>,
     pub(super) args: Spanned<Vec<String>>,
     #[serde(default)]
     pub(super) beside: Vec<Spanned<Vec<String>>>,

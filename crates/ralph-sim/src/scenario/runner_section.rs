@@ -9,6 +9,8 @@ use toml::Spanned;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioRunner {
+    /// Arguments of `ralph plan`, which asks the same agent before the run starts; empty without a plan.
+    pub plan: Vec<String>,
     /// Arguments of `ralph run`: a goal, limits, and flags of the agent after `--`.
     pub args: Vec<String>,
     /// Arguments of further runs in the same project, started at the same time.
@@ -50,10 +52,11 @@ impl ScenarioReader {
         &mut self,
         runner: file_format::ScenarioRunnerToml,
     ) -> ScenarioRunner {
-        for args in std::iter::once(&runner.args).chain(&runner.beside) {
+        for args in std::iter::once(&runner.args).chain(&runner.beside).chain(&runner.plan) {
             self.check_runner_args(args);
         }
         ScenarioRunner {
+            plan: runner.plan.map(Spanned::into_inner).unwrap_or_default(),
             args: runner.args.into_inner(),
             beside: runner.beside.into_iter().map(Spanned::into_inner).collect(),
             wrapper: runner.wrapper,

@@ -110,6 +110,9 @@ fn write_runner(out: &mut TomlWriter, runner: &ScenarioRunner) {
     if !runner.beside.is_empty() {
         out.set("beside", &format_list(runner.beside.iter().map(|args| format_strings(args))));
     }
+    if !runner.plan.is_empty() {
+        out.set("plan", &format_strings(&runner.plan));
+    }
     if !runner.wrapper.is_empty() {
         out.set("wrapper", &format_strings(&runner.wrapper));
     }

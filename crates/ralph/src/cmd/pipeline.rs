@@ -12,7 +12,6 @@ use ralph_deck::wording::{self, count_noun, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self};
 use ralph_hook::overview::{self, RunView};
 use ralph_policy::config;
 use ralph_sys::env::Env;
@@ -79,7 +78,7 @@ fn named_pipeline_run(home: &RalphHome, name: &str) -> Result<RunView, CommandFa
         let hint = "a run keeps the pipeline that the policy had at its start: `ralph config`";
         return Err(CommandFailure::new(&format!("run `{run}` has no pipeline"), hint));
     }
-    Ok(RunView { phase: control::effective_phase(home, &opened), opened })
+    Ok(RunView::new(home, opened))
 }
 
 /// The run of the calling session, or the last run of this project.

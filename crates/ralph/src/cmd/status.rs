@@ -16,7 +16,7 @@ use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::control::RunOrSession;
 use ralph_hook::overview::RunView;
 use ralph_hook::project_scope::{self, ProjectScope};
 use ralph_sys::clock::{self, Deadline};
@@ -198,7 +198,7 @@ fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelectio
 /// One run, as `/ralph:status` shows it in the session.
 pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, CommandFailure> {
     let opened = store::load_run(home, run)?;
-    let view = RunView { phase: control::effective_phase(home, &opened), opened };
+    let view = RunView::new(home, opened);
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
     let run = BoardRun::load(home, view, None);
     Ok(run_paragraph(&run, &faults::list_faults(home)) + &phase_lines(&run, StatusScope::OneRun))
