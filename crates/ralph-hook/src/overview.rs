@@ -1,5 +1,6 @@
 //! Read-only views of runs and histories for people. Takes no locks, repairs nothing and writes nothing.
 
+use crate::contract::gate_log::{self, GateActivity};
 use crate::contract::{self, BaseChecks};
 use crate::control::{self, ControlError, RunOrSession};
 use crate::project_scope::ProjectScope;
@@ -96,9 +97,17 @@ pub struct GatedSession {
     pub record: RunId,
     /// How often it was held.
     pub holds: u32,
-    /// The reason of the last decision.
+    /// The reason of the last decision; empty before the first one.
     pub because: String,
     pub at_ms: u64,
+    /// What its gates are at now.
+    pub activity: Option<GateActivity>,
+}
+
+/// What the gates of a session without a run are at now, if one runs.
+pub fn session_gate_activity(home: &RalphHome, session: &SessionId) -> Option<GateActivity> {
+    let record = session_note::find_record(home, session)?;
+    gate_log::read_activity(home, &store::load_run(home, &record).ok()?.run)
 }
 
 /// Sessions without a run that the gates of the project have decided about since `since_ms`, latest first.
@@ -113,6 +122,7 @@ pub fn list_gated_sessions(
         if !is_meant || opened.state.last_seen_ms < since_ms {
             continue;
         }
+        let activity = gate_log::read_activity(home, &opened.run);
         // A journal that cannot be read says nothing here; `ralph why` reports it.
         let entries =
             run_history(home, &opened.run.id).map(|history| history.entries).unwrap_or_default();
@@ -125,15 +135,18 @@ pub fn list_gated_sessions(
         });
         let is_hold = |decided: &StopOutcome| matches!(decided, StopOutcome::Blocked { .. });
         let holds = decisions.clone().filter(|(_, decided)| is_hold(&decided.outcome)).count();
-        if let (Some((entry, last)), Some(session)) =
-            (decisions.next_back(), opened.state.owner(&opened.run))
-        {
+        let last = decisions.next_back();
+        if last.is_none() && activity.is_none() {
+            continue;
+        }
+        if let Some(session) = opened.state.owner(&opened.run) {
             found.push(GatedSession {
                 session: session.clone(),
                 record: opened.run.id.clone(),
                 holds: u32::try_from(holds).unwrap_or(u32::MAX),
-                because: last.because.clone(),
-                at_ms: entry.at_ms,
+                because: last.map(|(_, last)| last.because.clone()).unwrap_or_default(),
+                at_ms: last.map_or(opened.state.last_seen_ms, |(entry, _)| entry.at_ms),
+                activity,
             });
         }
     }

@@ -99,6 +99,8 @@ pub struct HookOccurrence {
     pub args: Option<Vec<String>>,
     pub timeout: Option<String>,
     pub mode: HookMode,
+    /// What the client shows while the hook runs.
+    pub status_message: Option<String>,
 }
 
 /// A hook to write into the settings.
@@ -110,4 +112,6 @@ pub struct HookEntry {
     /// In seconds.
     pub timeout: u32,
     pub mode: HookMode,
+    /// What the client shows while the hook runs, instead of its own text.
+    pub status_message: Option<&'static str>,
 }

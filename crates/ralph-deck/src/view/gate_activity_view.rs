@@ -6,8 +6,16 @@ use serde::Serialize;
 /// The running gates, and the running steps of a proof.
 #[derive(Debug, Serialize)]
 pub struct ActivityView<'a> {
-    pub gates: &'a [String],
+    pub gates: Vec<&'a str>,
+    pub running: Vec<ActiveGateView<'a>>,
     pub proof: Vec<StepActivityView>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ActiveGateView<'a> {
+    pub gate: &'a str,
+    pub elapsed_ms: Option<u64>,
+    pub usual_ms: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -17,12 +25,20 @@ pub struct StepActivityView {
     pub of: Option<usize>,
 }
 
-pub(super) fn activity_view(activity: &GateActivity) -> ActivityView<'_> {
+pub(super) fn activity_view(activity: &GateActivity, now_ms: u64) -> ActivityView<'_> {
     let step = |StepActivity { step, done, of }: &StepActivity| StepActivityView {
         step: step.name(),
         done: *done,
         of: *of,
     };
-    let proof = activity.proof.iter().map(step).collect();
-    ActivityView { gates: &activity.gates, proof }
+    let running = activity.gates.iter().map(|gate| ActiveGateView {
+        gate: &gate.name,
+        elapsed_ms: gate.since_ms.map(|since| now_ms.saturating_sub(since)),
+        usual_ms: gate.usual_ms,
+    });
+    ActivityView {
+        gates: activity.gates.iter().map(|gate| gate.name.as_str()).collect(),
+        running: running.collect(),
+        proof: activity.proof.iter().map(step).collect(),
+    }
 }

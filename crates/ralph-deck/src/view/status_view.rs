@@ -173,7 +173,7 @@ impl RunBoard {
             runs: self.runs.iter().map(|one| run_status_view(one, now_ms)).collect(),
             queues: self.queues.iter().map(QueueStatus::view).collect(),
             held: self.held.iter().map(held_session_view).collect(),
-            gated: self.gated.iter().map(gated_session_view).collect(),
+            gated: self.gated.iter().map(|one| gated_session_view(one, now_ms)).collect(),
             unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
             faults: self.faults.iter().map(fault_view).collect(),
         }
@@ -206,7 +206,7 @@ impl BoardRun {
             phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
             activity: (view.phase == RunPhase::Active)
-                .then(|| gate_log::read_activity(home, &run.id))
+                .then(|| gate_log::read_activity(home, run))
                 .flatten(),
             worktree_outcome,
             ending_reason,
@@ -290,7 +290,8 @@ impl BoardRun {
         }
         let has_no_news =
             state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
-        lines.extend(activity.as_ref().map(|activity| vec![plain(wording::activity(activity))]));
+        let gates = activity.as_ref().map(|activity| wording::activity(activity, now_ms));
+        lines.extend(gates.map(|gates| vec![plain(gates)]));
         if let Some(report) = &state.report {
             lines.push(wording::report(report));
         } else if view.phase == RunPhase::Active
@@ -486,7 +487,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         ),
         cost_basis: state.cost.as_ref().map(CostReading::basis),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
-        activity: one.activity.as_ref().map(activity_view),
+        activity: one.activity.as_ref().map(|activity| activity_view(activity, now_ms)),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),
         orchestrator: one.phases.as_ref().map(phase_progress_view),

@@ -3,12 +3,15 @@
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
 use ralph_core::proof::ProofStep;
+use ralph_core::record::RunRecord;
+use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::{GateEvent, GateResult, ResultSource};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_host::stream::StreamLine;
 use ralph_host::{HOSTS, HostProfile};
 use ralph_proof::ProofProgress;
+use ralph_sys::clock;
 use ralph_sys::fs::file_slot::{self, SlotContent};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
@@ -30,6 +33,9 @@ pub enum GateLogLine {
     Began,
     Started {
         gate: String,
+        /// Missing in logs of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_ms: Option<u64>,
     },
     Ended {
         gate: String,
@@ -60,8 +66,17 @@ pub enum GateLogLine {
 /// The gates and the steps of the proof that a worker of the run is at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GateActivity {
-    pub gates: Vec<String>,
+    pub gates: Vec<ActiveGate>,
     pub proof: Vec<StepActivity>,
+}
+
+/// A gate that runs now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveGate {
+    pub name: String,
+    pub since_ms: Option<u64>,
+    /// How long it took when it last ran.
+    pub usual_ms: Option<u64>,
 }
 
 /// How many tests of a step ended, of how many, as far as known.
@@ -119,7 +134,9 @@ impl<'a> GateLog<'a> {
                 return Ok(());
             }
             GateEvent::Ended(ran) if ran.source != ResultSource::Fresh => return Ok(()),
-            GateEvent::Started(gate) => GateLogLine::Started { gate: gate.name.clone() },
+            GateEvent::Started(gate) => {
+                GateLogLine::Started { gate: gate.name.clone(), since_ms: Some(clock::now_ms()) }
+            }
             GateEvent::Ended(ran) => GateLogLine::Ended {
                 gate: ran.gate.name.clone(),
                 outcome: ran.report.outcome.name().to_string(),
@@ -206,23 +223,33 @@ pub fn read_gate_log(
 
 /// What a worker of the run does now; `None` if none runs. The base, which is measured in the background from the start,
 /// does not count.
-pub fn read_activity(home: &RalphHome, run: &RunId) -> Option<GateActivity> {
-    match file_slot::peek(&home.run(run).worker_lock(), 0) {
+pub fn read_activity(home: &RalphHome, run: &RunRecord) -> Option<GateActivity> {
+    let RunRecord { id, project, .. } = run;
+    match file_slot::peek(&home.run(id).worker_lock(), 0) {
         Ok(SlotContent::Held) => {}
         Ok(SlotContent::Free(_)) | Err(_) => return None,
     }
-    let length = fs::stat(&home.run(run).gates_log()).map_or(0, |stat| stat.len);
+    let length = fs::stat(&home.run(id).gates_log()).map_or(0, |stat| stat.len);
     // An unreadable log shows nothing; the worker reports it.
-    let (lines, _) = read_gate_log(home, run, length.saturating_sub(MAX_TAIL_BYTES)).ok()?;
-    Some(lines.into_iter().fold(GateActivity::default(), GateActivity::after))
+    let (lines, _) = read_gate_log(home, id, length.saturating_sub(MAX_TAIL_BYTES)).ok()?;
+    let mut activity = lines.into_iter().fold(GateActivity::default(), GateActivity::after);
+    if !activity.gates.is_empty() {
+        let history = GateHistory::read(home, Path::new(project));
+        for gate in &mut activity.gates {
+            gate.usual_ms = history.expected_ms(&gate.name);
+        }
+    }
+    Some(activity)
 }
 
 impl GateActivity {
     fn after(mut self, line: GateLogLine) -> Self {
         match line {
             GateLogLine::Began => return Self::default(),
-            GateLogLine::Started { gate } => self.gates.push(gate),
-            GateLogLine::Ended { gate, .. } => self.gates.retain(|known| *known != gate),
+            GateLogLine::Started { gate: name, since_ms } => {
+                self.gates.push(ActiveGate { name, since_ms, usual_ms: None });
+            }
+            GateLogLine::Ended { gate, .. } => self.gates.retain(|known| known.name != gate),
             GateLogLine::Proof { step, done, of } => {
                 let now = StepActivity { step, done, of };
                 match self.proof.iter_mut().find(|known| known.step == step) {
@@ -300,15 +327,26 @@ mod tests {
     fn only_the_present_worker_is_active() {
         let directory = tempfile::tempdir().unwrap();
         let home = RalphHome::new(directory.path().to_path_buf());
-        let run = RunId::parse("abcd").unwrap();
-        fs::create_private_dir(home.run(&run).gates_log().parent().unwrap()).unwrap();
-        let log = GateLog::open(&home, &run);
+        let id = RunId::parse("abcd").unwrap();
+        let run = RunRecord::new(id.clone(), "/project".to_string(), 0);
+        fs::create_private_dir(home.run(&id).gates_log().parent().unwrap()).unwrap();
+        let log = GateLog::open(&home, &id);
         log.record_begin();
         log.record(GateEvent::Started(&gate("make")));
         assert_eq!(read_activity(&home, &run), None);
-        let _working = file_slot::acquire(&home.run(&run).worker_lock(), &|| false).unwrap();
-        let is_running = |activity: GateActivity| activity.gates == ["judge"];
-        assert!(read_activity(&home, &run).is_some_and(is_running));
+        let _working = file_slot::acquire(&home.run(&id).worker_lock(), &|| false).unwrap();
+        GateHistory::write(&home, Path::new("/project"), [("judge".to_string(), 40_000)]);
+        let gates = read_activity(&home, &run).unwrap().gates;
+        let [ActiveGate { name, since_ms: Some(_), usual_ms: Some(40_000) }] = &gates[..] else {
+            panic!("{gates:?}");
+        };
+        assert_eq!(name, "judge");
+        log.record_begin();
+        let old = br#"{"at":"started","gate":"lint"}"#;
+        fs::append(&home.run(&id).gates_log(), &[old, &b"\n"[..]].concat(), Durability::Cached)
+            .unwrap();
+        let lint = ActiveGate { name: "lint".to_string(), since_ms: None, usual_ms: None };
+        assert_eq!(read_activity(&home, &run).unwrap().gates, [lint]);
         log.record_begin();
         assert_eq!(read_activity(&home, &run), Some(GateActivity::default()));
         let prove = |step, done| {

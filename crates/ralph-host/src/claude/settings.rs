@@ -31,11 +31,13 @@ fn render_hook(entry: &HookEntry) -> String {
         HookMode::Waits => "",
         HookMode::Async => r#", "async": true"#,
     };
+    let message = entry.status_message.map(|text| format!(r#", "statusMessage": {}"#, json!(text)));
     format!(
-        r#"{{ {}"hooks": [{{ "type": "command", "command": {}, "timeout": {}{mode} }}] }}"#,
+        r#"{{ {}"hooks": [{{ "type": "command", "command": {}, "timeout": {}{mode}{} }}] }}"#,
         matcher.unwrap_or_default(),
         json!(entry.command),
         entry.timeout,
+        message.unwrap_or_default(),
     )
 }
 
@@ -66,6 +68,7 @@ fn find_hooks(settings: &Value) -> Vec<HookOccurrence> {
                     args: args.map(|args| args.iter().map(string_value).collect()),
                     timeout: hook.get("timeout").map(string_value),
                     mode: if is_async { HookMode::Async } else { HookMode::Waits },
+                    status_message: text("statusMessage"),
                 });
             }
         }

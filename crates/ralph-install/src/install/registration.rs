@@ -32,6 +32,8 @@ pub enum GateWarming {
     AfterEdits,
 }
 
+/// What the client shows while it waits for gates.
+const GATES_MESSAGE: &str = "ralph is checking the work";
 const WARMING_TIMEOUT_SECS: u32 = 30;
 
 /// The person's choices, and the time that gates need.
@@ -69,6 +71,7 @@ pub fn hook_entries(
                 command: program.hook_command(host, deadline),
                 timeout,
                 mode: HookMode::Waits,
+                status_message: (row.timeout == HookTimeout::Gates).then_some(GATES_MESSAGE),
             }
         })
         .collect();
@@ -79,6 +82,7 @@ pub fn hook_entries(
             command: program.hook_command(host, None),
             timeout: WARMING_TIMEOUT_SECS,
             mode: HookMode::Async,
+            status_message: None,
         });
     }
     entries

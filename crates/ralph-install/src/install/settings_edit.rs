@@ -433,6 +433,7 @@ struct HookDescription {
     args: Option<Vec<String>>,
     timeout: Option<String>,
     is_async: bool,
+    status_message: Option<String>,
 }
 
 fn describe_occurrence(found: HookOccurrence) -> HookDescription {
@@ -443,6 +444,7 @@ fn describe_occurrence(found: HookOccurrence) -> HookDescription {
         args: found.args,
         timeout: found.timeout,
         is_async: found.mode == HookMode::Async,
+        status_message: found.status_message,
     }
 }
 
@@ -454,6 +456,7 @@ fn describe_entry(entry: &HookEntry) -> HookDescription {
         args: None,
         timeout: Some(entry.timeout.to_string()),
         is_async: entry.mode == HookMode::Async,
+        status_message: entry.status_message.map(str::to_string),
     }
 }
 

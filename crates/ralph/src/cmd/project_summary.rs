@@ -62,7 +62,7 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         add(FactMark::Neutral, "last run", &run_line(run));
     }
     for session in board.gated.iter().take(status::SHOWN_SESSIONS) {
-        add(FactMark::Neutral, "session", &gated_session_text(session));
+        add(FactMark::Neutral, "session", &gated_session_text(session, clock::now_ms()));
     }
     for held in board.held.iter().take(status::SHOWN_SESSIONS) {
         let text = format!("session {} is held by files of other tools", held.session);

@@ -244,7 +244,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         out.push_str(&format!("{}\n", wording::held_session(one)));
     }
     for one in board.gated.iter().take(SHOWN_SESSIONS) {
-        out.push_str(&format!("{}\n", gated_session_text(one)));
+        out.push_str(&format!("{}\n", gated_session_text(one, clock::now_ms())));
     }
     if board.is_empty() {
         out.push_str(match board.left_out {

@@ -19,8 +19,9 @@ use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::contract::gate_log;
 use ralph_hook::control;
+use ralph_hook::overview;
 use ralph_host::status_line_input::StatusLineInput;
-use ralph_sys::clock::Deadline;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::{fs, stdin};
 use std::time::Duration;
@@ -35,7 +36,8 @@ const MAX_NAME_COLUMNS: usize = 20;
 /// Print a session's run on one line, for the client's status line
 ///
 /// Reads the JSON that Claude Code passes to a status line command on stdin, and passes the cost in it on to the limit of
-/// the session's run. Prints nothing for a session without a run, and never fails: the exit code is 0.
+/// the session's run. For a session without a run it prints the gates that judge it, while they run, else nothing. Never
+/// fails: the exit code is 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -62,31 +64,43 @@ fn status_line(env: &Env) -> Option<String> {
     let input = stdin::read_event(std::io::stdin(), &Deadline::after(INPUT_TIMEOUT)).ok()?;
     let glance = (host_env::calling_host(env).parse_status_line)(&input)?;
     let home = open_home(env).ok()?;
-    // Not with `session_pointer`, which quarantines a file that it cannot read.
-    let pointer =
-        fs::read_if_exists(&home.session_pointer(&glance.session), MAX_POINTER_BYTES).ok()??;
-    let pointer: SessionPointer = serde_json::from_slice(&pointer).ok()?;
-    let opened = store::load_run(&home, &pointer.run).ok()?;
-    if opened.state.owner(&opened.run) != Some(&glance.session) {
-        return None;
-    }
+    let Some(opened) = owned_run(&home, &glance) else {
+        return session_gates_line(&home, &glance);
+    };
     let reported = record_cost(&home, &opened, &glance);
     let name =
         format!("{} {}", paint(term::DIM, "ralph"), paint(term::BOLD, opened.run.id.as_str()));
     if let Some(word) = not_held_word(env, &home, &opened) {
-        return Some(format!("{name} {word}"));
+        return session_gates_line(&home, &glance).or(Some(format!("{name} {word}")));
     }
     let mut parts = vec![name];
     parts.extend(held_parts(&opened, &glance, reported));
-    if let Some(activity) = gate_log::read_activity(&home, &opened.run.id) {
+    if let Some(activity) = gate_log::read_activity(&home, &opened.run) {
         // Before the figures of the last stop, which are dropped first.
-        parts.insert(2, wording::activity(&activity));
+        parts.insert(2, wording::activity(&activity, clock::now_ms()));
     }
     // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
         parts.pop();
     }
     Some(parts.join(" · "))
+}
+
+/// The run of the client's session.
+fn owned_run(home: &RalphHome, glance: &StatusLineInput) -> Option<LoadedRun> {
+    // Not with `session_pointer`, which quarantines a file that it cannot read.
+    let pointer =
+        fs::read_if_exists(&home.session_pointer(&glance.session), MAX_POINTER_BYTES).ok()??;
+    let pointer: SessionPointer = serde_json::from_slice(&pointer).ok()?;
+    let opened = store::load_run(home, &pointer.run).ok()?;
+    (opened.state.owner(&opened.run) == Some(&glance.session)).then_some(opened)
+}
+
+/// The gates that judge the session without a run, while they run.
+fn session_gates_line(home: &RalphHome, glance: &StatusLineInput) -> Option<String> {
+    let activity = overview::session_gate_activity(home, &glance.session)?;
+    let activity = wording::activity(&activity, clock::now_ms());
+    Some(format!("{} · {activity}", paint(term::DIM, "ralph")))
 }
 
 /// One word for why the run does not hold the session, if it does not.

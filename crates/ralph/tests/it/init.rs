@@ -221,10 +221,10 @@ fn uninstall_keeps_later_changes() {
      {
     -  "model": "haiku", // mine
     -  "hooks": {
-    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
-    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
-    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
-    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630 }] }],
+    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630, "statusMessage": "ralph is checking the work" }] }],
+    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630, "statusMessage": "ralph is checking the work" }] }],
+    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630, "statusMessage": "ralph is checking the work" }] }],
+    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 600s", "timeout": 630, "statusMessage": "ralph is checking the work" }] }],
     -    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
     -    "StopFailure": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
     -    "SessionStart": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
@@ -284,8 +284,8 @@ fn a_repeated_init_updates_its_entries() {
     assert_snapshot!(changed(&more), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
-    +    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
-    +    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    +    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+    +    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
     +    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
     +    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
     -    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }]
@@ -301,13 +301,13 @@ fn a_repeated_init_updates_its_entries() {
     assert_snapshot!(changed(&slower), @r#"
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
-    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
-    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
-    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
-    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+    -    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+    -    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+    -    "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+    -    "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
     -    "TaskCreated": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
-    +    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230 }] }],
-    +    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230 }] }],
+    +    "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230, "statusMessage": "ralph is checking the work" }] }],
+    +    "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude --deadline 1200s", "timeout": 1230, "statusMessage": "ralph is checking the work" }] }],
     -    "SessionEnd": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 5 }] }],
     -    "UserPromptExpansion": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
     -    "PreToolUse": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
@@ -318,6 +318,40 @@ fn a_repeated_init_updates_its_entries() {
     "#);
     ralph_succeeds(&sandbox, &["init", "--yes", "--minimal"]);
     fs::remove_file(sandbox.project().join("ralph.toml")).unwrap();
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(project_tree(&sandbox), before);
+}
+
+/// Settings of a version that registered no status messages are updated, and removed like any other. `ralph doctor` has
+/// no objection to them.
+#[test]
+fn settings_without_status_messages_are_updated_and_removed() {
+    const MESSAGE: &str = r#", "statusMessage": "ralph is checking the work""#;
+    let sandbox = project_with_npm();
+    let before = project_tree(&sandbox);
+    let init = ["init", "--yes", "--no-gates"];
+    ralph_succeeds(&sandbox, &init);
+    let current = read_text(sandbox.project().join(LOCAL_SETTINGS));
+    let events = |text: &str| {
+        let lines = text.lines().filter(|line| line.contains("statusMessage"));
+        lines.filter_map(|line| line.split('"').nth(1)).collect::<Vec<_>>().join(" ")
+    };
+    assert_snapshot!(events(&current), @"Stop SubagentStop TaskCompleted TeammateIdle");
+    let old = current.replace(MESSAGE, "");
+    assert!(!old.contains("statusMessage"));
+    let checks = |sandbox: &Sandbox| {
+        let found = sandbox.ralph(["doctor", "--json"]).stdout;
+        let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+        let checks = found["checks"].as_array().unwrap().iter();
+        let checks = checks.filter(|check| check["name"].as_str().unwrap().contains("hook"));
+        checks.map(|check| format!("{} {}\n", check["name"], check["status"])).collect::<String>()
+    };
+    let healthy = checks(&sandbox);
+    sandbox.write(LOCAL_SETTINGS, &old);
+    assert_eq!(checks(&sandbox), healthy);
+    ralph_succeeds(&sandbox, &init);
+    assert_eq!(read_text(sandbox.project().join(LOCAL_SETTINGS)), current);
+    sandbox.write(LOCAL_SETTINGS, &old);
     ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
     assert_eq!(project_tree(&sandbox), before);
 }
@@ -496,9 +530,9 @@ fn other_setups_are_replaced_on_request_and_restored() {
     assert_snapshot!(sandbox.normalize(&read_text(sandbox.project().join(SHARED_SETTINGS))), @r#"
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+        "Stop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
         "PreToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": "./guard.sh" }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
         "StopFailure": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 10 }] }],
         "SessionStart": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 30 }] }],
         "UserPromptSubmit": [{ "hooks": [{ "type": "command", "command": "$ROOT/bin/ralph hook claude", "timeout": 600 }] }],

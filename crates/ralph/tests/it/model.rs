@@ -95,7 +95,7 @@ fn unusable_scenarios_and_ports_are_reported() {
         sandbox.ralph(["model", "scenario.toml", "--project", "none"]),
     ];
     let shown: Vec<_> = answers.iter().map(|ended| sandbox.normalize(&ended.to_string())).collect();
-    insta::assert_snapshot!(shown.join("\n").replace(&port, "PORT"), @"
+    insta::assert_snapshot!(shown.join("\n").replace(&port, "PORT"), @r"
     exit 1
     --- stderr
     error: unknown key `foo`
@@ -104,7 +104,7 @@ fn unusable_scenarios_and_ports_are_reported() {
     3 | foo = 1
       | ^^^
       |
-      = hint: expected one of `person`, `session`, `screen`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
+      = hint: expected one of `person`, `session`, `screen`, `shell`, `asks`, `answer`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
 
     error: the scenario is invalid
 

@@ -1,6 +1,7 @@
 //! `[session] gates = "every"`: the gates hold a session without a run if its work makes them worse.
 
 use crate::sandbox::{SESSION, Sandbox, json_string, run_command, write_program};
+use crate::statusline::mask_gate_times;
 use insta::assert_snapshot;
 use std::fs;
 
@@ -248,6 +249,14 @@ fn a_slow_gate_holds_the_next_stop() {
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: tests is still running; a failure will hold the next stop");
+    let client = format!("{{\"session_id\":\"{SESSION}\"}}");
+    let line = gated.sandbox.ralph_with_input(["statusline"], client.as_bytes()).stdout;
+    let line = line.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "");
+    assert_snapshot!(mask_gate_times(&line), @"ralph · running tests N s");
+    assert_snapshot!(mask_gate_times(&gated.sandbox.ralph(["status"]).stdout), @"session 5999882c  not held, running tests N s");
+    let activity = &gated.sandbox.status()["gated"][0]["activity"]["running"][0];
+    assert_eq!(activity["gate"], "tests");
+    assert!(activity["elapsed_ms"].is_u64() && activity["usual_ms"].is_null(), "{activity}");
     fs::remove_file(&wait).unwrap();
     let held = crate::sandbox::eventually(|| {
         let stop = gated.sandbox.send_stop(SESSION, r#","prompt_id":"p1""#);

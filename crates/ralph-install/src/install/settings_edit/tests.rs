@@ -59,8 +59,8 @@ fn existing_content_is_preserved() {
     assert_snapshot!(add_and_remove("", &two_hooks()), @r#"
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       },
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
@@ -70,8 +70,8 @@ fn existing_content_is_preserved() {
     assert_snapshot!(add_and_remove("{\n}\n", &two_hooks()), @r#"
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       },
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
@@ -81,8 +81,8 @@ fn existing_content_is_preserved() {
     assert_snapshot!(add_and_remove("{ // mine\n}", &two_hooks()), @r#"
     { // mine
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       },
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
@@ -93,15 +93,15 @@ fn existing_content_is_preserved() {
     // mine
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       },
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
       }
     }
     "#);
-    assert_snapshot!(add_and_remove("{\"model\":\"opus\",\"env\":{}}\n", &two_hooks()), @r#"{"model":"opus","env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"},"hooks": {"Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }], "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]}}"#);
+    assert_snapshot!(add_and_remove("{\"model\":\"opus\",\"env\":{}}\n", &two_hooks()), @r#"{"model":"opus","env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"},"hooks": {"Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }], "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]}}"#);
 }
 
 /// R-D2c: new entries follow the formatting of the existing ones.
@@ -131,10 +131,10 @@ fn new_entries_follow_existing_formatting() {
                 {
                     "hooks": [{"type": "command", "command": "./mine.sh"}] // mine
                 }, // the last one
-                { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }
+                { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }
             ],
             "PreToolUse": [],
-            "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+            "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
         },
         "env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30", "A": "1"}, // end
         "zoo": [1, 2,],
@@ -150,8 +150,8 @@ fn tabs_line_ends_and_byte_order_marks_are_preserved() {
     BOM {CRLF
     TAB "model": "opus",CRLF
     TAB "hooks": {CRLF
-    TAB TAB "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],CRLF
-    TAB TAB "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]CRLF
+    TAB TAB "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],CRLF
+    TAB TAB "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]CRLF
     TAB },CRLF
     TAB "env": {CRLF
     TAB TAB "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"CRLF
@@ -165,10 +165,10 @@ fn all_entries_together() {
     assert_snapshot!(add_and_remove("{}\n", &all_hooks()), @r#"
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
         "TaskCreated": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
         "StopFailure": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 10 }] }],
         "SessionStart": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 30 }] }],
@@ -202,8 +202,8 @@ fn all_entries_together() {
       "enabledPlugins": { "ralph-loop@official": false },
       "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" },
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       }
     }
     "#);
@@ -228,9 +228,9 @@ fn removed_foreign_hooks_are_restored() {
     {
       "hooks": {
         "Stop": [ // a
-          { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }
+          { "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }
         ],
-        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600 }] }]
+        "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       },
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
@@ -297,7 +297,7 @@ fn removal_keeps_later_edits() {
     for touched in [
         edited.replace("\"opus\"", "\"haiku\""),
         edited.replacen("\"Stop\": [", &format!("\"Stop\": [{mine}, "), 1),
-        edited.replacen("600 }] }]", &format!("600 }}] }}, {mine}]"), 1),
+        edited.replacen(" }] }]", &format!(" }}] }}, {mine}]"), 1),
         edited.replace("\"30\"", "\"99\""),
         edited.replacen(
             "[{ \"type\"",
