@@ -100,9 +100,13 @@ impl Forge {
         let at = GitLocation::UserRepository(root.to_owned());
         let ForgeRemote { name, address, .. } =
             remote::find_remote(&GitCommand::new(&at, deadline))?;
-        let tool = match tool.or_else(|| ForgeTool::for_host(&address.host)) {
-            Some(tool) => tool,
-            None => logged_in_tool(&address.host, env, deadline)?,
+        let detected = ForgeTool::for_host(&address.host);
+        let tool = match (tool, detected) {
+            (Some(tool), Some(other)) if tool != other => {
+                return Err(ForgeError::OtherForge { remote: name, host: address.host, tool });
+            }
+            (Some(tool), _) | (None, Some(tool)) => tool,
+            (None, None) => logged_in_tool(&address.host, env, deadline)?,
         };
         if !tool.accepts_path(&address.path) {
             return Err(ForgeError::NoForge(name));

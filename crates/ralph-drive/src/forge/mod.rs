@@ -61,6 +61,8 @@ pub enum ForgeError {
     AmbiguousRemote,
     #[error("remote `{0}` is not on a forge that supports pull requests")]
     NoForge(String),
+    #[error("remote `{remote}` is on `{host}`, which `{}` does not know", tool.program())]
+    OtherForge { remote: String, host: String, tool: ForgeTool },
     #[error("neither `gh` nor `glab` is logged in to `{0}`")]
     UnknownHost(String),
     #[error("`{}` is not installed; it is needed to open requests on `{host}`", tool.program())]
@@ -96,6 +98,7 @@ impl ForgeError {
             | Self::NoRemote
             | Self::AmbiguousRemote
             | Self::NoForge(_)
+            | Self::OtherForge { .. }
             | Self::UnknownHost(_)
             | Self::NoTool { .. }
             | Self::NotLoggedIn { .. }
@@ -121,6 +124,12 @@ impl ForgeError {
                 "choose one: `git branch --set-upstream-to=REMOTE/BRANCH`".to_owned()
             }
             Self::NoForge(_) => "push it to GitHub or GitLab".to_owned(),
+            Self::OtherForge { tool: ForgeTool::GitHub, .. } => {
+                "name the project: `gh:owner/name#123`".to_owned()
+            }
+            Self::OtherForge { tool: ForgeTool::GitLab, .. } => {
+                "name the project: `gl:group/name#45`".to_owned()
+            }
             Self::UnknownHost(host) => {
                 format!("`gh auth login --hostname {host}` or `glab auth login --hostname {host}`")
             }

@@ -20,7 +20,7 @@ pub struct IssueComment<'a> {
 pub fn render_comment(comment: &IssueComment<'_>) -> String {
     let IssueComment { report, summary, redactor } = *comment;
     let span = |text: &str| code_span(text, redactor);
-    let mut out = format!("**{}** {}\n", report.status.name(), span(summary));
+    let mut out = format!("{}\n", span(summary));
     if report.because != summary && !report.because.is_empty() {
         out.push_str(&format!("\nBecause: {}\n", span(&report.because)));
     }

@@ -131,7 +131,7 @@ pub enum IssueError {
     #[error("`{0}` does not name a queue of issues")]
     NotAQueue(String),
     #[error(
-        "cannot tell which tracker has issue `{0}`: the project has no remote on GitHub or GitLab, and no `.beads`"
+        "cannot tell which tracker has issue `{0}`: a number needs a remote on GitHub or GitLab, any other id a `.beads` directory"
     )]
     NoTracker(String),
     #[error("issue `{0}` does not exist on {1}")]

@@ -413,6 +413,6 @@ fn a_file_names_no_tracker() {
     assert_eq!(scene.read("file:i.json").unwrap().tracker, None);
     assert_eq!(
         scene.read("9").unwrap_err().to_string(),
-        "cannot tell which tracker has issue `9`: the project has no remote on GitHub or GitLab, and no `.beads`"
+        "cannot tell which tracker has issue `9`: a number needs a remote on GitHub or GitLab, any other id a `.beads` directory"
     );
 }

@@ -70,6 +70,8 @@ pub struct QueueIssue {
     pub issue: TrackerIssue,
     /// Commands of the issue that a person approved.
     pub checks: Vec<String>,
+    /// What a person should know before the start.
+    pub notes: Vec<String>,
 }
 
 impl QueueTask {

@@ -39,6 +39,7 @@ mod hostile_input;
 mod import;
 mod init;
 mod installed_packages;
+mod issues;
 mod large_trees;
 mod loops;
 mod merged_work;

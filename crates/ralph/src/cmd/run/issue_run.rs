@@ -82,11 +82,7 @@ pub(super) fn resolve_issue(
     let mut notes = issue_notes(&issue, &goal);
     let asked = unapproved_commands(args, &goal);
     let approved = if args.dry_run {
-        notes.extend(
-            asked
-                .iter()
-                .map(|command| format!("not approved, a start asks: `{}`", safe_line(command))),
-        );
+        notes.extend(unapproved_notes(&asked));
         Vec::new()
     } else {
         approve_commands(env, args, &[CommandsOfIssue { issue: &issue, commands: asked }])?
@@ -171,7 +167,13 @@ fn unapproved_failure(asked: &[CommandsOfIssue<'_>]) -> CommandFailure {
     )
 }
 
-fn issue_notes(issue: &TrackerIssue, goal: &IssueGoal) -> Vec<String> {
+/// For a dry run, which does not ask.
+pub(super) fn unapproved_notes(commands: &[String]) -> impl Iterator<Item = String> {
+    let note = |command: &String| format!("not approved, a start asks: `{}`", safe_line(command));
+    commands.iter().map(note)
+}
+
+pub(super) fn issue_notes(issue: &TrackerIssue, goal: &IssueGoal) -> Vec<String> {
     let mut notes = vec![format!("the goal is the text of {}", issue.reference())];
     if !goal.items.is_empty() {
         let items = count_noun(goal.items.len(), "task item");
@@ -237,7 +239,10 @@ pub(super) fn create_item_loop(
         goal: Some(&run.issue.title),
         max_iterations: SHOWN_ITERATIONS,
     };
-    Ok(Some(create_loop(project, &new)?.directory))
+    let directory = create_loop(project, &new)?.directory;
+    // The list belongs to the run: it must not be committed with the work.
+    fs::create_new_user_file(&directory.join(".gitignore"), b"*\n")?;
+    Ok(Some(directory))
 }
 
 /// An earlier run of the same issue keeps its list.

@@ -46,6 +46,10 @@ pub(super) fn read_issues(
     };
     let mut tasks = Vec::new();
     for ((issue, goal), checks) in found.iter().zip(goals).zip(approved) {
+        let mut notes = issue_run::issue_notes(issue, &goal);
+        if args.dry_run && !args.skip_issue_checks {
+            notes.extend(issue_run::unapproved_notes(&goal.commands));
+        }
         let typed = RunArgs { check: checks.clone(), ..RunArgs::default() };
         let terms = RunTerms {
             goal: goal.goal.into_bytes(),
@@ -55,7 +59,7 @@ pub(super) fn read_issues(
         tasks.push(QueueTask {
             name: issue.task_name(),
             terms,
-            issue: Some(QueueIssue { issue: issue.clone(), checks }),
+            issue: Some(QueueIssue { issue: issue.clone(), checks, notes }),
             ..QueueTask::default()
         });
     }

@@ -90,7 +90,9 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
         check_lists(task, &project).map_err(of_task)?;
         let plan = prepare_task(env, args, task).map_err(of_task)?;
         run_consent::require_measure(&plan).map_err(of_task)?;
-        notes.push((task.name.as_str(), dry_run::plan_notes(env, &plan)));
+        let of_issue = task.issue.iter().flat_map(|of| of.notes.iter().cloned());
+        let of_plan = dry_run::plan_notes(env, &plan);
+        notes.push((task.name.as_str(), of_issue.chain(of_plan).collect()));
     }
     let notes = merge_notes(&notes);
     let (limits, gates) = limits_and_gates(&plan);
