@@ -339,6 +339,7 @@ fn conclude_files(
         failures_digest: Digest64::default(),
         state_digest: None,
         tampering: None,
+        last_message: None,
         cost_gap: None,
         prompt_holds: 0,
         size: ReasonSize::Full,

@@ -25,6 +25,7 @@ pub mod host_name;
 pub mod id;
 pub mod input_bounds;
 pub mod limits;
+pub mod message_question;
 pub mod model_price;
 pub mod part_stop;
 pub mod pipeline;

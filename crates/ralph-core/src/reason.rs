@@ -2,6 +2,7 @@
 //! what the previous block already reported. What is stored of a stop is in `stop_report`.
 
 mod finding_lines;
+mod message_notes;
 mod stop_report;
 
 use crate::bounded_text::BoundedText;
@@ -64,6 +65,8 @@ pub struct HeldStop<'a> {
     /// Digest of the tree and the failures; `None` if there is nothing to compare.
     pub state_digest: Option<Digest64>,
     pub tampering: Option<&'a str>,
+    /// The message that the agent stopped with.
+    pub last_message: Option<&'a str>,
     /// For the person, who reads reasons too: why the limit on the cost does not work, or not for everything.
     pub cost_gap: Option<&'a str>,
     /// How often the gates of a session without a run have held this prompt.
@@ -105,10 +108,11 @@ pub fn render_reason(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String
     let is_news = held.tampering.is_some() || !pending_hints(held.hold).is_empty();
     let same = before.filter(|before| before.failures == held.failures_digest && !is_news);
     let same = same.filter(|before| !has_new_advisory(held.requirements, before, context.redactor));
+    let notes = message_notes::message_notes(held, context.redactor);
     let reason = match same {
-        _ if only_gates_running(held) => render_waiting(held, context),
-        Some(before) => render_unchanged(held, before),
-        None => render_full(held, before, context),
+        _ if only_gates_running(held) => format!("{}{notes}", render_waiting(held, context)),
+        Some(before) => format!("{}{notes}", render_unchanged(held, before)),
+        None => render_full(held, before, &notes, context),
     };
     let gap = held.cost_gap.map(|gap| safe_line(gap, MAX_SUMMARY_CHARS, context.redactor));
     let note = gap.map(|gap| format!("\nFor the person: {gap}\n")).unwrap_or_default();
@@ -193,6 +197,7 @@ fn render_unchanged(held: &HeldStop<'_>, before: &StopReport) -> String {
 fn render_full(
     held: &HeldStop<'_>,
     before: Option<&StopReport>,
+    notes: &str,
     context: &ReasonContext<'_>,
 ) -> String {
     let opening = match describe_unmet(held.requirements) {
@@ -210,6 +215,9 @@ fn render_full(
         StopHold::Files => true,
     };
     out.reserve(closing.chars().count() + 2);
+    if !notes.is_empty() {
+        out.push_block(&format!("\n{notes}"));
+    }
     if let Some(adopted) = context.adoption_notice.filter(|_| is_first) {
         out.push_block(&format!("\n{}\n", context.redactor.redact(adopted)));
     }

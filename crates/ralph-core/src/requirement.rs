@@ -6,6 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
+/// A goal that nothing measures; it is met by a completion marker.
+pub const GOAL_REQUIREMENT: &str = "goal";
+/// The promise that a person asked for; it is met by that promise.
+pub const PROMISE_REQUIREMENT: &str = "promise";
 /// The advisory requirement that lists changes to tests for a person.
 /// Ends the name of an advisory requirement: the gate fails, but no more than at the base.
 pub const OLD_FAILURES_SUFFIX: &str = " (old failures)";

@@ -5,7 +5,8 @@ use alloc::string::String;
 use alloc::{format, vec};
 use core::fmt::Write;
 
-/// Parses `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`. A number without a unit is ambiguous and rejected.
+/// Parses `90s`, `15m`, `8h`, `1h30m`, `2d`, `500ms`, also in upper case, as other tools write it: no unit differs from
+/// another by case alone. A number without a unit is ambiguous and rejected.
 pub fn parse_duration(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut total: u64 = 0;
@@ -17,7 +18,7 @@ pub fn parse_duration(text: &str) -> Option<u64> {
         let (number, unit_on) = rest.split_at(digits);
         let letters = unit_on.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (unit, next) = unit_on.split_at(letters);
-        let ms = match unit {
+        let ms = match unit.to_ascii_lowercase().as_str() {
             "ms" => 1,
             "s" => 1000,
             "m" | "min" => 60_000,
@@ -181,6 +182,15 @@ mod tests {
             ("1h 30min", Some(5_400_000)),
             ("2d", Some(172_800_000)),
             ("500ms", Some(500)),
+            ("2H", Some(7_200_000)),
+            ("30M", Some(1_800_000)),
+            ("1H30M", Some(5_400_000)),
+            ("90S", Some(90_000)),
+            ("2D", Some(172_800_000)),
+            ("500MS", Some(500)),
+            ("5Min", Some(300_000)),
+            ("2W", None),
+            ("H", None),
             ("0s", Some(0)),
             ("", None),
             ("8", None),

@@ -370,6 +370,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         failures_digest: stop.report.failures,
         state_digest: mark,
         tampering: stop.tampering(),
+        last_message: stop.case.stop.last_message.as_deref(),
         cost_gap: stop.case.facts.cost_gap.as_deref(),
         prompt_holds: stop.case.facts.prompt_holds,
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },

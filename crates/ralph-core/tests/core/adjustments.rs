@@ -221,9 +221,10 @@ const WORDS: [&str; 6] = [
 ];
 
 proptest! {
-    /// R-L3c: whatever precedes it, a marker that is quoted, in a code block, negated or followed by text is not a claim.
+    /// R-L3c: whatever precedes it, a marker that is quoted, in a code block or negated is not a claim. A promise may
+    /// be followed by text, other markers may not.
     #[test]
-    fn a_marker_counts_only_alone_at_the_end(before in "(?s).{0,80}", at in 0..WORDS.len(), after in "[a-zA-Z.!?*_>`'\"-]{1,8}") {
+    fn a_quoted_or_negated_marker_is_no_claim(before in "(?s).{0,80}", at in 0..WORDS.len(), after in "[a-zA-Z.!?*_>`'\"-]{1,8}") {
         let word = WORDS[at];
         let indented = word.replace('\n', "\n    ");
         let quoted = word.replace('\n', "\n> ");
@@ -234,16 +235,20 @@ proptest! {
             format!("{before}\n\n\"{word}\""),
             format!("{before}\n\n`{word}`"),
             format!("{before}\n\nnot yet {word}"),
-            format!("{before}\n\n{word} {after}"),
-            format!("{before}\n\n{word}\n\n{after}"),
+            format!("{before}\n\nI will print {word}"),
         ] {
             prop_assert!(claim::find_marker(&text).is_none(), "{text:?}");
+        }
+        let is_promise = word.starts_with("<promise>");
+        for text in [format!("{before}\n\n{word} {after}"), format!("{before}\n\n{word}\n\n{after}")] {
+            prop_assert!(is_promise || claim::find_marker(&text).is_none(), "{text:?}");
         }
     }
 
     /// Messages are foreign text and may contain anything.
     #[test]
     fn no_message_panics(message in "(?s)[\\PC\n\t`~>*<:-]{0,200}") {
-        let _ = claim::find_marker(&message);
+        let _ = claim::inspect_marker(&message);
+        let _ = ralph_core::message_question::asks_person(&message);
     }
 }

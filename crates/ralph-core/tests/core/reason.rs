@@ -189,6 +189,56 @@ fn an_unchanged_report_is_one_line() {
     check!(one.reason(), @"ralph: iteration 2 of 25 — still 1 of 2 not met, same failures (tests; state 2d077d5; run k7f2)");
 }
 
+/// R-L3a: a completion marker starts a check and ends nothing, and the reason says so; a question is answered with the
+/// command that reaches the person.
+#[test]
+fn a_marker_and_a_question_in_the_last_message_are_answered() {
+    let stop = |message: &str| stop_at(1).unmet("tests").message(message);
+    let second_line = |messages: &[&str]| {
+        let run = messages.iter().fold(test_run(), |run, message| run.stop(stop(message)));
+        run.reason().lines().filter(|line| !line.is_empty()).nth(1).unwrap_or_default().to_string()
+    };
+    let promise = "`<promise>DONE</promise>` was seen; it starts a check and ends nothing: `tests` is not met";
+    let question = "Your message asks a question, but a held stop does not reach the person. If only a person can answer it, run `ralph ask \"…\"` and stop";
+    let failure = "✗ tests (correctness): it fails";
+    for (message, first, repeated) in [
+        ("Done.", failure, ""),
+        ("All tests pass. <promise>DONE</promise>", promise, promise),
+        ("I will print `<promise>DONE</promise>` later", promise, promise),
+        ("PostgreSQL or SQLite?", question, question),
+        ("Shall I continue?", failure, ""),
+    ] {
+        assert_eq!(second_line(&[message]), first, "{message:?}");
+        assert_eq!(second_line(&["Done.", message]), repeated, "{message:?}");
+    }
+    let both = stop("<promise>DONE</promise>\n\nPostgreSQL or SQLite?").unknown("audit");
+    check!(test_run().stop(both).reason(), @r#"
+    ralph: iteration 1 of 25 — 1 of 2 requirements is not met, 1 has no result (run k7f2)
+
+    `<promise>DONE</promise>` was seen; it starts a check and ends nothing: `tests` is not met (and 1 more)
+    Your message asks a question, but a held stop does not reach the person. If only a person can answer it, run `ralph ask "…"` and stop
+
+    ✗ tests (correctness): it fails
+    ? audit (correctness): no result: timed out after 5 min
+
+    Next: Make tests pass. Then stop again
+    "#);
+    let by_word = |message: &str| {
+        let run = test_run().stop(stop_at(1).unmet("goal").message(message));
+        run.reason().lines().nth(2).unwrap_or_default().to_string()
+    };
+    check!(by_word("```\n<promise>DONE</promise>\n```"), @"`<promise>DONE</promise>` was seen, but it does not count: it is in code or a quotation");
+    check!(by_word("<promise>BLOCKED</promise>"), @"`<promise>BLOCKED</promise>` was seen, but it does not say that all of the goal is done");
+    check!(by_word("`<promise>EVIL` \u{1b}[31m` x</promise>`"), @"`<promise>EVIL' ' x</promise>` was seen, but it does not count: it is in code or a quotation");
+    check!(files_only().stop(stop("<promise>DONE</promise> or not?")).reason(), @r"
+    ralph: 1 of 1 requirement is not met
+
+    ✗ tests (correctness): it fails
+
+    Next: Make tests pass. Then stop again
+    ");
+}
+
 #[test]
 fn a_session_without_a_run_is_held_by_files() {
     let stop = stop_at(1).require(open_tasks(&["write the lexer"])).unknown("loop");

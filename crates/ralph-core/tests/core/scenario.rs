@@ -403,6 +403,11 @@ impl TestStop {
         self
     }
 
+    pub(crate) fn message(mut self, message: &str) -> Self {
+        self.stop.last_message = Some(message.into());
+        self
+    }
+
     pub(crate) fn continuing(mut self, continuing: bool) -> Self {
         self.stop.continuing = continuing;
         self

@@ -4,8 +4,8 @@ use super::required_correctness;
 use ralph_core::claim;
 use ralph_core::event::StopEvent;
 use ralph_core::requirement::{
-    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    EvidenceKind, GOAL_REQUIREMENT, PendingReason, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight,
 };
 use ralph_core::waiver;
 use ralph_home::store::LoadedRun;
@@ -28,7 +28,7 @@ pub(super) fn goal_requirement(stop: &StopEvent) -> Requirement {
         ))
     };
     let next = "Continue with the goal. When, and only when, all of it is done, end your message with the line <promise>DONE</promise>";
-    required_correctness("goal".to_string(), standing, next.to_string())
+    required_correctness(GOAL_REQUIREMENT.to_string(), standing, next.to_string())
 }
 
 /// Extra passes that a person asked for after everything else is met. Each pass counts as progress even if it changes

@@ -16,8 +16,8 @@ use ralph_core::id::SessionId;
 use ralph_core::policy::ClaimPolicy;
 use ralph_core::record::{ListKind, RunOrigin, RunRecord};
 use ralph_core::requirement::{
-    EvidenceKind, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-    RequirementWeight,
+    EvidenceKind, PROMISE_REQUIREMENT, Requirement, RequirementFailure, RequirementStage,
+    RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::RunState;
 use ralph_core::source::checklist;
@@ -353,14 +353,14 @@ fn promise_requirement(promise: &str, stop: &StopEvent) -> Requirement {
         RequirementStatus::Met(EvidenceKind::Claimed)
     } else {
         RequirementStatus::Unmet(RequirementFailure::new(
-            "no message has ended with the promise on a line of its own".to_string(),
+            "the last message does not give the promise".to_string(),
         ))
     };
     let promise = text::clean_line(promise, 200);
     let next = format!(
         "When, and only when, the goal is really reached, end your message with the line <promise>{promise}</promise>"
     );
-    required_correctness("promise".to_string(), standing, next)
+    required_correctness(PROMISE_REQUIREMENT.to_string(), standing, next)
 }
 
 fn checklist_requirement(stop: &StopEvent, snapshot: &TranscriptSnapshot) -> Requirement {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-const DURATION_PATTERN: &str = "^([0-9]+(ms|s|m|min|h|d) *)+$";
+const DURATION_PATTERN: &str = "^([0-9]+([mM]?[sS]|[mM]([iI][nN])?|[hH]|[dD]) *)+$";
 const URL_PATTERN: &str = r"^https://[A-Za-z0-9\[][!#-\[\]-~]*$";
 const HOURS_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$";
 /// Matches directories that are rejected: absolute ones, and those with `..`.

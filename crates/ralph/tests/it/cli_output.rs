@@ -176,7 +176,7 @@ fn why_and_log_explain_every_decision() {
                   ✓ promise, tasks
         [time]  let go    rule `waiting`      1 background task pending: subagent "review"   not charged · [duration]
         [time]  held      rule `block`        2 not met   iteration 1 · [duration]
-                  ✗ promise              no message has ended with the promise on a line of its own
+                  ✗ promise              the last message does not give the promise
                   ✗ tasks                1 of 1 task is open
                     write docs
         "#);
@@ -208,7 +208,7 @@ fn status_shows_runs_and_faults() {
           ? [time]  input fault: the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)
           `ralph status --clear-trouble` clears these
         ");
-        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"no message has ended with the promise on a line of its own","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"the last message does not give the promise","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 

@@ -184,7 +184,7 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     │ (ralph cannot show the goal: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2). Ask the person for it with `ralph ask`.)
     └ 00000000
 
-    ✗ promise (correctness): no message has ended with the promise on a line of its own
+    ✗ promise (correctness): the last message does not give the promise
 
     Next: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>
     Then stop again

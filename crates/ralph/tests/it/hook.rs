@@ -51,15 +51,15 @@ fn a_block_is_written_in_the_requested_style() {
     │ make it work
     └ 00000000
 
-    ✗ promise (correctness): no message has ended with the promise on a line of its own
+    ✗ promise (correctness): the last message does not give the promise
 
     Next: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>
     Then stop again
     context: exit 0
     --- stdout
-    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
+    {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): the last message does not give the promise\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}}json: exit 0
     --- stdout
-    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): no message has ended with the promise on a line of its own\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
+    {"decision":"block","reason":"ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])\n\n┌ 00000000 the goal, in the person's words\n│ make it work\n└ 00000000\n\n✗ promise (correctness): the last message does not give the promise\n\nNext: When, and only when, the goal is really reached, end your message with the line <promise>DONE</promise>\nThen stop again"}
     "#);
 }
 

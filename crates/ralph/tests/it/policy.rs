@@ -430,7 +430,7 @@ fn value_description(key: &Value) -> String {
         },
         Some("string") => choices(key).unwrap_or_else(|| {
             let is_duration =
-                key["pattern"].as_str().is_some_and(|pattern| pattern.contains("ms|s|m"));
+                key["pattern"].as_str().is_some_and(|pattern| pattern.contains("[hH]"));
             if is_duration { "duration" } else { "text" }.to_string()
         }),
         Some("integer") => format!("{} to {}", key["minimum"], key["maximum"]),
