@@ -86,7 +86,7 @@ pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, Proo
     let base = repository.capture_present(&snapshot, &deadline)?;
     let parsers: Vec<Gate> = trial.checks.iter().filter_map(syntax_check).collect();
     let gates: Vec<&Gate> = trial.checks.iter().chain(&parsers).collect();
-    let reports = run_in_checkout(
+    let reports = run_checks_at_base(
         &ProofRequest {
             home: trial.home,
             env: trial.env,
@@ -111,7 +111,6 @@ pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, Proo
             watch: &|_| {},
             ended: trial.ended,
         },
-        CheckoutTree::Base,
         &|_| None,
     )?;
     let find = |name: &str| reports.iter().find(|report| report.name == name);
@@ -122,6 +121,33 @@ pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, Proo
         judge_trial(report, find(&syntax_name(&check.name)))
     };
     Ok(trial.checks.iter().map(judge).collect())
+}
+
+/// Runs checks at the base, together. Those without a result run again, each in a checkout of its own, because a check
+/// that changes files spoils the results of all others in the same checkout.
+pub fn run_checks_at_base(
+    request: &ProofRequest<'_>,
+    known_ms: &dyn Fn(&Gate) -> Option<u64>,
+) -> Result<Vec<GateReport>, ProofError> {
+    let mut reports = run_in_checkout(request, CheckoutTree::Base, known_ms)?;
+    if request.gates.len() < 2 {
+        return Ok(reports);
+    }
+    for (gate, report) in request.gates.iter().zip(&mut reports) {
+        let has_no_result = matches!(
+            report.outcome,
+            GateOutcome::Unknown(UnknownReason::Error(_) | UnknownReason::Inconclusive(_))
+        );
+        if !has_no_result || request.cancel.is_cancelled() {
+            continue;
+        }
+        let alone = ProofRequest { gates: &[gate], reuse: ResultReuse::Never, ..*request };
+        let again = run_in_checkout(&alone, CheckoutTree::Base, known_ms)?;
+        if let Some(again) = again.into_iter().next() {
+            *report = again;
+        }
+    }
+    Ok(reports)
 }
 
 /// Judges a check by its report and by the report of its [`syntax_check`], if it has one.

@@ -44,7 +44,7 @@ mod unlisted_files;
 mod untested_base;
 mod worktree_packages;
 
-pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, try_checks};
+pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, run_checks_at_base, try_checks};
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::project_mounts;
 pub use code_hunks::CodeHunk;

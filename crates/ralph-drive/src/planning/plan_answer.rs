@@ -1,6 +1,7 @@
 //! The answer of an agent that was asked for a plan, as JSON. It is parsed strictly: an answer with anything unexpected
 //! is an error that the agent reads before it answers again.
 
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 use serde::Deserialize;
 
@@ -29,7 +30,7 @@ pub struct PlanQuestion {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProposedStep {
     pub description: String,
-    pub check: Vec<String>,
+    pub check: ItemCheck,
 }
 
 /// Why an answer is not a plan, in words for the agent.
@@ -68,7 +69,20 @@ struct QuestionWire {
 #[serde(deny_unknown_fields)]
 struct StepWire {
     step: String,
-    check: Vec<String>,
+    check: CheckWire,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`check` is neither a list of words nor {\"shell\": LINE}")]
+enum CheckWire {
+    Words(Vec<String>),
+    Line(ShellLineWire),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShellLineWire {
+    shell: String,
 }
 
 /// Parses an answer: a JSON object, alone or as the only fenced block of the text.
@@ -134,10 +148,13 @@ impl StepWire {
         let description = checked_text(&self.step, &place)?;
         let invalid =
             |why: String| PlanAnswerError::Invalid { place: format!("{place}, check"), why };
-        match check_words(&self.check) {
-            Ok(()) => Ok(ProposedStep { description, check: self.check }),
-            Err(why) => Err(invalid(why)),
-        }
+        let check = match self.check {
+            CheckWire::Words(words) => check_words(&words).map(|()| ItemCheck::Argv(words)),
+            CheckWire::Line(ShellLineWire { shell }) => {
+                check_line(&shell).map(|()| ItemCheck::Shell { shell })
+            }
+        };
+        Ok(ProposedStep { description, check: check.map_err(invalid)? })
     }
 }
 
@@ -158,23 +175,31 @@ fn checked_text(text: &str, place: &str) -> Result<String, PlanAnswerError> {
     Ok(text.to_string())
 }
 
-/// A check is a program with its arguments. Its words are shown before they are run, so each must be visible as it is.
-pub fn check_words(words: &[String]) -> Result<(), String> {
+/// The words of a check are shown before they are run, so each must be visible as it is.
+fn check_words(words: &[String]) -> Result<(), String> {
     if words.first().is_none_or(|program| program.trim().is_empty()) {
         return Err("names no program".to_string());
     }
     if words.len() > MAX_WORDS {
         return Err(format!("has {} words, and at most {MAX_WORDS} are allowed", words.len()));
     }
-    for word in words {
-        if word.len() > MAX_WORD_BYTES {
-            return Err(format!("has a word of more than {MAX_WORD_BYTES} bytes; use a script"));
-        }
-        if *word != text::clean_line(word, usize::MAX) {
-            return Err(
-                "has a line break, a control character or outer spaces in a word".to_string()
-            );
-        }
+    words.iter().try_for_each(|word| check_visible(word))
+}
+
+/// A line for a shell, as visible as words.
+fn check_line(line: &str) -> Result<(), String> {
+    if line.trim().is_empty() {
+        return Err("is empty".to_string());
+    }
+    check_visible(line)
+}
+
+fn check_visible(text: &str) -> Result<(), String> {
+    if text.len() > MAX_WORD_BYTES {
+        return Err(format!("has more than {MAX_WORD_BYTES} bytes in one piece; use a script"));
+    }
+    if text != text::clean_line(text, usize::MAX) {
+        return Err("has a line break, a control character or outer spaces".to_string());
     }
     Ok(())
 }
@@ -214,7 +239,7 @@ mod tests {
             ),
             (
                 format!("```{}``` and ```{}```", with(STEP), with(STEP)),
-                "the answer is not one JSON object: it begins with \"```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\", \"check.sh\"]}]}``` and ```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\", …\"",
+                "the answer is not one JSON object: it begins with \"```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\", \"check.sh\"]}]}``` and ```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\",…\"",
             ),
             (
                 "{}".to_string(),
@@ -226,7 +251,7 @@ mod tests {
             ),
             (
                 with(r#"{"step": "a", "check": "sh check.sh"}"#),
-                "the answer is not one JSON object: invalid type: string \"sh check.sh\", expected a sequence at line 1 column 47",
+                "the answer is not one JSON object: `check` is neither a list of words nor {\"shell\": LINE} at line 1 column 48",
             ),
             (
                 with(r#"{"step": "a", "check": ["x"], "approve": true}"#),
@@ -256,11 +281,11 @@ mod tests {
             (step("a", r#"[" "]"#), "step 1, check: names no program"),
             (
                 step("a", r#"["sh", "-c", "a\u0000b"]"#),
-                "step 1, check: has a line break, a control character or outer spaces in a word",
+                "step 1, check: has a line break, a control character or outer spaces",
             ),
             (
                 step("a", r#"["sh", "-c", "a\rrm -rf /"]"#),
-                "step 1, check: has a line break, a control character or outer spaces in a word",
+                "step 1, check: has a line break, a control character or outer spaces",
             ),
             (
                 step("a", &format!("[{}\"x\"]", r#""x","#.repeat(40))),
@@ -268,7 +293,7 @@ mod tests {
             ),
             (
                 step("a", &format!(r#"["{}"]"#, "x".repeat(1_001))),
-                "step 1, check: has a word of more than 1000 bytes; use a script",
+                "step 1, check: has more than 1000 bytes in one piece; use a script",
             ),
             // It is not run here, and the person reads it before it is.
             (step("a", r#"["rm", "-rf", "/"]"#), "0 questions, 1 steps"),
@@ -298,7 +323,8 @@ mod tests {
                 if let Ok(plan) = parse_plan_answer(&answer) {
                     for ProposedStep { description, check } in plan.steps {
                         prop_assert_eq!(&text::clean_line(&description, MAX_TEXT_CHARS), &description);
-                        prop_assert!(check_words(&check).is_ok());
+                        let line = check.command_line();
+                        prop_assert_eq!(&text::clean_line(&line, usize::MAX), &line);
                     }
                 }
             }

@@ -1,13 +1,13 @@
 //! The messages to an agent that plans.
 
 use super::plan_answer::{MAX_QUESTIONS, MAX_STEPS, PlanAnswerError, PlanQuestion};
-use ralph_core::gate::shell_quote;
+use ralph_core::source::item_check::ItemCheck;
 
 /// Why a check was sent back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedCheck {
     pub step: String,
-    pub check: Vec<String>,
+    pub check: ItemCheck,
     pub why: String,
 }
 
@@ -38,7 +38,7 @@ Answer with one JSON object and nothing else:
 most {MAX_QUESTIONS}, often none. `default` is the answer that your steps assume.
 - `steps`: what has to be true when the work is done, in the order of the work, at most {MAX_STEPS}, one sentence each.
 - `check`: a command that fails now, because the step is not done, and passes once it is. It is a list of words: a \
-program and its arguments. No shell reads them; for a pipe or `&&` use [\"sh\", \"-c\", \"…\"].
+program and its arguments. No shell reads them; for a pipe or `&&` give {{\"shell\": \"…\"}} instead.
 
 Each check is tried before work begins, on the project as it is. A check that passes then measures nothing and comes \
 back to you, and so does one that cannot run: a program that does not exist, a syntax error, a timeout. Checks run in \
@@ -74,8 +74,7 @@ pub fn rejection_message(rejected: &[RejectedCheck]) -> String {
     let lines: String = rejected
         .iter()
         .map(|one| {
-            let words: Vec<String> = one.check.iter().map(|word| shell_quote(word)).collect();
-            format!("- {}\n  check: {}\n  {}\n", one.step, words.join(" "), one.why)
+            format!("- {}\n  check: {}\n  {}\n", one.step, one.check.command_line(), one.why)
         })
         .collect();
     format!(

@@ -13,7 +13,7 @@ use ralph_core::requirement::{
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_lists::run_lists;
-use ralph_proof::{CheckTrial, CheckoutTree, judge_trial, run_in_checkout};
+use ralph_proof::{CheckTrial, judge_trial, run_checks_at_base};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::proc::cancel::CancelToken;
@@ -103,8 +103,7 @@ pub(super) fn look_at_checks(
         }
         // A check that takes longer than the shortest limit is not judged here.
         let reports = sides.with_request(contract, checks, &[], cancel, |request| {
-            run_in_checkout(request, CheckoutTree::Base, &|_| Some(0))
-                .map_err(GateWorkerError::from)
+            run_checks_at_base(request, &|_| Some(0)).map_err(GateWorkerError::from)
         })?;
         for report in reports {
             let name = names.get(&report.name).cloned().unwrap_or_else(|| report.name.clone());

@@ -48,6 +48,7 @@ mod notify;
 mod orchestrator;
 mod ownership;
 mod pipeline;
+mod plan;
 mod plugin;
 mod policy;
 mod pretend;

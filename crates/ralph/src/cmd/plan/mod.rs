@@ -22,8 +22,8 @@ use crate::host_arg::host_parser;
 use crate::term;
 use crate::value_parsers::parse_positive_count;
 use clap::Args;
-use ralph_core::gate::shell_quote;
 use ralph_core::run_terms;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::{text, units};
 use ralph_drive::planning::planner::PlannerError;
 use ralph_home::paths::RalphHome;
@@ -128,7 +128,7 @@ struct PlanContext<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlannedStep {
     description: String,
-    check: Vec<String>,
+    check: ItemCheck,
     trial: Option<CheckTrial>,
 }
 
@@ -214,18 +214,12 @@ impl<'a> PlanContext<'a> {
 }
 
 impl PlannedStep {
-    fn new(description: String, check: Vec<String>) -> Self {
+    fn new(description: String, check: ItemCheck) -> Self {
         Self { description, check, trial: None }
     }
 
     fn is_red(&self) -> bool {
         matches!(self.trial, Some(CheckTrial::Red(_)))
-    }
-
-    /// The command as a person would type it.
-    fn command_line(&self) -> String {
-        let words: Vec<String> = self.check.iter().map(|word| shell_quote(word)).collect();
-        words.join(" ")
     }
 }
 

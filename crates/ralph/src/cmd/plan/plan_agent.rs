@@ -205,13 +205,20 @@ impl PlannedStep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_core::source::item_check::ItemCheck;
 
     fn step(name: &str, trial: Option<CheckTrial>) -> PlannedStep {
-        PlannedStep { trial, ..PlannedStep::new(name.to_string(), vec![name.to_string()]) }
+        PlannedStep {
+            trial,
+            ..PlannedStep::new(name.to_string(), ItemCheck::Argv(vec![name.to_string()]))
+        }
     }
 
     fn proposed(name: &str) -> ProposedStep {
-        ProposedStep { description: name.to_string(), check: vec![name.to_string()] }
+        ProposedStep {
+            description: name.to_string(),
+            check: ItemCheck::Argv(vec![name.to_string()]),
+        }
     }
 
     /// Red steps stay, new ones take the place of the rejected ones, and a repeated check keeps its result.

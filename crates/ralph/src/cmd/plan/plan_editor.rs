@@ -5,6 +5,7 @@ use super::{PlanContext, PlanOutcome, PlannedStep, plan_consent, plan_trial};
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::gate::GateInvocation;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_deck::wording::safe_line;
 use ralph_drive::planning::plan_text::{
     self, AnnotatedStep, MAX_TEXT_BYTES, PlanTextError, WrittenStep, parse_plan_text,
@@ -101,8 +102,8 @@ fn edited_step(
             PlanTextError { line: 1, why: format!("`{}`: {error}", safe_line(&written.check)) }
         })?;
     let check = match gate.gate.command {
-        GateInvocation::Argv(words) => words,
-        GateInvocation::Shell(line) => vec!["sh".to_string(), "-c".to_string(), line],
+        GateInvocation::Argv(words) => ItemCheck::Argv(words),
+        GateInvocation::Shell(shell) => ItemCheck::Shell { shell },
     };
     Ok(EditedStep { planned: PlannedStep::new(written.description.clone(), check), written })
 }

@@ -6,6 +6,7 @@ use crate::cmd::print_json;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
+use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 use ralph_core::units::format_usd;
 use ralph_deck::wording::{self, safe_line};
@@ -39,7 +40,7 @@ struct PlanJson<'a> {
 #[derive(Serialize)]
 struct StepJson<'a> {
     step: &'a str,
-    check: &'a [String],
+    check: &'a ItemCheck,
     /// `red`, `green`, `unrunnable`
     base: &'static str,
     why: Option<&'a str>,

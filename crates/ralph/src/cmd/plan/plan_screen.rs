@@ -10,7 +10,10 @@ pub(super) fn render_commands(steps: &[&PlannedStep]) -> String {
     let mut out = String::new();
     for (at, step) in steps.iter().enumerate() {
         out.push_str(&format!("{:>3}. {}\n", at + 1, safe_line(&step.description)));
-        out.push_str(&format!("     {}\n", paint(term::BOLD, &safe_line(&step.command_line()))));
+        out.push_str(&format!(
+            "     {}\n",
+            paint(term::BOLD, &safe_line(&step.check.command_line()))
+        ));
     }
     out
 }
@@ -29,7 +32,7 @@ pub(super) fn render_trials(steps: &[&PlannedStep]) -> String {
         };
         let word = paint(style, &format!("{word:<10}"));
         out.push_str(&format!("  {word} {}\n", safe_line(&step.description)));
-        out.push_str(&format!("             {}\n", safe_line(&step.command_line())));
+        out.push_str(&format!("             {}\n", safe_line(&step.check.command_line())));
         if !how.is_empty() {
             out.push_str(&format!("             {}\n", paint(term::DIM, &safe_line(how))));
         }

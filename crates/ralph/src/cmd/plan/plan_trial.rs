@@ -3,7 +3,7 @@
 use super::{PlanContext, PlannedStep, plan_consent, plan_screen, tell};
 use crate::failure::CommandFailure;
 use crate::term;
-use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::gate::Gate;
 use ralph_core::policy::GateEnvironment;
 use ralph_policy::trust;
 use ralph_proof::CheckTrialRequest;
@@ -66,7 +66,7 @@ pub(super) fn try_new_steps(
 }
 
 fn trial_gate(at: usize, step: &PlannedStep) -> Gate {
-    Gate::new(format!("step-{}", at + 1), GateInvocation::Argv(step.check.clone()))
+    Gate::new(format!("step-{}", at + 1), step.check.invocation())
 }
 
 fn trial_settings(context: &PlanContext<'_>) -> Result<TrialSettings, CommandFailure> {
