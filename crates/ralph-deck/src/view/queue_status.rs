@@ -5,6 +5,7 @@ use ralph_core::id::RunId;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units::format_usd;
+use ralph_drive::issues::IssueQueue;
 use ralph_drive::queue::{
     self, KnownQueueTask, QueueHistory, QueueId, QueueOutcome, QueueRecord, QueueRecordError,
     QueueStopReason, QueueTask, QueueTaskEnd, QueueTaskEnding, QueueTaskHistory, QueueTaskOutcome,
@@ -105,7 +106,9 @@ fn load_queue_status(
         (queue, known, true)
     } else {
         let (tasks, known) = past.tasks.iter().map(recorded_task).unzip();
-        (TaskQueue { source: opening.source.clone(), tasks }, known, false)
+        // Issues are listed anew when the queue continues; until then, the tasks that were started are known.
+        let has_issues = opening.source.to_str().is_some_and(|it| IssueQueue::parse(it).is_some());
+        (TaskQueue { source: opening.source.clone(), tasks }, known, has_issues)
     };
     let tasks = queue_outcome(home, &queue, known, &past);
     Ok(Some(QueueStatus { id, queue, project, tasks, has_file: is_there }))

@@ -16,7 +16,7 @@ pub struct IssueComment<'a> {
     pub redactor: &'a Redactor,
 }
 
-/// Markdown. Foreign text is in code spans that it cannot close, and mentions nobody.
+/// Markdown. Foreign text is in code spans that it cannot close, and cannot mention a user.
 pub fn render_comment(comment: &IssueComment<'_>) -> String {
     let IssueComment { report, summary, redactor } = *comment;
     let span = |text: &str| code_span(text, redactor);

@@ -23,7 +23,7 @@ pub struct IssueGoal {
     pub goal: String,
     /// The open items of its task lists.
     pub items: Vec<String>,
-    /// Commands of its acceptance sections. Nobody has approved them.
+    /// Commands of its acceptance sections. No person has approved them.
     pub commands: Vec<String>,
     /// Commands that were left out, because they contain invisible characters or are too long.
     pub left_out: usize,
@@ -173,12 +173,11 @@ fn heading(line: &str) -> Option<(usize, &str)> {
 
 /// The text after `-`, `*`, `+` or a number.
 fn list_item(line: &str) -> Option<&str> {
-    let rest = match line.strip_prefix(['-', '*', '+']) {
-        Some(rest) => rest,
-        None => {
-            let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
-            (rest.len() < line.len()).then(|| rest.strip_prefix(['.', ')'])).flatten()?
-        }
+    let rest = if let Some(rest) = line.strip_prefix(['-', '*', '+']) {
+        rest
+    } else {
+        let rest = line.trim_start_matches(|char: char| char.is_ascii_digit());
+        (rest.len() < line.len()).then(|| rest.strip_prefix(['.', ')'])).flatten()?
     };
     rest.starts_with(' ').then(|| rest.trim())
 }

@@ -172,9 +172,10 @@ pub enum IssueError {
 
 impl From<ForgeError> for IssueError {
     fn from(error: ForgeError) -> Self {
-        match error {
-            ForgeError::NoTool { tool, host } => Self::NoForgeTool { tool, host },
-            other => Self::Forge(other),
+        if let ForgeError::NoTool { tool, host } = error {
+            Self::NoForgeTool { tool, host }
+        } else {
+            Self::Forge(error)
         }
     }
 }

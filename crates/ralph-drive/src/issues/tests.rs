@@ -222,11 +222,11 @@ fn a_hostile_body_stays_data() {
 #[test]
 fn an_issue_is_bounded() {
     let many = "- [ ] item\n".repeat(1_000);
-    let commands: String = (0..60).map(|n| format!("- `run {n}`\n")).collect();
+    let commands: Vec<_> = (0..60).map(|n| format!("- `run {n}`")).collect();
     let long = TrackerIssue { body: "x".repeat(MAX_BODY_BYTES + 1), ..issue("") };
     let shown = [
         IssueGoal::of_issue(&issue(&many)).unwrap_err(),
-        IssueGoal::of_issue(&issue(&format!("# Verify\n{commands}"))).unwrap_err(),
+        IssueGoal::of_issue(&issue(&format!("# Verify\n{}", commands.join("\n")))).unwrap_err(),
         long.checked().unwrap_err(),
         TrackerIssue { id: "../../x".to_owned(), ..issue("") }.checked().unwrap_err(),
         TrackerIssue { title: "\u{1b}[2J".to_owned(), ..issue("") }.checked().unwrap_err(),
@@ -285,7 +285,7 @@ impl TrackerScene {
 
     fn with_access<T>(&self, call: impl FnOnce(&IssueAccess<'_>) -> T) -> T {
         let (project, env) = (self.project(), self.env());
-        let deadline = Deadline::after(Duration::from_secs(60));
+        let deadline = Deadline::after(Duration::from_mins(1));
         call(&IssueAccess { project: &project, here: &project, env: &env, deadline: &deadline })
     }
 
@@ -297,8 +297,8 @@ impl TrackerScene {
         let queue = IssueQueue::parse(named).unwrap().unwrap();
         match self.with_access(|access| list_issues(access, &queue)) {
             Ok(issues) => {
-                let names = issues.iter().map(|issue| format!("{}: {}", issue.id, issue.title));
-                names.collect::<Vec<_>>().join("\n")
+                let rows = issues.iter().map(|issue| format!("{}: {}", issue.id, issue.title));
+                rows.collect::<Vec<_>>().join("\n")
             }
             Err(error) => format!("{error} ({})", error.hint().unwrap_or_default()),
         }
@@ -364,9 +364,9 @@ esac
     scene.install("bd", &script);
     assert_eq!(scene.list("bd:ready"), "bd-1: One; touch x");
     let found = scene.read("bd:bd-1").unwrap();
-    let deadline = Deadline::after(Duration::from_secs(60));
+    let deadline = Deadline::after(Duration::from_mins(1));
     add_comment(&found, Path::new("/tmp/c.md"), &scene.env(), &deadline).unwrap();
-    let calls = std::fs::read_to_string(&log).unwrap();
+    let calls = String::from_utf8(fs::read(&log, 4096).unwrap()).unwrap();
     let calls = calls.replace(scene.project().to_str().unwrap(), "PROJECT");
     insta::assert_snapshot!(calls, @r"
     PROJECT ready --json

@@ -1,7 +1,6 @@
 //! Lists what ralph keeps, with the state, age and size of each. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::project_scope::run_directory;
@@ -22,6 +21,7 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::file_slot::{self, SlotContent};
 use ralph_sys::fs::{self, FileError, FileKind};
 
+use super::linked_directories::{is_link, list_own};
 use crate::control;
 use crate::session_note::SessionNote;
 
@@ -108,31 +108,6 @@ struct InventoryScan<'a> {
     deadline: &'a Deadline,
     now_ms: u64,
     entries: Vec<StoredEntry>,
-}
-
-/// The directories of ralph's home that cleaning removes from.
-fn cleaned_directories(home: &RalphHome) -> [PathBuf; 8] {
-    let cache = home.cache();
-    let in_cache = ["gates", "logs", "stat", "history"].map(|name| cache.join(name));
-    let [gates, logs, stat, history] = in_cache;
-    [
-        home.runs(),
-        home.session_notes(),
-        home.scratch_directories(),
-        cache,
-        gates,
-        logs,
-        stat,
-        history,
-    ]
-}
-
-/// Directories of ralph's home that are links. What they lead to may be anything, so nothing in them is listed.
-pub(super) fn linked_directories(home: &RalphHome) -> Vec<PathBuf> {
-    let mut linked: Vec<PathBuf> =
-        cleaned_directories(home).into_iter().chain([home.trash()]).collect();
-    linked.retain(|path| is_link(path));
-    linked
 }
 
 pub(super) fn take_inventory(
@@ -486,15 +461,6 @@ fn session_state(age_ms: u64) -> StoredState {
 /// Not a link: what it leads to is not ralph's.
 pub(super) fn is_own_directory(path: &Path) -> bool {
     fs::stat_no_follow(path).is_some_and(|stat| stat.kind == FileKind::Directory)
-}
-
-fn is_link(path: &Path) -> bool {
-    fs::stat_no_follow(path).is_some_and(|stat| stat.kind == FileKind::Symlink)
-}
-
-/// The names in a directory of ralph's home; none if a link is in its place.
-fn list_own(directory: &Path) -> Result<Vec<OsString>, FileError> {
-    if is_link(directory) { Ok(Vec::new()) } else { fs::list_if_exists(directory, MAX_ENTRIES) }
 }
 
 fn is_held(path: &Path) -> bool {

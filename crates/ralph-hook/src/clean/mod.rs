@@ -4,6 +4,7 @@
 //! person runs `ralph clean`, and in the [worker](crate::cleaning_worker).
 
 pub mod inventory;
+mod linked_directories;
 pub mod removal;
 
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ impl CleanPlan {
         let verdicts = retention::decide(&items, &rules);
         let entries = found.into_iter().zip(verdicts);
         let entries = entries.map(|(stored, verdict)| PlannedEntry { stored, verdict }).collect();
-        Ok(Self { rules, entries, linked: inventory::linked_directories(home) })
+        Ok(Self { rules, entries, linked: linked_directories::linked_directories(home) })
     }
 
     pub fn removals(&self) -> impl Iterator<Item = &StoredEntry> {

@@ -348,7 +348,10 @@ fn ticked_items_are_claims() {
     let ended = sandbox.run(&["--issue", "7", "--worktree"]);
     assert_eq!(ended.code, Some(0), "{ended}");
     let listed = of.tool_command("git").args(["ls-files"]).output().unwrap();
-    assert_eq!(String::from_utf8(listed.stdout).unwrap(), "README.md\nmain.sh\nralph.toml\ntests.sh\n");
+    assert_eq!(
+        String::from_utf8(listed.stdout).unwrap(),
+        "README.md\nmain.sh\nralph.toml\ntests.sh\n"
+    );
 }
 
 /// The text that was read counts, whatever becomes of the issue later.

@@ -2,8 +2,8 @@
 //! end.
 //!
 //! The issue is read once. Its text approves nothing: the commands of its acceptance section become checks only if a
-//! person at a terminal agrees, or typed the same command with `--check`. `--yes` is no such answer, because whoever
-//! types it has not seen the commands.
+//! person at a terminal agrees, or typed the same command with `--check`. `--yes` is no such answer, because it is
+//! typed before the commands are known.
 
 use super::run_args::RunArgs;
 use super::run_plan::{PlannedWork, RunPlan};
