@@ -99,8 +99,8 @@ pub fn inspect_marker(message: &str) -> Option<Result<CompletionMarker<'_>, Igno
     if let Some(why) = status_block::why_ignored(&text) {
         return ignored(CompletionMarker::ExitSignal, why);
     }
-    let quotes = [' ', '\t', '>', '`', '"', '\'', '“', '”', '*', '.', '!'];
-    let mut lines = text.message.lines().map(|line| line.trim_matches(quotes));
+    let decoration = [' ', '\t', '>', '`', '"', '\'', '“', '”', '*', '.', '!'];
+    let mut lines = text.message.lines().map(|line| line.trim_matches(decoration));
     let quoted = lines.find_map(|line| PLAIN_MARKERS.into_iter().find(|word| *word == line))?;
     let why = "it must be the last line, alone on it, and neither quoted nor denied";
     ignored(CompletionMarker::Plain(quoted), why)

@@ -129,11 +129,11 @@ fn paragraph_start(text: &str) -> usize {
 /// What follows the last full stop, exclamation mark, question mark or semicolon that ends a word.
 fn last_sentence(text: &str) -> &str {
     let text = text.trim_end();
-    let ends = text.char_indices().filter(|(at, char)| {
+    let mut ends = text.char_indices().filter(|(at, char)| {
         matches!(char, '.' | '!' | '?' | ';')
             && text[at + 1..].chars().next().is_none_or(|next| next.is_whitespace() || next == '*')
     });
-    ends.last().map_or(text, |(at, _)| &text[at + 1..])
+    ends.next_back().map_or(text, |(at, _)| &text[at + 1..])
 }
 
 fn has_doubt(after: &str) -> bool {

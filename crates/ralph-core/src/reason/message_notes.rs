@@ -24,7 +24,12 @@ pub(super) fn message_notes(held: &HeldStop<'_>, redactor: &Redactor) -> String 
          If only a person can answer it, run `ralph ask \"…\"` and stop",
     );
     let notes = [marker, question.map(ToString::to_string)];
-    notes.into_iter().flatten().map(|note| format!("{note}\n")).collect()
+    let mut out = String::new();
+    for note in notes.into_iter().flatten() {
+        out.push_str(&note);
+        out.push('\n');
+    }
+    out
 }
 
 /// What was seen, and why the run goes on all the same.
