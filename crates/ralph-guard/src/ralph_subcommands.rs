@@ -106,6 +106,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("loop list", SubcommandAccess::Everyone),
     ("loop new", SubcommandAccess::Everyone),
     ("man", SubcommandAccess::Everyone),
+    ("mcp", SubcommandAccess::Everyone),
     ("model", SubcommandAccess::Everyone),
     ("notify", SubcommandAccess::Everyone),
     ("orchestrator approve", SubcommandAccess::PersonOnly),

@@ -35,7 +35,7 @@ pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
 
 /// The first part of the goal, more of it than any message quotes; `None` if the run has no goal. If it cannot be read,
 /// the agent gets the error instead, because it would otherwise work without knowing that there is a goal.
-pub(crate) fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
+pub fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
     if run.goal_bytes == 0 {
         return None;
     }

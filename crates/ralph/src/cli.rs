@@ -93,6 +93,8 @@ enum RalphCommand {
     Wait(cmd::wait::WaitArgs),
     /// Dispute a requirement; a person decides, the rest goes on
     Dispute(cmd::declare::DisputeArgs),
+    /// Serve status, verify, ask and more to an agent, as an MCP server
+    Mcp(cmd::mcp::McpArgs),
     /// Send a message to the agent; it arrives at the next stop
     Tell(cmd::adjust::TellArgs),
     /// Waive a requirement for a while; every report shows it
@@ -303,6 +305,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),
         RalphCommand::Dispute(args) => cmd::declare::dispute(env, &args),
+        RalphCommand::Mcp(cmd::mcp::McpArgs {}) => cmd::mcp::run(env),
         RalphCommand::Tell(args) => cmd::adjust::tell(env, &args),
         RalphCommand::Waive(args) => cmd::adjust::waive(env, &args),
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),

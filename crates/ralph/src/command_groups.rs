@@ -52,7 +52,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "For other programs",
         common: &[],
-        rest: &["hook", "statusline", "notify"],
+        rest: &["hook", "mcp", "statusline", "notify"],
     },
 ];
 

@@ -70,25 +70,31 @@ struct DeclarationJson<'a> {
 pub(crate) fn ask(env: &Env, args: &AskArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = named_or_own_run(env, &home, args.run.as_deref())?;
-    let question = clean_text(env, &args.question.join(" "), LONGEST_QUESTION);
+    let next = record_question(env, &home, &run, &args.question.join(" "))?;
+    if args.json {
+        super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "asks", until: None })?;
+    } else {
+        term::out(&format!("{}  {next}\n", term::paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Records a question of the agent; returns what follows from it.
+pub(super) fn record_question(
+    env: &Env,
+    home: &RalphHome,
+    run: &RunId,
+    question: &str,
+) -> Result<String, CommandFailure> {
+    let question = clean_text(env, question, LONGEST_QUESTION);
     if question.is_empty() {
         let hint = "give the question: `ralph ask \"which database should it be?\"`";
         return Err(CommandFailure::new("the question is empty", hint));
     }
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    resume_session::record_declaration(
-        &home,
-        &run,
-        AgentDeclaration::Asks { question },
-        &deadline,
-    )?;
-    if args.json {
-        super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what: "asks", until: None })?;
-    } else {
-        let next = "stop now; the run ends as `needs_human` and the person is notified";
-        term::out(&format!("{}  asks a person; {next}\n", term::paint(term::BOLD, run.as_str())))?;
-    }
-    Ok(())
+    resume_session::record_declaration(home, run, AgentDeclaration::Asks { question }, &deadline)?;
+    let next = "stop now; the run ends as `needs_human` and the person is notified";
+    Ok(format!("asks a person; {next}"))
 }
 
 /// A wait for something external.
@@ -142,14 +148,32 @@ pub(super) fn declare_wait(env: &Env, wait: &DeclaredWait<'_>) -> Result<(), Com
 pub(crate) fn dispute(env: &Env, args: &DisputeArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = named_or_own_run(env, &home, args.run.as_deref())?;
-    let why = clean_text(env, &args.why.join(" "), LONGEST_REASON);
+    let next = record_dispute(env, &home, &run, &args.requirement, &args.why.join(" "))?;
+    if args.json {
+        let what = "disputes";
+        super::print_json(&DeclarationJson { v: 1, run: run.as_str(), what, until: None })?;
+    } else {
+        term::out(&format!("{}  {next}\n", term::paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Records a dispute of the agent; returns what follows from it.
+pub(super) fn record_dispute(
+    env: &Env,
+    home: &RalphHome,
+    run: &RunId,
+    requirement: &str,
+    why: &str,
+) -> Result<String, CommandFailure> {
+    let why = clean_text(env, why, LONGEST_REASON);
     if why.is_empty() {
         let hint =
             "describe what is wrong: `ralph dispute tests \"one of them wants the year 2025\"`";
         return Err(CommandFailure::new("no reason given", hint));
     }
-    let opened = store::load_run(&home, &run)?;
-    let requirement = disputable_name(&args.requirement, &opened)?;
+    let opened = store::load_run(home, run)?;
+    let requirement = disputable_name(requirement, &opened)?;
     let is_disputed = |line: &ReportLine| {
         line.name == requirement
             || opened.state.disputes.iter().any(|one| one.requirement == line.name)
@@ -167,24 +191,9 @@ pub(crate) fn dispute(env: &Env, args: &DisputeArgs) -> Result<(), CommandFailur
     };
     let dispute = Dispute { requirement: requirement.clone(), why };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    resume_session::record_declaration(
-        &home,
-        &run,
-        AgentDeclaration::Disputes(dispute),
-        &deadline,
-    )?;
-    if args.json {
-        super::print_json(&DeclarationJson {
-            v: 1,
-            run: run.as_str(),
-            what: "disputes",
-            until: None,
-        })?;
-    } else {
-        let name = term::paint(term::BOLD, run.as_str());
-        term::out(&format!("{name}  disputes {requirement}; {next}\n"))?;
-    }
-    Ok(())
+    let declaration = AgentDeclaration::Disputes(dispute);
+    resume_session::record_declaration(home, run, declaration, &deadline)?;
+    Ok(format!("disputes {requirement}; {next}"))
 }
 
 /// The full name of an open requirement in the last report: only a requirement that holds the agent can be disputed.

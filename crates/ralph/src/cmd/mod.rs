@@ -23,6 +23,7 @@ pub(crate) mod learn;
 pub(crate) mod list_commands;
 pub(crate) mod log;
 pub(crate) mod loops;
+pub(crate) mod mcp;
 pub(crate) mod model;
 pub(crate) mod notify;
 pub(crate) mod orchestrator;

@@ -67,12 +67,7 @@ pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
         kind: args.kind.as_deref().and_then(RecallKind::parse),
         limit: usize::from(args.limit),
     };
-    let answer = ralph_deck::search(&context, &asked)?;
-    if let Some(run) = super::learn::named_or_own_run(env, &context.home, None)? {
-        let query = Redactor::new(env.secrets()).redact(&text::clean_line(&query, MAX_QUERY_CHARS));
-        let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
-        super::declare::record_action(&context.home, &run, RunChange::Recalled { query, found })?;
-    }
+    let answer = search_and_record(env, &context, &asked)?;
     if args.json {
         super::print_json(&recall_view(&context, &asked, &answer))?;
     } else {
@@ -81,7 +76,23 @@ pub(crate) fn run(env: &Env, args: &RecallArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn render_answer(
+/// Searches, and records the query in the journal of the agent's own run.
+pub(super) fn search_and_record(
+    env: &Env,
+    context: &RecallContext,
+    asked: &RecallQuery<'_>,
+) -> Result<RecallAnswer, CommandFailure> {
+    let answer = ralph_deck::search(context, asked)?;
+    if let Some(run) = super::learn::named_or_own_run(env, &context.home, None)? {
+        let query = text::clean_line(asked.text, MAX_QUERY_CHARS);
+        let query = Redactor::new(env.secrets()).redact(&query);
+        let found = u32::try_from(answer.hits.len()).unwrap_or(u32::MAX);
+        super::declare::record_action(&context.home, &run, RunChange::Recalled { query, found })?;
+    }
+    Ok(answer)
+}
+
+pub(super) fn render_answer(
     context: &RecallContext,
     asked: &RecallQuery<'_>,
     answer: &RecallAnswer,

@@ -6,7 +6,7 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason;
-use ralph_core::record::ReportedStatus;
+use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
 use ralph_deck::wording::safe_line;
@@ -52,11 +52,12 @@ pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-fn no_run_failure() -> CommandFailure {
+pub(super) fn no_run_failure() -> CommandFailure {
     let hint = "`ralph gate run` runs the gates without a run; `/ralph:goal …` starts one";
     CommandFailure::new("no run holds this session", hint)
 }
 
+/// What the next stop would find, as `/ralph:verify` shows it.
 pub(crate) fn render_verification(
     world: &World,
     session: &SessionId,
@@ -73,6 +74,13 @@ pub(crate) fn render_verification(
         }
         Some(unmet) => format!("run {run}: {unmet}\n"),
     };
+    out.push_str(&render_report(&report));
+    Ok(out)
+}
+
+/// The open requirements with their first findings, then the met ones.
+pub(super) fn render_report(report: &StopReport) -> String {
+    let mut out = String::new();
     for line in &report.lines {
         let mark = match line.standing {
             ReportedStatus::Unmet => paint(term::BAD, "✗"),
@@ -93,5 +101,5 @@ pub(crate) fn render_verification(
         let names: Vec<_> = report.met.iter().map(|name| safe_line(name)).collect();
         out.push_str(&format!("  {} {}\n", paint(term::GOOD, "✓"), names.join("  ✓ ")));
     }
-    Ok(out)
+    out
 }

@@ -42,6 +42,7 @@ mod installed_packages;
 mod issues;
 mod large_trees;
 mod loops;
+mod mcp;
 mod merged_work;
 mod model;
 mod notify;
