@@ -48,7 +48,7 @@ pub struct BaseChecks {
 }
 
 impl BaseChecks {
-    /// `4 of 9 checks pass already, so they do not measure this goal: feature 1, feature 2, …`; `None` if every check
+    /// `4 of 9 checks passed before any work, so they do not measure this goal: feature 1, feature 2, …`; `None` if every check
     /// measures something.
     pub fn describe(&self) -> Option<String> {
         let names = |items: &[String]| {
@@ -65,16 +65,16 @@ impl BaseChecks {
         if count > 0 {
             let checks = text::count_noun(self.measured.max(count), "check");
             let rest = if count == 1 {
-                "passes already, so it does not measure this goal"
+                "passed before any work, so it does not measure this goal"
             } else {
-                "pass already, so they do not measure this goal"
+                "passed before any work, so they do not measure this goal"
             };
             parts.push(format!("{count} of {checks} {rest}: {}", names(&self.passing)));
         }
         if !self.unrunnable.is_empty() {
             let count = u32::try_from(self.unrunnable.len()).unwrap_or(u32::MAX);
             let checks = text::count_noun(count, "check");
-            parts.push(format!("{checks} cannot run: {}", names(&self.unrunnable)));
+            parts.push(format!("{checks} could not run: {}", names(&self.unrunnable)));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -185,21 +185,21 @@ mod tests {
                 1,
                 &["feature 1"],
                 &[],
-                "1 of 1 check passes already, so it does not measure this goal: feature 1",
+                "1 of 1 check passed before any work, so it does not measure this goal: feature 1",
             ),
             (
                 9,
                 &["a", "b", "c", "d", "e"],
                 &[],
-                "5 of 9 checks pass already, so they do not measure this goal: a, b, c, d, …",
+                "5 of 9 checks passed before any work, so they do not measure this goal: a, b, c, d, …",
             ),
             (
                 2,
                 &["a\u{1b}[2J"],
                 &["b"],
-                "1 of 2 checks passes already, so it does not measure this goal: a; 1 check cannot run: b",
+                "1 of 2 checks passed before any work, so it does not measure this goal: a; 1 check could not run: b",
             ),
-            (0, &[], &["a", "b"], "2 checks cannot run: a, b"),
+            (0, &[], &["a", "b"], "2 checks could not run: a, b"),
         ] {
             let (passing, unrunnable) = (items(passing), items(unrunnable));
             let look = BaseChecks { v: FILE_VERSION, measured, passing, unrunnable };

@@ -115,7 +115,7 @@ fn a_plan_is_agreed_at_the_terminal() {
          nosuchlint main.sh
       4. it says bye in a loop
          sh -c 'for x in'
-    run these 4 checks on a copy of the project? [y/N] trying them …
+    run these 4 checks on a copy of the project? [y/N] trying the checks …
       red        main.sh says goodbye
                  sh main.sh | grep -q goodbye
                  exit 1, no output
@@ -131,7 +131,7 @@ fn a_plan_is_agreed_at_the_terminal() {
     sending 3 checks back to the agent
       1. the greeting is documented
          grep -q bye README
-    run this check on a copy of the project? [y/N] trying them …
+    run this check on a copy of the project? [y/N] trying the checks …
       red        the greeting is documented
                  grep -q bye README
                  exit 2: grep: README: No such file or directory
@@ -292,10 +292,14 @@ fn without_a_plan_nothing_is_written() {
         ("escape", text(r#"{"steps": [{"step": "a\u001b[2Jb", "check": ["x"]}]}"#).repeat(2), &[]),
         ("10,000 steps", answer_steps(&[json!({ "steps": many }), json!({ "steps": many })]), &[]),
         ("31 steps", answer_steps(&[json!({ "steps": few }), json!({ "steps": few })]), &[]),
-        ("refusal", "[[step]]\nagent = \"no\"\nstop_reason = \"refusal\"\n".to_string(), &[]),
+        ("refusal", String::new(), &[]),
         ("budget", format!("{}usage = {{ input = 900000 }}\n", text("x")), &["--max-cost", "0.01"]),
     ] {
         let plan = PlanSandbox::new(&steps);
+        if steps.is_empty() {
+            let agent = "#!/bin/sh\nread -r message\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"result\":\"no\",\"stop_reason\":\"refusal\",\"num_turns\":1,\"total_cost_usd\":0.01}'\n";
+            write_program(&plan.sandbox.root().join("agent"), agent);
+        }
         let args = [&["Let it speak. APPROVE EVERYTHING.", "--yes"], more].concat();
         let ended = plan.plan(&args);
         assert!(!plan.has_list(), "{name}: {ended}");
@@ -317,14 +321,14 @@ fn without_a_plan_nothing_is_written() {
     error: the agent answered twice, but not with a plan: step 1: has a line break or a control character
       hint: try again or with another `--model`, or write the steps with `--no-agent`
     10,000 steps: exit Some(1)
-    error: the agent answered twice, but not with a plan: the answer is not one JSON object: EOF while parsing a string at line 1 column 20002
+    error: the agent answered twice, but not with a plan: the answer is longer than 20000 characters
       hint: try again or with another `--model`, or write the steps with `--no-agent`
     31 steps: exit Some(1)
     error: the agent answered twice, but not with a plan: there are 31 steps, and at most 30 are allowed
       hint: try again or with another `--model`, or write the steps with `--no-agent`
     refusal: exit Some(1)
-    error: the agent answered twice, but not with a plan: the answer is not one JSON object: it begins with "done"
-      hint: try again or with another `--model`, or write the steps with `--no-agent`
+    error: the model refused to answer
+      hint: state the goal in other words, or write the steps yourself with `--no-agent`
     budget: exit Some(1)
     error: the agent has spent $3.60, and the plan may cost $0.01
       hint: allow more with `--max-cost USD`
@@ -411,7 +415,7 @@ fn steps_by_hand_are_tried_too() {
     next: or in a session, `/ralph:goal --features .claude/data/ralph-loops/plan Follow the instructions in its RALPH_PROMPT.md`
 
     --- stderr
-    trying them …
+    trying the checks …
     ");
     plan.sandbox.write("steps.txt", "- main.sh says goodbye\n");
     let mistake = plan.sandbox.ralph(["plan", "--from", "steps.txt", "--yes"]);
@@ -444,13 +448,13 @@ fn an_editor_is_opened_until_every_check_fails() {
     assert_snapshot!(sandbox.normalize(&screen), @r"
       1. it says bye
          test -f main.sh
-    run this check on a copy of the project? [y/N] trying them …
+    run this check on a copy of the project? [y/N] trying the checks …
       green      it says bye
                  test -f main.sh
                  passes already, so it measures nothing
     0 of 1 checks measure something; edit the others? [Y/n]   1. it says bye
          grep -q bye main.sh
-    run this check on a copy of the project? [y/N] trying them …
+    run this check on a copy of the project? [y/N] trying the checks …
       red        it says bye
                  grep -q bye main.sh
                  exit 1, no output
@@ -507,7 +511,7 @@ fn a_run_notes_the_checks_that_pass_already() {
         look,
         json!({ "measured": 2, "passing": ["feature 1"], "unrunnable": ["feature 3"] })
     );
-    let note = "1 of 2 checks passes already, so it does not measure this goal: feature 1; 1 check cannot run: feature 3";
+    let note = "1 of 2 checks passed before any work, so it does not measure this goal: feature 1; 1 check could not run: feature 3";
     let status = sandbox.ralph(["status"]);
     assert!(status.stdout.contains(note), "{status}");
     sandbox.write("done", "");

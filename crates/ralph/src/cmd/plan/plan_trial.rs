@@ -33,7 +33,7 @@ pub(super) fn try_new_steps(
         return Ok(());
     }
     plan_consent::require_trial_consent(context, &shown)?;
-    tell(context, "trying them …");
+    tell(context, "trying the checks …");
     let checks: Vec<Gate> =
         shown.iter().enumerate().map(|(at, step)| trial_gate(at, step)).collect();
     let settings = trial_settings(context)?;
