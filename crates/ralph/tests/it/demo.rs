@@ -227,7 +227,8 @@ fn user_files_are_neither_read_nor_written_and_nothing_is_left_behind() {
 #[test]
 fn the_suggested_commands_work_on_kept_files() {
     let mut hall = demo_sandbox();
-    hall.scratch = hall.scratch.join("it's $HOME");
+    // Longer than a line of the terminal.
+    hall.scratch = hall.scratch.join(format!("it's {} $HOME", "long ".repeat(12)));
     fs::create_dir(&hall.scratch).unwrap();
     let shown = hall.run_demo(&["--keep"]);
     assert_eq!(shown.code, Some(0), "{shown}");

@@ -250,6 +250,15 @@ impl DemoOutput<'_> {
     }
 
     fn lines(&mut self, text: &str) {
+        self.print_lines(text, |line| term::fit(line, term::columns()));
+    }
+
+    /// Cuts no line off, so that commands can be pasted.
+    fn whole_lines(&mut self, text: &str) {
+        self.print_lines(text, str::to_owned);
+    }
+
+    fn print_lines(&mut self, text: &str, shorten: fn(&str) -> String) {
         if self.args.json {
             return;
         }
@@ -257,7 +266,7 @@ impl DemoOutput<'_> {
             if !self.is_read() {
                 return;
             }
-            let line = term::fit(line, term::columns());
+            let line = shorten(line);
             self.reader = term::out(&format!("{line}\n"));
             if self.args.slow {
                 self.pause(&line);
@@ -305,7 +314,7 @@ impl DemoOutput<'_> {
         self.lines(&demo_view::count_text(&end.counts, &end.waits_ms));
         self.lines(&end.history.as_ref().map(demo_view::decisions_text).unwrap_or_default());
         if let Some(root) = &kept {
-            self.lines(&demo_view::kept_text(root, run));
+            self.whole_lines(&demo_view::kept_text(root, run));
         }
         match end.mismatches.first() {
             None => {
