@@ -81,7 +81,6 @@ pub(crate) fn command_output_with_code(command: &mut Command, code: i32) -> Resu
 }
 
 /// The stdout of a command that must succeed, with a file as its input.
-#[cfg(test)]
 pub(crate) fn command_output_with_input(command: &mut Command, input: &Path) -> Result<Vec<u8>> {
     let output = command.stdin(disk::open(input)?).output();
     let Output { status, stdout, stderr } =

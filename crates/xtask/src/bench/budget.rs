@@ -1,6 +1,8 @@
 //! The performance budgets of the hook benchmark.
 
-use super::hook_racers::{ARMED, FIRST_READ, GIT, IDLE, LARGE, NEXT_READ, SMALL, TRUE};
+use super::hook_racers::{
+    ARMED, FIRST_READ, GATED, GATED_GIT, GIT, IDLE, LARGE, NEXT_READ, SMALL, TRUE,
+};
 use super::race::{self, BenchRacer};
 
 /// A measured number and its limit.
@@ -48,6 +50,12 @@ pub(crate) fn judge_hook(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     }
     let own = (median(ARMED) - median(GIT)) / median(TRUE);
     judged.push(BudgetResult::new("(armed Stop − git status) ÷ true", own, 3.0));
+    let own = (median(GATED) - median(GATED_GIT)) / median(TRUE);
+    judged.push(BudgetResult::new(
+        "(Stop with gates of the session − git status) ÷ true",
+        own,
+        3.0,
+    ));
     for look in [FIRST_READ, NEXT_READ] {
         let [small, large] = [SMALL, LARGE].map(|size| median(&size.name(look)));
         let what = format!("{look}, {} ÷ {}", LARGE.label, SMALL.label);

@@ -1,11 +1,12 @@
 //! The commands of the hook benchmark.
 
+use super::gates::approve_policy;
 use super::hook_stage::{self, HookStage};
 use super::large_transcript::{self, RecordedTranscript};
 use super::race::{BenchRacer, IterationCounter, RacerPace, RacerProof, RacerSetup};
 use crate::shell::{self, RacerCommand};
 use crate::{disk, print};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ralph_git::git::status_arguments;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ pub(crate) const IDLE: &str = "ralph, idle Stop";
 pub(crate) const OFF: &str = "ralph, idle Stop with RALPH_OFF=1";
 pub(crate) const ARMED: &str = "ralph, armed Stop that blocks";
 pub(crate) const GIT: &str = "git status, 500 files";
+pub(crate) const GATED: &str = "ralph, Stop with gates of the session, nothing changed";
+pub(crate) const GATED_GIT: &str = "git status, 500 files and a policy";
 pub(crate) const FIRST_READ: &str = "ralph, first look at a transcript";
 pub(crate) const NEXT_READ: &str = "ralph, next look at a transcript";
 
@@ -29,6 +32,7 @@ pub(crate) const LARGE: TranscriptSize = TranscriptSize { label: "1 GB", bytes: 
 const FREE_BYTES: u64 = 2 << 30;
 
 const IDLE_SESSION: &str = "bench-idle";
+const GATED_SESSION: &str = "bench-gated";
 const ARMED_SESSION: &str = "bench-armed";
 
 impl TranscriptSize {
@@ -39,6 +43,7 @@ impl TranscriptSize {
 
 pub(crate) fn all_racers(stage: &HookStage) -> Result<Vec<BenchRacer>> {
     let mut racers = plain_racers(stage)?;
+    racers.extend(gated_racers(stage)?);
     racers.push(armed_racer(stage)?);
     let free = large_transcript::free_bytes(stage.directory.path())?;
     if free < FREE_BYTES {
@@ -62,14 +67,6 @@ fn plain_racers(stage: &HookStage) -> Result<Vec<BenchRacer>> {
     let hook = stage.command(&stage.ralph, &["hook", "claude"], &idle);
     let mut off = hook.clone();
     off.env.push(("RALPH_OFF".into(), "1".into()));
-    let git = shell::find_program("git").context("git is not installed")?;
-    let mut git = stage.command(&git, &["-C"], &idle);
-    let mut work_tree = OsString::from("--work-tree=");
-    work_tree.push(&project);
-    git.args.extend([project.into_os_string(), work_tree]);
-    git.args.extend(status_arguments().map(OsString::from));
-    let ceiling = stage.directory.path().as_os_str();
-    git.env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling.into()));
     Ok(vec![
         BenchRacer::new(
             TRUE,
@@ -78,7 +75,37 @@ fn plain_racers(stage: &HookStage) -> Result<Vec<BenchRacer>> {
         ),
         BenchRacer::new(IDLE, hook, RacerProof::Exit(0)),
         BenchRacer::new(OFF, off, RacerProof::Exit(0)),
-        BenchRacer::new(GIT, git, RacerProof::Exit(0)),
+        status_racer(stage, GIT, &project, &idle)?,
+    ])
+}
+
+fn status_racer(stage: &HookStage, name: &str, project: &Path, input: &Path) -> Result<BenchRacer> {
+    let git = shell::find_program("git").context("git is not installed")?;
+    let mut git = stage.command(&git, &["-C"], input);
+    let mut work_tree = OsString::from("--work-tree=");
+    work_tree.push(project);
+    git.args.extend([project.as_os_str().to_owned(), work_tree]);
+    git.args.extend(status_arguments().map(OsString::from));
+    let ceiling = stage.directory.path().as_os_str();
+    git.env.push(("GIT_CEILING_DIRECTORIES".into(), ceiling.into()));
+    Ok(BenchRacer::new(name, git, RacerProof::Exit(0)))
+}
+
+/// A stop after a prompt that the agent only answered. The gate always fails, so a stop that ran it would not exit with 0.
+fn gated_racers(stage: &HookStage) -> Result<[BenchRacer; 2]> {
+    let project = stage.gated_project();
+    approve_policy(&stage.ralph, &stage.env(), &project)?;
+    let prompt = stage.prompt(GATED_SESSION, &project)?;
+    let mut hook = shell::command(&stage.ralph);
+    hook.env_clear().envs(stage.env()).args(["hook", "claude"]);
+    shell::command_output_with_input(&mut hook, &prompt)?;
+    let note = stage.ralph_home().join("session-notes").join(GATED_SESSION);
+    ensure!(note.is_file(), "the gates do not hold the session");
+    let event = stage.event(GATED_SESSION, &project, None)?;
+    let stop = stage.command(&stage.ralph, &["hook", "claude"], &event);
+    Ok([
+        status_racer(stage, GATED_GIT, &project, &event)?,
+        BenchRacer::new(GATED, stop, RacerProof::Exit(0)),
     ])
 }
 

@@ -17,6 +17,9 @@ const TASKS_DONE: usize = 5;
 /// Old sessions, which every lookup has to skip.
 const OTHER_SESSIONS: usize = 200;
 
+const SESSION_POLICY: &[u8] =
+    b"[session]\ngates = \"every\"\n\n[[gate]]\nname = \"tests\"\nrun = [\"false\"]\n";
+
 pub(crate) struct HookStage {
     pub(crate) directory: TempDir,
     pub(crate) ralph: PathBuf,
@@ -29,7 +32,9 @@ impl HookStage {
         for place in [stage.home(), stage.plain_project()] {
             disk::create_directory(&place)?;
         }
-        stage.create_project()?;
+        stage.create_project(&stage.project())?;
+        disk::write_with_parents(&stage.gated_project().join("ralph.toml"), SESSION_POLICY)?;
+        stage.create_project(&stage.gated_project())?;
         stage.create_other_sessions()?;
         Ok(stage)
     }
@@ -56,6 +61,11 @@ impl HookStage {
 
     pub(crate) fn project(&self) -> PathBuf {
         self.path("project")
+    }
+
+    /// Like [`Self::project`], with gates that hold every session.
+    pub(crate) fn gated_project(&self) -> PathBuf {
+        self.path("gated")
     }
 
     /// Not a repository, so that a stop does not run git.
@@ -93,7 +103,23 @@ impl HookStage {
         project: &Path,
         transcript: Option<&Path>,
     ) -> Result<PathBuf> {
-        let recorded = client_fixtures().join("stdin/Stop.first.json");
+        let transcript = transcript.map(Path::to_path_buf);
+        self.recorded_event("Stop.first.json", session, project, transcript)
+    }
+
+    /// A recorded prompt, adapted like [`Self::event`].
+    pub(crate) fn prompt(&self, session: &str, project: &Path) -> Result<PathBuf> {
+        self.recorded_event("UserPromptSubmit.json", session, project, None)
+    }
+
+    fn recorded_event(
+        &self,
+        recording: &str,
+        session: &str,
+        project: &Path,
+        transcript: Option<PathBuf>,
+    ) -> Result<PathBuf> {
+        let recorded = client_fixtures().join("stdin").join(recording);
         let mut event: Value = serde_json::from_slice(&disk::read(&recorded)?)?;
         // Rounds are faster than any model. Without a prompt id, a stop is not taken for a repetition of the one a few
         // milliseconds before.
@@ -101,8 +127,8 @@ impl HookStage {
         let absent = self.host_directory().join("projects/none.jsonl");
         event["session_id"] = session.into();
         event["cwd"] = json!(project);
-        event["transcript_path"] = json!(transcript.unwrap_or(&absent));
-        let path = self.path("events").join(format!("{session}.json"));
+        event["transcript_path"] = json!(transcript.unwrap_or(absent));
+        let path = self.path("events").join(format!("{session}.{recording}"));
         disk::write_with_parents(&path, &serde_json::to_vec(&event)?)?;
         Ok(path)
     }
@@ -126,8 +152,7 @@ impl HookStage {
         Ok(self.ralph_home().join("runs").join(run))
     }
 
-    fn create_project(&self) -> Result<()> {
-        let project = self.project();
+    fn create_project(&self, project: &Path) -> Result<()> {
         // Git reads files that are not older than the index again; in real work trees most files are older.
         let long_ago = shell::now() - Duration::from_hours(1);
         for number in 0..PROJECT_FILES {
@@ -138,7 +163,7 @@ impl HookStage {
             )?;
             disk::set_modified(&path, long_ago)?;
         }
-        shell::commit_all(&self.env(), &project)?;
+        shell::commit_all(&self.env(), project)?;
         disk::write_with_parents(&project.join("src/part0/file0.txt"), b"changed\n")?;
         disk::write_with_parents(&project.join("src/new.txt"), b"new\n")
     }
