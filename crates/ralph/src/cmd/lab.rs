@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  ralph lab simulate scenarios/try --hook ./my-stop-hook.sh
-  ralph lab replay stop.json --expect blocked";
+  ralph lab simulate --hook ./my-stop-hook.sh
+  ralph lab replay stop.json --hook ./my-stop-hook.sh --expect blocked";
 
 #[derive(Subcommand)]
 pub(crate) enum LabCommand {

@@ -29,7 +29,7 @@ const MAX_INPUT_BYTES: usize = 1024 * 1024;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph learn \"the integration tests need redis; start it with `make redis`\"
+  ralph learn 'the integration tests need redis; start it with `make redis`'
   ralph learn - --title \"How releases are cut\" < notes.md
   ralph list learnings
   ralph learn --forget 20261115-133802-how-releases-are-cut

@@ -1,12 +1,13 @@
 //! `ralph lab model`: serves the scripted model of a scenario to a real client.
 
+use super::simulate::built_in::read_file_or_built_in;
 use super::simulate::scenario_failure;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader};
 use clap::Args;
 use ralph_deck::wording::safe_line;
 use ralph_sim::model_answer;
-use ralph_sim::scenario::{self, ScriptedTurn};
+use ralph_sim::scenario::ScriptedTurn;
 use ralph_sim::script::ModelScript;
 use ralph_sim::server::{
     self, DUMMY_API_KEY, ModelEvent, ModelRequest, ModelServerOptions, RequestAttempt,
@@ -24,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph lab model scenarios/stop/exit-2.toml --port 8765
+  ralph lab model try/tests-first.toml --port 8765
   ANTHROPIC_BASE_URL=http://127.0.0.1:8765 \\
     ANTHROPIC_API_KEY=sk-ant-dummy-000000000000000000000000 \\
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 claude
@@ -45,7 +46,7 @@ pub(crate) struct ModelArgs {
 
 pub(crate) fn run(env: &Env, args: &ModelArgs) -> Result<(), CommandFailure> {
     let scenario =
-        scenario::read(&args.scenario).map_err(|mistakes| scenario_failure(&mistakes))?;
+        read_file_or_built_in(&args.scenario).map_err(|mistakes| scenario_failure(&mistakes))?;
     let directory = args.project.clone().or_else(|| env.current_dir()).unwrap_or_default();
     let project = ralph_sys::fs::resolve(&directory).ok_or_else(|| {
         let what = format!("there is no directory `{}`", directory.display());

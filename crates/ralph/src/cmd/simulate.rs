@@ -1,5 +1,6 @@
 //! `ralph lab simulate`: plays scenarios against hooks, or makes a scenario from the transcript of a real session.
 
+pub(crate) mod built_in;
 mod hook_overrides;
 mod scenario_list;
 mod scenario_play;

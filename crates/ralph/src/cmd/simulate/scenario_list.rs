@@ -1,5 +1,6 @@
 //! Plays several scenarios: prints one line each, and a total.
 
+use super::built_in;
 use super::scenario_play::{self, PlayedScenario, SimulateContext};
 use super::simulate_output::OutputMode;
 use super::{GIVEN_HOOKS_NOTE, ScenarioSummaryJson};
@@ -39,12 +40,15 @@ struct SkippedScenarioJson {
     why: String,
 }
 
-/// Expands each directory to the scenarios in it, sorted by path.
+/// Expands each directory to the scenarios in it, sorted by path. Without a path, the built-in ones are selected.
 pub(super) fn select_scenarios(paths: &[PathBuf]) -> Result<ScenarioSelection, CommandFailure> {
     if let [path] = paths
         && !fs::is_directory(path)
     {
         return Ok(ScenarioSelection::One(path.clone()));
+    }
+    if paths.is_empty() {
+        return Ok(ScenarioSelection::Several(built_in::built_in_paths()));
     }
     let mut all = Vec::new();
     for path in paths {

@@ -1,6 +1,7 @@
 //! Plays one scenario, and compares what happened with its expectations.
 
 use super::super::create_scratch_dir;
+use super::built_in;
 use super::hook_overrides::HookOverrides;
 use super::simulate_args::SimulateArgs as Args;
 use super::simulate_output::{EntryPrinter, OutputMode};
@@ -152,7 +153,7 @@ fn read_scenario(world: &SimulateContext<'_>, path: &Path) -> Result<Scenario, C
         let text = String::from_utf8(bytes).map_err(|_| ScenarioError::NotText(path.to_owned()));
         text.and_then(|text| scenario::parse(&text, path))
     } else {
-        scenario::read(path)
+        built_in::read_file_or_built_in(path)
     };
     read.map_err(|mistakes| {
         let is_named = path.extension().is_some_and(|extension| extension == "toml");

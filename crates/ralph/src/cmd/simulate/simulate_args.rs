@@ -6,11 +6,11 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  ralph lab simulate scenarios/stop/exit-2.toml
-  ralph lab simulate scenarios/try --hook ./my-stop-hook.sh
-  ralph lab simulate scenarios/try/too-early.toml --project ~/my-app
-  ralph lab simulate scenarios/try --hook PreToolUse=./my-guard.sh
-  ralph lab simulate scenarios/stop/exit-2.toml --client
+  ralph lab simulate --hook ./my-stop-hook.sh
+  ralph lab simulate --hook PreToolUse=./my-guard.sh
+  ralph lab simulate try/too-early.toml --project ~/my-app
+  ralph lab simulate scenario.toml
+  ralph lab simulate scenario.toml --client
   ralph lab simulate scenario.toml --settings .claude/settings.json --json \\
     | jq 'select(.kind == \"hook\")'
 
@@ -20,7 +20,10 @@ too: yours is not visible. The exit code is 0 if all expectations are
 met.")]
 pub(crate) struct SimulateArgs {
     /// Play these scenarios, or all `*.toml` in a directory; `-` is stdin
-    #[arg(value_name = "SCENARIO", required_unless_present = "record")]
+    ///
+    /// With `--hook`, `--settings` or `--project`, the default is four built-in scenarios: `try/edits-and-stops.toml`,
+    /// `try/never-done.toml`, `try/tests-first.toml` and `try/too-early.toml`. Each can also be named.
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["record", "hook", "settings", "project"])]
     pub scenarios: Vec<PathBuf>,
     /// Print a scenario made from this transcript, and play nothing
     #[arg(long, value_name = "TRANSCRIPT", conflicts_with_all = ["scenarios", "settings", "hook", "project", "client", "keep", "quiet", "json"])]
