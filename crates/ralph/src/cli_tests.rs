@@ -1,4 +1,5 @@
 use super::*;
+use clap::error::ErrorKind;
 use ralph_guard::RALPH_SUBCOMMANDS;
 
 const COLUMNS: usize = 80;
@@ -147,4 +148,46 @@ fn every_example_can_be_parsed() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(without.is_empty(), "no examples: {without:?}");
+}
+
+/// The code spans of a page that call ralph; a code block has no spans.
+fn inline_calls(page: &str) -> Vec<String> {
+    let mut calls = Vec::new();
+    let prose = page.split("```").step_by(2);
+    for paragraph in prose.flat_map(|text| text.split("\n\n")) {
+        let joined = paragraph.replace('\n', " ");
+        let spans = joined.split('`').skip(1).step_by(2);
+        // The status line begins with the name of the program, too.
+        let spans = spans.filter(|span| !span.starts_with("ralph k7f2 "));
+        calls.extend(spans.filter(|span| span.starts_with("ralph ")).map(str::to_string));
+    }
+    calls
+}
+
+/// Prose names commands with placeholders and without required arguments, but no command or option that does not exist.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the pages are files of the repository")]
+fn every_command_in_the_prose_of_the_docs_exists() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md"), root.join("SECURITY.md")];
+    let docs = std::fs::read_dir(root.join("docs")).unwrap();
+    pages.extend(docs.map(|entry| entry.unwrap().path()));
+    pages.retain(|path| path.extension().is_some_and(|end| end == "md"));
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for page in pages {
+        for call in inline_calls(&std::fs::read_to_string(&page).unwrap()) {
+            count += 1;
+            for words in ralph_calls(&call) {
+                let parsed = RalphCli::command().try_get_matches_from(&words);
+                let kind = parsed.err().map(|error| error.kind());
+                if let Some(ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) = kind
+                    && !words.iter().any(|word| word == "…")
+                {
+                    wrong.push(format!("{}: {call}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 300, "{count} commands were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
