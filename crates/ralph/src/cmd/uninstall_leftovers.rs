@@ -159,13 +159,11 @@ impl<'a> ProjectLeftovers<'a> {
 
     /// The command for this project, wherever it is pasted.
     fn command(&self, command: &str) -> String {
-        match self.named {
-            None => command.to_string(),
-            Some(_) => {
-                let project = shell_quote(&safe_line(&self.project.to_string_lossy()));
-                format!("{command} --project {project}")
-            }
+        if self.named.is_none() {
+            return command.to_string();
         }
+        let project = shell_quote(&safe_line(&self.project.to_string_lossy()));
+        format!("{command} --project {project}")
     }
 
     /// Each has its own command, because only a person can tell whether its work is still wanted.
@@ -336,8 +334,11 @@ fn table_row(item: &StayingItems) -> String {
 /// What `--all` is going to remove; empty if there is nothing.
 pub(super) fn render_removals(items: &[StayingItems]) -> String {
     let rows = items.iter().filter(|item| item.goes_with_all);
-    let rows: String = rows.map(|item| format!("{}\n", table_row(item).trim_end())).collect();
-    if rows.is_empty() { rows } else { format!("with `--all` these go too:\n{rows}") }
+    let rows: Vec<_> = rows.map(|item| table_row(item).trim_end().to_string()).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("with `--all` these go too:\n{}\n", rows.join("\n"))
 }
 
 pub(super) fn render_removed(

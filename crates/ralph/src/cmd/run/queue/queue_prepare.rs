@@ -64,12 +64,11 @@ pub(super) fn prepare_queue(env: &Env, args: &RunArgs) -> Result<PreparedQueue, 
             "change to a directory that exists",
         )
     })?;
-    let queue = match args.issue_queue() {
-        Some(issues) => issue_queue::read_issues(env, args, issues, &here)?,
-        None => {
-            let source = args.queue.clone().unwrap_or_default();
-            queue::read_queue(&here.join(source)).map_err(queue_failure)?
-        }
+    let queue = if let Some(issues) = args.issue_queue() {
+        issue_queue::read_issues(env, args, issues, &here)?
+    } else {
+        let source = args.queue.clone().unwrap_or_default();
+        queue::read_queue(&here.join(source)).map_err(queue_failure)?
     };
     let then = if args.pr { LandingMode::PullRequest } else { LandingMode::Merge };
     if then == LandingMode::PullRequest
