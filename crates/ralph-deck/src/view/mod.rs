@@ -5,6 +5,7 @@
 
 pub mod acceptance;
 pub mod approvals;
+pub mod base_checks;
 pub mod checkpoint_list;
 pub mod decisions;
 pub mod doctor_report;

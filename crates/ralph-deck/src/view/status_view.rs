@@ -3,6 +3,7 @@
 use super::acceptance::AcceptanceView;
 use super::limit_fields::LimitFields;
 use crate::gate_wording;
+use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
 use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
@@ -24,7 +25,6 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::BaseChecks;
 use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, GatedSession, HeldSession, RunView, UnreadableRun};
@@ -238,9 +238,7 @@ impl BoardRun {
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
         let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
         let mut lines = Vec::new();
-        if let Some(note) = self.view.base_checks.as_ref().and_then(BaseChecks::describe) {
-            lines.push(vec![MarkedText::new(FactMark::Unclear, safe_line(&note))]);
-        }
+        lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
         if let RunPhase::Ended(_) = self.view.phase {
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
@@ -312,14 +310,6 @@ impl BoardRun {
         }
         lines
     }
-}
-
-/// The checks of a run's lists before the work, as JSON.
-#[derive(Debug, Serialize)]
-pub struct BaseChecksView<'a> {
-    pub measured: u32,
-    pub passing: &'a [String],
-    pub unrunnable: &'a [String],
 }
 
 /// The failures of the base that the report of a run names: `1 old failure remains: test_round`.
@@ -493,11 +483,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         orchestrator: one.phases.as_ref().map(phase_progress_view),
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
-        checks_at_base: view.base_checks.as_ref().map(|look| BaseChecksView {
-            measured: look.measured,
-            passing: &look.passing,
-            unrunnable: &look.unrunnable,
-        }),
+        checks_at_base: view.base_checks.as_ref().map(base_checks_view),
         requirements: report.map_or(0, |report| report.total),
         unmet: report.map_or(0, |report| report.unmet),
         unknown: report.map_or(0, |report| report.unknown),

@@ -245,10 +245,7 @@ mod tests {
                 format!("```{}``` and ```{}```", with(STEP), with(STEP)),
                 "the answer is not one JSON object: it begins with \"```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\", \"check.sh\"]}]}``` and ```{\"steps\": [{\"step\": \"Export\", \"check\": [\"sh\",…\"",
             ),
-            (
-                "{}".to_string(),
-                "the answer is not one JSON object: missing field `steps`",
-            ),
+            ("{}".to_string(), "the answer is not one JSON object: missing field `steps`"),
             (
                 format!("{} {{}}", with(STEP)),
                 "the answer is not one JSON object: trailing characters",

@@ -199,7 +199,22 @@ impl<'a> Planner<'a> {
                     let answer = (self.spec.host.stream.error_response)(&request, &why);
                     drop(self.process.send(&answer, Deadline::after(SEND_TIMEOUT)));
                 }
-                _ => {}
+                // Nothing of these changes the answer; the agent has no tool that needs a permission.
+                StreamLine::ToolResults { .. }
+                | StreamLine::RateLimit(_)
+                | StreamLine::Callback { .. }
+                | StreamLine::Permission(_)
+                | StreamLine::Cancelled { .. }
+                | StreamLine::Answered { .. }
+                | StreamLine::Compacted { .. }
+                | StreamLine::Overridden { .. }
+                | StreamLine::HookFailed { .. }
+                | StreamLine::State(_)
+                | StreamLine::Background(_)
+                | StreamLine::Task(_)
+                | StreamLine::Fallback { .. }
+                | StreamLine::Denied { .. }
+                | StreamLine::Other => {}
             }
         }
     }

@@ -54,12 +54,13 @@ of this conversation.
 
 /// Asks for the steps again, with the person's answers.
 pub fn answers_message(answers: &[(PlanQuestion, String)]) -> String {
-    let answers: String = answers
+    let answers: Vec<String> = answers
         .iter()
-        .map(|(question, answer)| format!("- {} {answer}\n", question.question))
+        .map(|(question, answer)| format!("- {} {answer}", question.question))
         .collect();
+    let answers = answers.join("\n");
     format!(
-        "The person answered:\n\n{answers}\nAnswer again with one JSON object, with all steps and without questions."
+        "The person answered:\n\n{answers}\n\nAnswer again with one JSON object, with all steps and without questions."
     )
 }
 
@@ -71,14 +72,13 @@ pub fn retry_message(error: &PlanAnswerError) -> String {
 
 /// Sends checks back. The agent answers with the steps that replace them.
 pub fn rejection_message(rejected: &[RejectedCheck]) -> String {
-    let lines: String = rejected
+    let lines: Vec<String> = rejected
         .iter()
-        .map(|one| {
-            format!("- {}\n  check: {}\n  {}\n", one.step, one.check.command_line(), one.why)
-        })
+        .map(|one| format!("- {}\n  check: {}\n  {}", one.step, one.check.command_line(), one.why))
         .collect();
+    let lines = lines.join("\n");
     format!(
-        "The checks were tried on the project as it is. These do not measure their steps:\n\n{lines}\nAnswer with one \
+        "The checks were tried on the project as it is. These do not measure their steps:\n\n{lines}\n\nAnswer with one \
 JSON object whose `steps` replace exactly these, each with another check, and without questions. Leave out a step that \
 is done already or that no command can check, but give at least one. The other steps stay as they are."
     )

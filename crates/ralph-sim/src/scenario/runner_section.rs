@@ -228,6 +228,7 @@ mod tests {
         let scenario = Scenario {
             name: "a long run".to_owned(),
             runner: Some(Box::new(ScenarioRunner {
+                plan: vec!["a goal".to_owned(), "--yes".to_owned()],
                 args: words(&["go \"on\"", "--", "--permission-mode", "plan"]),
                 beside: vec![words(&["another"])],
                 wrapper: words(&["--bare"]),

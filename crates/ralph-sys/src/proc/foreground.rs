@@ -15,11 +15,9 @@ pub fn run_in_foreground(argv: &[OsString], deadline: Deadline) -> io::Result<Op
     };
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     let mut child = Command::new(program).args(arguments).spawn()?;
-    match wait::wait_for_child(&mut child, deadline)? {
-        Some(status) => Ok(Some(status.success())),
-        None => {
-            child.kill()?;
-            Ok(None)
-        }
+    let status = wait::wait_for_child(&mut child, deadline)?;
+    if status.is_none() {
+        child.kill()?;
     }
+    Ok(status.map(|status| status.success()))
 }

@@ -38,18 +38,14 @@ impl PlanSandbox {
         Self::new(&answer_steps(answers))
     }
 
-    fn args<'a>(&'a self, agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-        [&["plan", "--agent-program", agent], more].concat()
-    }
-
     fn plan(&self, more: &[&str]) -> CommandOutcome {
         let agent = self.agent();
-        self.sandbox.ralph(self.args(&agent, more))
+        self.sandbox.ralph(plan_args(&agent, more))
     }
 
     fn plan_at_terminal(&self, more: &[&str], answers: &[(&str, &str)]) -> (Option<i32>, String) {
         let agent = self.agent();
-        let (code, screen) = self.sandbox.ralph_answering(self.args(&agent, more), answers);
+        let (code, screen) = self.sandbox.ralph_answering(plan_args(&agent, more), answers);
         (code, self.sandbox.normalize(&screen))
     }
 
@@ -69,10 +65,16 @@ impl PlanSandbox {
     }
 }
 
+fn plan_args<'a>(agent: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["plan", "--agent-program", agent], more].concat()
+}
+
 /// The turns of an agent that answers with these objects.
 fn answer_steps(answers: &[Value]) -> String {
     let quoted = |answer: &Value| serde_json::to_string(&answer.to_string()).unwrap();
-    answers.iter().map(|answer| format!("[[step]]\nagent = {}\n", quoted(answer))).collect()
+    let steps: Vec<String> =
+        answers.iter().map(|answer| format!("[[step]]\nagent = {}\n", quoted(answer))).collect();
+    steps.concat()
 }
 
 fn step(what: &str, check: &[&str]) -> Value {
@@ -199,6 +201,29 @@ fn an_answer_that_differs_from_the_default_changes_the_steps() {
     let prompt = ".claude/data/ralph-loops/let-it-speak/RALPH_PROMPT.md";
     let prompt = fs::read_to_string(plan.sandbox.project().join(prompt)).unwrap();
     assert!(prompt.contains("- What should it say? ciao"), "{prompt}");
+}
+
+/// Decisions that are given beforehand reach the agent, and nothing is asked. Its cost is in the day's ledger.
+#[test]
+fn decisions_are_given_beforehand() {
+    let plan = PlanSandbox::answering(&[json!({
+        "questions": [{ "question": "What should it say?", "default": "goodbye" }],
+        "steps": [goodbye()],
+    })]);
+    plan.sandbox.write("decisions.txt", "It says goodbye,\nin English.\n");
+    let args = ["Let it speak", "--answers", "decisions.txt"];
+    let (code, screen) = plan.plan_at_terminal(&args, &[RUN, WRITE]);
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("taking the agent's default: goodbye"), "{screen}");
+    let first = &plan.messages()[0];
+    assert!(
+        first.contains("Ask nothing that it answers:\n\nIt says goodbye,\nin English."),
+        "{first}"
+    );
+    let ledger = crate::sandbox::read_files(&plan.sandbox.ralph_home("spend"));
+    let ledger = String::from_utf8(ledger.into_iter().next().unwrap().1).unwrap();
+    let entry: Value = serde_json::from_str(ledger.trim()).unwrap();
+    assert_eq!((&entry["source"], &entry["micro_usd"]), (&json!("agent"), &json!(800)));
 }
 
 /// The consent is given on the command line. The checks see neither the secrets of the person nor their files.
@@ -494,7 +519,7 @@ const LIST: &str = r#"[
 fn a_run_notes_the_checks_that_pass_already() {
     let sandbox = Sandbox::new();
     sandbox.write("main.sh", "echo hello\n");
-    let list = sandbox.write(".claude/data/ralph-loops/x/feature_list.json", LIST);
+    sandbox.write(".claude/data/ralph-loops/x/feature_list.json", LIST);
     sandbox.commit();
     let features = ["--features", ".claude/data/ralph-loops/x"];
     let shown = sandbox.ralph(["trust", "--json"].iter().chain(&features));

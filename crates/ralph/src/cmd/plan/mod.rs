@@ -12,6 +12,7 @@ mod plan_agent;
 mod plan_consent;
 mod plan_editor;
 mod plan_output;
+mod plan_progress;
 mod plan_screen;
 mod plan_trial;
 

@@ -1,5 +1,6 @@
 //! A plan from an agent: its questions, its steps, and the rounds in which checks go back to it.
 
+use super::plan_progress::PlanProgress;
 use super::{
     AnsweredQuestion, PlanContext, PlanOutcome, PlannedStep, plan_consent, plan_trial,
     planner_failure, tell,
@@ -14,7 +15,7 @@ use ralph_drive::agent::AgentClient;
 use ralph_drive::planning::plan_answer::{
     PlanAnswer, PlanQuestion, ProposedStep, parse_plan_answer,
 };
-use ralph_drive::planning::planner::{Planner, PlannerError, PlannerSpec};
+use ralph_drive::planning::planner::{Planner, PlannerError, PlannerEvent, PlannerSpec};
 use ralph_drive::planning::planner_messages::{self, RejectedCheck};
 use ralph_proof::CheckTrial;
 use ralph_sys::fs;
@@ -130,14 +131,35 @@ fn ask_for_plan(
     planner: &mut Planner<'_>,
     message: &str,
 ) -> Result<PlanAnswer, NoAnswer> {
-    let mut ignore = |_| {};
-    let error = match parse_plan_answer(&planner.ask(message, &mut ignore)?) {
+    let error = match parse_plan_answer(&ask_watched(context, planner, message)?) {
         Ok(plan) => return Ok(plan),
         Err(error) => error,
     };
     tell(context, &format!("the answer was not a plan: {}", safe_line(&error.to_string())));
-    let again = planner.ask(&planner_messages::retry_message(&error), &mut ignore)?;
+    let again = ask_watched(context, planner, &planner_messages::retry_message(&error))?;
     parse_plan_answer(&again).map_err(|error| NoAnswer::Garbage(error.to_string()))
+}
+
+/// Asks, and shows how often the agent has called a tool.
+fn ask_watched(
+    context: &PlanContext<'_>,
+    planner: &mut Planner<'_>,
+    message: &str,
+) -> Result<String, PlannerError> {
+    let progress = PlanProgress::new(context);
+    planner.ask(message, &mut |event| match event {
+        PlannerEvent::Tool(tool) => progress.count(|calls| {
+            format!(
+                "reading the project: {}, last {}",
+                text::count_noun(calls, "call"),
+                safe_line(&tool)
+            )
+        }),
+        PlannerEvent::Retry => {
+            progress
+                .count(|_| "the request to the model failed; the client repeats it".to_string());
+        }
+    })
 }
 
 /// The person's answers, or the defaults of the agent with `--yes` and after `--answers`.

@@ -10,7 +10,7 @@ use crate::term;
 use crate::typed_consent;
 use ralph_core::text;
 
-/// Fails before anything is asked or spent if nobody could approve the commands.
+/// Fails before anything is asked or spent if there is no way to approve the commands.
 pub(super) fn require_consent_possible(context: &PlanContext<'_>) -> Result<(), CommandFailure> {
     if context.args.yes || can_ask(context) {
         return Ok(());

@@ -1,5 +1,6 @@
 //! Tries the checks of steps on the project as it is.
 
+use super::plan_progress::PlanProgress;
 use super::{PlanContext, PlannedStep, plan_consent, plan_screen, tell};
 use crate::failure::CommandFailure;
 use crate::term;
@@ -38,6 +39,8 @@ pub(super) fn try_new_steps(
         shown.iter().enumerate().map(|(at, step)| trial_gate(at, step)).collect();
     let settings = trial_settings(context)?;
     let rules = crate::cmd::explain_files::class_rules(&context.config)?;
+    let progress = PlanProgress::new(context);
+    let total = u32::try_from(checks.len()).unwrap_or(u32::MAX);
     let trials = ralph_proof::try_checks(&CheckTrialRequest {
         home: &context.home,
         env: context.env,
@@ -48,8 +51,13 @@ pub(super) fn try_new_steps(
         links: &settings.links,
         rules: &rules,
         cancel: &context.cancel,
-        ended: &|_| {},
-    })?;
+        ended: &|_| {
+            // Scripts that are parsed, and checks that run again, count too.
+            progress.count(|done| format!("{} of {total} checks tried", done.min(total)));
+        },
+    });
+    drop(progress);
+    let trials = trials?;
     if context.cancel.is_cancelled() {
         return Ok(());
     }
