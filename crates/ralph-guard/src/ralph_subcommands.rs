@@ -114,9 +114,9 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("orchestrator show", SubcommandAccess::Everyone),
     ("orchestrator start", SubcommandAccess::Everyone),
     ("pause", SubcommandAccess::PersonOnly),
+    ("pipeline show", SubcommandAccess::Everyone),
     // Approves checks, and runs commands of a model.
     ("plan", SubcommandAccess::PersonOnly),
-    ("pipeline show", SubcommandAccess::Everyone),
     ("pretend", SubcommandAccess::Everyone),
     ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
