@@ -109,29 +109,12 @@ impl MeasuredSteps<'_> {
         gates: &[StepGate<'_>],
         proof: &mut Proof,
     ) -> Result<(), ProofError> {
-        let has_passed = |report: Option<&GateReport>, test: &TellingTest| {
-            let cases = report.and_then(|report| report.cases.as_ref());
-            cases.is_some_and(|cases| cases.passed.contains(&test.test))
-        };
-        let is_unselected = |test: &TellingTest| {
-            let at = gates.iter().position(|gate| gate.gate.name == test.gate);
-            let now = at.and_then(|at| self.now.reports.get(self.chosen[at]));
-            let is_selected = at.is_some_and(|at| gates[at].files.is_some());
-            is_selected && !has_passed(now, test) && test.test != test.gate
-        };
-        let rests_on_others = !proof.telling.is_empty() && proof.telling.iter().all(is_unselected);
         let is_selected = gates.iter().any(|gate| gate.files.is_some());
         if proof.verdict != ProofVerdict::Verified || !is_selected {
             return Ok(());
         }
-        let deadline = Deadline::after(CHECKOUT_TIMEOUT);
-        let scope = UnlistedScope {
-            repository: request.repository,
-            below: &request.project_below(),
-            skipped: compared_directories(request),
-        };
-        let (base, candidate) = (request.base, request.candidate);
-        let has_stand_ins = has_changed_unlisted_files(&scope, base, candidate, &deadline)?;
+        let rests_on_others = self.rests_on_unselected(gates, proof);
+        let has_stand_ins = has_changed_ignored_files(request)?;
         let is_needed = |gate: &&StepGate<'_>| {
             let tells = || proof.telling.iter().any(|test| test.gate == gate.gate.name);
             has_stand_ins && gate.files.is_some() || rests_on_others && tells()
@@ -142,27 +125,23 @@ impl MeasuredSteps<'_> {
             return Ok(());
         }
         let again = run_step(request, &plan.now, &whole)?;
-        if has_stand_ins && let Some(why) = failed_again(request, &whole, &again) {
-            proof.doubt(ProofVerdict::Green, why);
-            return Ok(());
-        }
-        if !rests_on_others {
-            return Ok(());
-        }
-        let is_confirmed = |test: &TellingTest| {
-            has_passed(again.reports.iter().find(|report| report.name == test.gate), test)
-        };
-        let unconfirmed: Vec<TellingTest> =
-            proof.telling.iter().filter(|test| !is_confirmed(test)).cloned().collect();
-        proof.telling.retain(is_confirmed);
-        if let (true, Some(first)) = (proof.telling.is_empty(), unconfirmed.first()) {
-            let why = format!(
-                "`{}` fails without the change, passes in the project and does not pass in a clean checkout of it",
-                first.test
-            );
-            proof.doubt(ProofVerdict::Green, why);
+        match failed_again(request, &whole, &again).filter(|_| has_stand_ins) {
+            Some(why) => proof.doubt(ProofVerdict::Green, why),
+            None if rests_on_others => keep_confirmed_tests(proof, &again),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Whether every test that tells the change from the base was left out of the selection.
+    fn rests_on_unselected(&self, gates: &[StepGate<'_>], proof: &Proof) -> bool {
+        let is_unselected = |test: &TellingTest| {
+            let at = gates.iter().position(|gate| gate.gate.name == test.gate);
+            let now = at.and_then(|at| self.now.reports.get(self.chosen[at]));
+            let is_selected = at.is_some_and(|at| gates[at].files.is_some());
+            is_selected && !has_passed(now, test) && test.test != test.gate
+        };
+        !proof.telling.is_empty() && proof.telling.iter().all(is_unselected)
     }
 
     /// Changed files that may be code or helpers of tests have their new version in all steps on the new code, so a
@@ -214,6 +193,39 @@ impl MeasuredSteps<'_> {
             complete_report(old, tree, &[now]),
             complete_report(new, before, &[now, old]),
         ])
+    }
+}
+
+fn has_passed(report: Option<&GateReport>, test: &TellingTest) -> bool {
+    let cases = report.and_then(|report| report.cases.as_ref());
+    cases.is_some_and(|cases| cases.passed.contains(&test.test))
+}
+
+/// Whether files that git ignores differ between the two sides.
+fn has_changed_ignored_files(request: &ProofRequest<'_>) -> Result<bool, ProofError> {
+    let scope = UnlistedScope {
+        repository: request.repository,
+        below: &request.project_below(),
+        skipped: compared_directories(request),
+    };
+    let (base, candidate) = (request.base, request.candidate);
+    let deadline = Deadline::after(CHECKOUT_TIMEOUT);
+    Ok(has_changed_unlisted_files(&scope, base, candidate, &deadline)?)
+}
+
+/// Keeps the telling tests that pass in a checkout too. If none does, the change is in doubt.
+fn keep_confirmed_tests(proof: &mut Proof, again: &StepResult) {
+    let is_confirmed = |test: &TellingTest| {
+        has_passed(again.reports.iter().find(|report| report.name == test.gate), test)
+    };
+    let unconfirmed = proof.telling.iter().find(|test| !is_confirmed(test)).cloned();
+    proof.telling.retain(is_confirmed);
+    if let (true, Some(first)) = (proof.telling.is_empty(), unconfirmed) {
+        let why = format!(
+            "`{}` fails without the change, passes in the project and does not pass in a clean checkout of it",
+            first.test
+        );
+        proof.doubt(ProofVerdict::Green, why);
     }
 }
 
