@@ -119,7 +119,8 @@ impl RunLoop<'_, '_> {
                 self.replace_lost_session(&turn_ending::describe_ending(&ending))
             }
             (EndingClass::Broken, ending) => {
-                let next = self.restart_after_failure(&turn_ending::describe_ending(ending))?;
+                let how = turn_ending::describe_ending(ending);
+                let next = self.restart_after_reported_failure(&how)?;
                 Ok(decision.and_then(|decision| settled_step(&decision)).unwrap_or(next))
             }
         }
@@ -209,14 +210,22 @@ impl RunLoop<'_, '_> {
 
     /// Restarts an agent that failed in the middle of a turn, a limited number of times.
     pub(super) fn restart_after_failure(&mut self, how: &str) -> Result<NextStep, DriveError> {
+        self.ctx.note(how);
+        self.restart_after_reported_failure(how)
+    }
+
+    /// Like [`Self::restart_after_failure`], for a failure that an event has already shown.
+    fn restart_after_reported_failure(&mut self, how: &str) -> Result<NextStep, DriveError> {
         let complaint =
             AgentConversation::stderr_excerpt(self.ctx).filter(|_| self.conversation.is_none());
-        let how = match complaint {
+        let how = match &complaint {
             Some(said) => format!("{how}; stderr: {said}"),
             None => how.to_string(),
         };
-        self.ctx.record(RunnerEvent::Broke { how: how.clone() })?;
-        self.ctx.note(&how);
+        self.ctx.record(RunnerEvent::Broke { how })?;
+        if let Some(said) = complaint {
+            self.ctx.note(&format!("stderr: {said}"));
+        }
         let message = self.continuation_message()?;
         self.unless_failed_too_often(NextStep::Say(message))
     }

@@ -518,11 +518,11 @@ fn forking_a_missing_session_parks_the_run() {
     assert_snapshot!(RunnerSandbox::events_named(&ended, "ended")[0]["because"].as_str().unwrap(), @"the agent has no session `0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa` to fork");
     let ended =
         runner.sandbox.ralph(["run", GOAL, "--fork", "k7f2", "--agent-program", "/bin/true"]);
-    assert_snapshot!(ended.to_string(), @"
+    assert_snapshot!(ended.to_string(), @r"
     exit 1
     --- stderr
     error: `k7f2` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists all runs
+      hint: `ralph status --all` lists runs and sessions
     ");
 }
 
@@ -550,7 +550,7 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
 
         exit 0
         --- stdout
-        $RUN  limits  25 iterations · 8 h · $20 · 500 k tokens · stuck after 3 stops without progress · hand-over at 80 % of the context from now on
+        $RUN  limits  25 iterations · 8 h · $20 · 500 k tokens · stuck at the 3rd stop without progress · hand-over at 80 % of the context from now on
         "#);
     });
     // One word resumes every kind of run: this one is driven again, until it ends.
@@ -909,4 +909,29 @@ fn an_unreachable_provider_is_named_and_parks_the_run() {
     ");
     let report = &RunnerSandbox::events_named(&ended, "ended")[0];
     assert_snapshot!(report["because"].as_str().unwrap(), @"`127.0.0.1:9` cannot be reached: check the network, proxies and `ANTHROPIC_BASE_URL`");
+}
+
+/// A failure of the agent is one line, and what it printed is another.
+#[test]
+fn a_failure_of_the_agent_is_shown_once() {
+    let runner = RunnerSandbox::new("");
+    let agent = runner.root_path("agent");
+    crate::sandbox::write_program(&agent, "#!/bin/sh\necho no network >&2\nexit 3\n");
+    let ended =
+        runner.sandbox.ralph(["run", GOAL, "--yes", "--agent-program", agent.to_str().unwrap()]);
+    let is_failure = |line: &&str| line.starts_with("trouble") || line.starts_with("note");
+    let mut lines: Vec<_> = ended.stdout.lines().filter(is_failure).collect();
+    assert_eq!(lines.len(), 8, "{ended}");
+    lines.sort_unstable();
+    lines.dedup();
+    assert_snapshot!(lines.join("\n"), @r"
+    note    stderr: no network
+    trouble broken: the agent exited with code 3 during its turn
+    ");
+    // Every text names the same command.
+    let run = runner.run_id();
+    let shown = [&["status"][..], &["why"], &[]].map(|args| runner.sandbox.ralph(args).stdout);
+    for text in shown {
+        assert!(text.contains(&format!("ralph run --resume {run}")), "{text}");
+    }
 }
