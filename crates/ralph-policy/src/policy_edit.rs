@@ -1,7 +1,8 @@
-//! Adds a gate to the text of a policy and keeps every byte that a person wrote.
+//! Adds tables to the text of a policy and keeps every byte that a person wrote.
 
 use crate::detect::ProposedGate;
-use crate::detect::render_policy::render_gate;
+use crate::detect::render_policy::{render_gate, render_sessions};
+use ralph_core::policy::SessionGates;
 
 const NEW_POLICY: &str = "\
 # Nothing in this file runs until a person approves it with `ralph trust`.
@@ -10,7 +11,15 @@ const NEW_POLICY: &str = "\
 /// The text with the gate as its last table; a whole new policy if there is no text. Whether the result is valid, for
 /// example because `gate` was an inline array, is up to `config::load_with_text`.
 pub fn add_gate(text: Option<&str>, proposal: &ProposedGate) -> String {
-    let text = text.unwrap_or(NEW_POLICY);
+    append_table(text.unwrap_or(NEW_POLICY), &render_gate(&proposal.gate))
+}
+
+/// The text with a choice of the sessions that its gates hold, as its last table.
+pub fn add_sessions(text: &str, sessions: SessionGates) -> String {
+    append_table(text, &render_sessions(sessions))
+}
+
+fn append_table(text: &str, table: &str) -> String {
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let mut out = text.to_string();
     if !out.is_empty() && !out.ends_with('\n') {
@@ -19,7 +28,7 @@ pub fn add_gate(text: Option<&str>, proposal: &ProposedGate) -> String {
     if !out.is_empty() {
         out.push_str(line_end);
     }
-    out.push_str(&render_gate(&proposal.gate).replace('\n', line_end));
+    out.push_str(&table.replace('\n', line_end));
     out
 }
 

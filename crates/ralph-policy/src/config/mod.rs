@@ -21,6 +21,7 @@ use ralph_core::limits::InvalidLimits;
 use ralph_core::model_price::ModelPrice;
 use ralph_core::policy::Policy;
 use ralph_core::retention::RetentionRules;
+use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, FileError, FileKind};
 use serde::Serialize;
@@ -35,6 +36,8 @@ pub(crate) use value::{toml_list, toml_string};
 
 /// File names of a project's policy. Having both is an error.
 pub const POLICY_FILE_NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];
+
+const MAX_PROBLEM_CHARS: usize = 200;
 
 const DEFAULTS_TOML: &str = include_str!("defaults.toml");
 
@@ -115,6 +118,44 @@ pub enum ConfigError {
     LinkOutsideProject(PathBuf),
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+impl ProjectConfig {
+    /// The layer that set a value; the built-in one if no file did.
+    pub fn layer_of(&self, key: &str) -> ConfigLayer {
+        let origin = self.origins.iter().find(|origin| origin.key == key);
+        origin.map_or(ConfigLayer::BuiltIn, |origin| origin.location.layer)
+    }
+}
+
+impl ConfigError {
+    /// The error on one line, with the place of the first problem. For texts that cannot show an excerpt of the file.
+    pub fn describe_on_one_line(&self) -> String {
+        match self {
+            Self::Problems { first, more } => match first.split_first() {
+                Some((problem, rest)) => match rest.len() + more {
+                    0 => problem.describe(),
+                    others => format!("{} (and {others} more)", problem.describe()),
+                },
+                None => self.to_string(),
+            },
+            Self::NoSuchProject(_)
+            | Self::BothNames(_)
+            | Self::LinkOutsideProject(_)
+            | Self::File(_) => self.to_string(),
+        }
+    }
+}
+
+impl ConfigProblem {
+    /// ``line 3 of `/p/ralph.toml`: unknown key `gats`, did you mean `gate`?``
+    fn describe(&self) -> String {
+        let before = self.source.get(..self.span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let message = text::clean_line(&format!("{}{hint}", self.message), MAX_PROBLEM_CHARS);
+        format!("line {line} of `{}`: {message}", self.path.display())
+    }
 }
 
 fn problem_count(count: usize) -> String {

@@ -70,17 +70,14 @@ fn script_gate(root: &ProjectDir<'_>, notes: &mut DetectionNotes) -> Option<Gate
     };
     let file = TEST_SCRIPTS.into_iter().find(is_file)?;
     let own = format!("./{file}");
-    let words: Vec<&str> = match root.find_tool(&own) {
-        ToolLookup::Found(_) => vec![&own],
-        // The executable bit is missing: the first line names the shell.
-        ToolLookup::Missing(_) => {
-            let text = root.read_text(file, notes)?;
-            let first = text.lines().next().unwrap_or_default();
-            vec![
-                if first.starts_with("#!") && first.contains("bash") { "bash" } else { "sh" },
-                file,
-            ]
-        }
+    let is_executable = matches!(root.find_tool(&own), ToolLookup::Found(_));
+    let text = root.read_text(file, notes)?;
+    let first = text.lines().next().unwrap_or_default();
+    // Without the executable bit or a first line that names the interpreter, the system does not start a script.
+    let words: Vec<&str> = match (first.starts_with("#!"), is_executable) {
+        (true, true) => vec![&own],
+        (true, false) if first.contains("bash") => vec!["bash", file],
+        (true, false) | (false, _) => vec!["sh", file],
     };
     Some(
         GateDraft::from_words(root, "tests", GateAspect::Test, &words)

@@ -27,12 +27,15 @@ pub fn render(detected: &DetectedGates) -> String {
 
 /// Renders the proposal with a choice of the sessions that its gates hold.
 pub fn render_with_sessions(detected: &DetectedGates, sessions: SessionGates) -> String {
+    render_with_header(&format!("{DEFAULT_HEADER}\n{}", render_sessions(sessions)), detected)
+}
+
+pub(crate) fn render_sessions(sessions: SessionGates) -> String {
     let choice = match sessions {
         SessionGates::Every => "every",
         SessionGates::Goal => "goal",
     };
-    let head = format!("{DEFAULT_HEADER}\n{SESSION_COMMENT}[session]\ngates = \"{choice}\"\n");
-    render_with_header(&head, detected)
+    format!("{SESSION_COMMENT}[session]\ngates = \"{choice}\"\n")
 }
 
 /// Renders the proposal under another header, which must be a comment.

@@ -1393,6 +1393,33 @@ fn gate_lines(tools: &[&str], files: &[(&str, &str)]) -> String {
     format!("{first}\n  {}", lines.collect::<String>().trim_end().replace('\n', "\n  "))
 }
 
+/// The system starts a script only if it is executable and its first line names an interpreter; every other one is given
+/// to a shell.
+#[test]
+fn a_script_that_cannot_start_is_given_to_a_shell() {
+    use std::os::unix::fs::PermissionsExt;
+    let shown = |text: &str, mode: u32| {
+        let sample = SampleProject::new(&["sh", "bash"], &[("test.sh", text)]);
+        let script = sample.project().join("test.sh");
+        fs::set_permissions(script, fs::Permissions::from_mode(mode)).unwrap();
+        let gates = sample.survey().gates;
+        let commands: Vec<_> = gates.iter().map(|found| &found.gate.command).collect();
+        format!("{commands:?}")
+    };
+    let rows = [
+        shown("true\n", 0o755),
+        shown("#!/bin/sh\ntrue\n", 0o755),
+        shown("true\n", 0o644),
+        shown("#!/bin/bash\ntrue\n", 0o644),
+    ];
+    assert_snapshot!(rows.join("\n"), @r#"
+    [Argv(["sh", "test.sh"])]
+    [Argv(["./test.sh"])]
+    [Argv(["sh", "test.sh"])]
+    [Argv(["bash", "test.sh"])]
+    "#);
+}
+
 /// A project without a manifest has a gate too; a count is required wherever one can be read.
 #[test]
 fn scripts_and_build_files_have_a_gate() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use ralph_core::gate::GateInvocation;
 use ralph_core::requirement::RequirementStage;
 use ralph_sys::env::Env;
+use ralph_sys::fs;
 
 use super::command_import::{self, MAX_COMMAND_BYTES, command_aspect};
 use super::gate_draft::{GateAspect, GateDraft, slug};
@@ -86,6 +87,14 @@ pub fn missing_program(proposal: &ProposedGate) -> Option<&str> {
         ToolLookup::Found(_) => None,
         ToolLookup::Missing(program) => Some(program),
     }
+}
+
+/// The script that the command passes to an interpreter, if there is no such file.
+pub fn missing_script<'a>(project: &Path, proposal: &'a ProposedGate) -> Option<&'a str> {
+    let GateInvocation::Argv(words) = &proposal.gate.command else { return None };
+    let (interpreter, script) = (words.first()?, words.get(1)?);
+    let is_script = INTERPRETERS.contains(&interpreter.as_str()) && !script.starts_with('-');
+    (is_script && !fs::exists(&project.join(script))).then_some(script)
 }
 
 /// `test` for `sh tests/test.sh`, `npm-run-lint` for `npm run lint`.
