@@ -24,7 +24,8 @@ pub struct RunLimits {
     pub max_iterations: Option<u32>,
     pub max_duration_ms: Option<u64>,
     pub max_cost_micro_usd: Option<u64>,
-    /// How many stops may show the same tree with the same failures before the run is `stuck`.
+    /// The run is `stuck` at this many stops in a row with the same tree and the same failures, the first included. It
+    /// therefore holds the agent once less often.
     pub stuck_after: u32,
     /// Context use, in thousandths, at which a runner starts a fresh session.
     pub handover_at_permille: u16,

@@ -234,6 +234,9 @@ pub struct StopRecord {
     /// Blocks since the agent's last tool call, including this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub in_a_row: u32,
+    /// In a session without a run: how often its prompt has been held, including this stop.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prompt_hold: u32,
     /// Lists that did not parse; their last parsed version was used instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub garbled: Vec<String>,
@@ -377,15 +380,6 @@ pub struct ProcessIdentity {
     pub pid: u32,
     /// In clock ticks since boot; 0 if the system does not report it.
     pub started: u64,
-}
-
-impl TranscriptReading {
-    /// How full the context is, in thousandths; `None` if unknown.
-    pub fn context_permille(&self) -> Option<u16> {
-        let permille =
-            self.context_tokens?.saturating_mul(1000).checked_div(self.context_window?)?;
-        Some(u16::try_from(permille).unwrap_or(u16::MAX))
-    }
 }
 
 impl StopReport {

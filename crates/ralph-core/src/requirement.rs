@@ -11,13 +11,11 @@ pub const GOAL_REQUIREMENT: &str = "goal";
 /// The promise that a person asked for; it is met by that promise.
 pub const PROMISE_REQUIREMENT: &str = "promise";
 /// The advisory requirement that lists changes to tests for a person.
-/// Ends the name of an advisory requirement: the gate fails, but no more than at the base.
-pub const OLD_FAILURES_SUFFIX: &str = " (old failures)";
 pub const TEST_CHANGES_REQUIREMENT: &str = "test changes";
 /// The requirement that lists added code which detects a test runner. It never holds.
 pub const RUNNER_DETECTION_REQUIREMENT: &str = "runner detection";
 
-/// The advisory requirement that names the failures of the base which a ratchet accepts.
+/// The advisory requirement that names the failures of the base which a ratchet or a session without a run accepts.
 pub const OLD_FAILURES_REQUIREMENT: &str = "old failures";
 
 /// The advisory requirement that names the checks which passed before the work began. They do not measure the goal.

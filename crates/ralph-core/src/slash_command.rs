@@ -200,7 +200,11 @@ fn expect_no_arguments(
     }
     Err(CommandMistake {
         what: format!("`/ralph:{name}` takes no arguments"),
-        hint: format!("type `/ralph:{name}` alone; it applies to this session's run"),
+        hint: if matches!(typed, SlashCommand::Off | SlashCommand::On) {
+            format!("type `/ralph:{name}` alone; it applies to the gates in this session")
+        } else {
+            format!("type `/ralph:{name}` alone; it applies to this session's run")
+        },
     })
 }
 

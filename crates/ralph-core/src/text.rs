@@ -114,6 +114,18 @@ pub fn count_noun<Count: Copy + PartialEq + From<u8> + Display>(
     if count == Count::from(1) { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// `1st`, `2nd`, `3rd`, `11th`.
+pub fn ordinal(number: u32) -> String {
+    let suffix = match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    };
+    format!("{number}{suffix}")
+}
+
 /// Truncates to at most `most` characters. If something is left out, the last one is `…`.
 pub fn truncate(text: &str, most: usize) -> String {
     if byte_offset_of(text, most) == text.len() {

@@ -5,7 +5,7 @@ use super::run_rows::{self, RunStop};
 use super::{StopDecision, allow};
 use crate::reason;
 use crate::record::DecisionRule;
-use crate::requirement::{OLD_FAILURES_SUFFIX, Requirement, RequirementStatus};
+use crate::requirement::{OLD_FAILURES_REQUIREMENT, Requirement, RequirementStatus};
 use crate::text;
 use crate::verdict::Verdict;
 use alloc::format;
@@ -80,9 +80,7 @@ fn no_result(stop: &RunStop<'_>) -> Option<StopDecision> {
 fn nothing_got_worse(stop: &RunStop<'_>) -> StopDecision {
     let count = stop.required().count();
     let gates = text::count_noun(count, "gate");
-    let failing: Vec<&Requirement> =
-        stop.evidence.requirements.iter().filter(|one| is_failing_as_before(one)).collect();
-    if failing.is_empty() {
+    let Some(old_failures) = describe_old_failures(stop) else {
         let because = format!("{gates} passed");
         let was_held = stop.case.facts.prompt_holds > 0;
         let notice = format!("ralph: fixed: {because}");
@@ -91,9 +89,8 @@ fn nothing_got_worse(stop: &RunStop<'_>) -> StopDecision {
         } else {
             allow(DecisionRule::Passed, because)
         };
-    }
-    let because =
-        format!("nothing got worse; failing as before: {}", describe_failures(stop, &failing));
+    };
+    let because = format!("nothing got worse; {old_failures}");
     if is_known_already(stop) {
         return allow(DecisionRule::Passed, because);
     }
@@ -101,8 +98,18 @@ fn nothing_got_worse(stop: &RunStop<'_>) -> StopDecision {
     allow_with(DecisionRule::Passed, because, notice)
 }
 
-fn is_failing_as_before(one: &Requirement) -> bool {
-    !one.is_required() && one.name.ends_with(OLD_FAILURES_SUFFIX)
+/// `1 old failure remains: test_round`
+fn describe_old_failures(stop: &RunStop<'_>) -> Option<String> {
+    let mut requirements = stop.evidence.requirements.iter();
+    let old = requirements.find(|one| one.name == OLD_FAILURES_REQUIREMENT)?;
+    match &old.status {
+        RequirementStatus::Unmet(failure) => {
+            Some(reason::safe_line(&failure.summary, MAX_WHY_CHARS, stop.context.redactor))
+        }
+        RequirementStatus::Met(_)
+        | RequirementStatus::Unknown(_)
+        | RequirementStatus::Pending(_) => None,
+    }
 }
 
 /// Whether the last judged stop of the session reported the same.
@@ -119,7 +126,6 @@ fn describe_failures(stop: &RunStop<'_>, failing: &[&Requirement]) -> String {
     let redactor = stop.context.redactor;
     let describe = |one: &&Requirement| {
         let name = reason::safe_name(one, redactor);
-        let name = name.strip_suffix(OLD_FAILURES_SUFFIX).unwrap_or(&name).to_string();
         match &one.status {
             RequirementStatus::Unmet(failure) => {
                 format!("{name} ({})", reason::safe_line(&failure.summary, MAX_WHY_CHARS, redactor))

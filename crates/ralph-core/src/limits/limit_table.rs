@@ -173,14 +173,14 @@ pub static RUN_LIMITS: [LimitDefinition; 7] = [
         option_alias: None,
         unit: LimitUnit::Count("stop"),
         needs_runner: false,
-        start_help: "End after N stops in a row without progress [default: policy, or 3]",
-        total_help: "End after N stops in a row without progress",
+        start_help: "End at the Nth stop in a row without progress [default: policy, or 3]",
+        total_help: "End at the Nth stop in a row without progress",
         get: |limits| Some(limits.stuck_after.into()),
         set: |limits, most| limits.stuck_after = to_count(most),
         describe: |limits| {
             (limits.stuck_after != u32::MAX).then(|| {
-                let stops = text::count_noun(limits.stuck_after, "stop");
-                format!("stuck after {stops} without progress")
+                let nth = text::ordinal(limits.stuck_after);
+                format!("stuck at the {nth} stop without progress")
             })
         },
         usage: None,

@@ -2,7 +2,7 @@
 
 use super::{
     DecisionRule, FORMAT_VERSION, HostName, OnTampering, RunId, RunLimits, RunOrigin, RunRecord,
-    StopOutcome, StopRecord,
+    StopOutcome, StopRecord, TranscriptReading,
 };
 use crate::drive::RunWorktree;
 use crate::status::RunStatus;
@@ -72,11 +72,21 @@ impl StopRecord {
             tampering: None,
             background: None,
             in_a_row: 0,
+            prompt_hold: 0,
             garbled: Vec::new(),
             remedy: None,
             proof: None,
             cost: None,
             took_ms: 0,
         }
+    }
+}
+
+impl TranscriptReading {
+    /// How full the context is, in thousandths; `None` if unknown.
+    pub fn context_permille(&self) -> Option<u16> {
+        let permille =
+            self.context_tokens?.saturating_mul(1000).checked_div(self.context_window?)?;
+        Some(u16::try_from(permille).unwrap_or(u16::MAX))
     }
 }

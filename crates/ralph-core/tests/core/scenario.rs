@@ -20,7 +20,7 @@ use ralph_core::record::{
 };
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::{
-    EvidenceKind, OLD_FAILURES_SUFFIX, PendingReason, Requirement, RequirementFailure,
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, PendingReason, Requirement, RequirementFailure,
     RequirementStage, RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::RunState;
@@ -427,13 +427,10 @@ impl TestStop {
 
     /// A gate that fails no more than at the start of the session.
     pub(crate) fn old_failures(self, name: &str) -> Self {
-        let failure = RequirementFailure::new("3 findings".into());
+        let failure = RequirementFailure::new(format!("1 old failure remains: {name}"));
         self.met(name).require(Requirement {
             weight: RequirementWeight::Advisory,
-            ..requirement(
-                &format!("{name}{OLD_FAILURES_SUFFIX}"),
-                RequirementStatus::Unmet(failure),
-            )
+            ..requirement(OLD_FAILURES_REQUIREMENT, RequirementStatus::Unmet(failure))
         })
     }
 
