@@ -79,7 +79,7 @@ fn on_stop(world: &World, stop: &StopEvent) -> Verdict {
         SessionOwner::Run(run) => {
             world.current_run.get_or_init(|| run.clone());
             heartbeat::record_heartbeat(&world.home, &run);
-            stop::run_verdict(&StopContext { world, stop, session, run: &run })
+            stop::run_verdict(&StopContext { world, stop, session, run: &run, listing: None })
                 .unwrap_or_else(|error| allow_after_error(world, session, &run, &error))
         }
     }

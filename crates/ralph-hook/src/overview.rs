@@ -4,7 +4,7 @@ use crate::contract::gate_log::{self, GateActivity};
 use crate::contract::{self, BaseChecks};
 use crate::control::{self, ControlError, RunOrSession};
 use crate::project_scope::ProjectScope;
-use crate::session_note;
+use crate::session_note::{self, SessionNote};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{JournalEntry, RunChange, StopOutcome};
 use ralph_core::run::RunPhase;
@@ -12,6 +12,7 @@ use ralph_home::journal::{self, JournalDamage};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_sys::fs::{self, FileError};
+use std::path::Path;
 
 const MAX_SESSION_JOURNAL_BYTES: usize = 16 * 1024 * 1024;
 
@@ -99,6 +100,10 @@ pub struct GatedSession {
     pub holds: u32,
     /// The reason of the last decision; empty before the first one.
     pub because: String,
+    /// Whether the last decision held it.
+    pub is_held: bool,
+    /// Whether a person turned the gates off for it.
+    pub is_off: bool,
     pub at_ms: u64,
     /// What its gates are at now.
     pub activity: Option<GateActivity>,
@@ -108,6 +113,70 @@ pub struct GatedSession {
 pub fn session_gate_activity(home: &RalphHome, session: &SessionId) -> Option<GateActivity> {
     let record = session_note::find_record(home, session)?;
     gate_log::read_activity(home, &store::load_run(home, &record).ok()?.run)
+}
+
+/// A session of which the gates were turned off before they decided anything about it.
+#[derive(Debug)]
+pub struct OffSession {
+    pub session: SessionId,
+    /// When it was turned off.
+    pub at_ms: u64,
+}
+
+/// Sessions without a decision of which a person turned the gates off since `since_ms`, latest first.
+pub fn list_off_sessions(
+    home: &RalphHome,
+    scope: Option<&ProjectScope>,
+    since_ms: u64,
+) -> Result<Vec<OffSession>, FileError> {
+    const MOST: usize = 10_000;
+    let names = fs::list_if_exists(&home.session_notes(), MOST)?;
+    let sessions = names.iter().filter_map(|name| SessionId::parse(name.to_str()?));
+    let mut found: Vec<OffSession> = sessions
+        .filter_map(|session| {
+            let at_ms = fs::stat(&home.tombstone(session.as_str()))?.modified_ns / 1_000_000;
+            let note = SessionNote::read(home, &session)?;
+            let is_meant =
+                scope.is_none_or(|scope| scope.contains_directory(Path::new(&note.project)));
+            let is_shown = note.record.is_none() && is_meant && at_ms >= since_ms;
+            is_shown.then_some(OffSession { session, at_ms })
+        })
+        .collect();
+    found.sort_by_key(|one| std::cmp::Reverse(one.at_ms));
+    Ok(found)
+}
+
+/// Whether a person turned the gates of a session off.
+pub fn is_session_off(home: &RalphHome, session: &SessionId) -> bool {
+    fs::exists(&home.tombstone(session.as_str()))
+}
+
+/// What the gates of its project decided about a session without a run; `None` if nothing yet, and none runs.
+pub fn gated_session(home: &RalphHome, opened: &LoadedRun) -> Option<GatedSession> {
+    let activity = gate_log::read_activity(home, &opened.run);
+    // A journal that cannot be read says nothing here; `ralph why` reports it.
+    let entries =
+        run_history(home, &opened.run.id).map(|history| history.entries).unwrap_or_default();
+    let mut decisions = entries.iter().filter_map(|entry| {
+        if let RunChange::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
+    });
+    let is_hold = |decided: &StopOutcome| matches!(decided, StopOutcome::Blocked { .. });
+    let holds = decisions.clone().filter(|(_, decided)| is_hold(&decided.outcome)).count();
+    let last = decisions.next_back();
+    if last.is_none() && activity.is_none() {
+        return None;
+    }
+    let session = opened.state.owner(&opened.run)?;
+    Some(GatedSession {
+        session: session.clone(),
+        record: opened.run.id.clone(),
+        holds: u32::try_from(holds).unwrap_or(u32::MAX),
+        because: last.map(|(_, last)| last.because.clone()).unwrap_or_default(),
+        is_held: last.is_some_and(|(_, last)| is_hold(&last.outcome)),
+        is_off: is_session_off(home, session),
+        at_ms: last.map_or(opened.state.last_seen_ms, |(entry, _)| entry.at_ms),
+        activity,
+    })
 }
 
 /// Sessions without a run that the gates of the project have decided about since `since_ms`, latest first.
@@ -122,33 +191,7 @@ pub fn list_gated_sessions(
         if !is_meant || opened.state.last_seen_ms < since_ms {
             continue;
         }
-        let activity = gate_log::read_activity(home, &opened.run);
-        // A journal that cannot be read says nothing here; `ralph why` reports it.
-        let entries =
-            run_history(home, &opened.run.id).map(|history| history.entries).unwrap_or_default();
-        let mut decisions = entries.iter().filter_map(|entry| {
-            if let RunChange::Decided(decided) = &entry.change {
-                Some((entry, decided))
-            } else {
-                None
-            }
-        });
-        let is_hold = |decided: &StopOutcome| matches!(decided, StopOutcome::Blocked { .. });
-        let holds = decisions.clone().filter(|(_, decided)| is_hold(&decided.outcome)).count();
-        let last = decisions.next_back();
-        if last.is_none() && activity.is_none() {
-            continue;
-        }
-        if let Some(session) = opened.state.owner(&opened.run) {
-            found.push(GatedSession {
-                session: session.clone(),
-                record: opened.run.id.clone(),
-                holds: u32::try_from(holds).unwrap_or(u32::MAX),
-                because: last.map(|(_, last)| last.because.clone()).unwrap_or_default(),
-                at_ms: last.map_or(opened.state.last_seen_ms, |(entry, _)| entry.at_ms),
-                activity,
-            });
-        }
+        found.extend(gated_session(home, &opened));
     }
     Ok(found)
 }

@@ -157,7 +157,8 @@ pub fn decide_driven_stop(
     let session = stop.session.as_ref().ok_or_else(not_ours)?;
     world.current_run.get_or_init(|| run.clone());
     crate::heartbeat::record_heartbeat(&world.home, run);
-    stop::decide_stop(&StopContext { world, stop, session, run })?.map_err(|_| not_ours())
+    stop::decide_stop(&StopContext { world, stop, session, run, listing: None })?
+        .map_err(|_| not_ours())
 }
 
 /// After an error of ralph's own the agent may stop, and the run is not marked verified.

@@ -56,6 +56,24 @@ enum SessionGateError {
     Seal(#[from] SealError),
 }
 
+impl SessionGateError {
+    /// The error on one line, with the next step if a person can take one.
+    fn describe(&self) -> String {
+        match self {
+            Self::Config(error) | Self::Seal(SealError::Config(error)) => format!(
+                "{}; fix it, then `ralph config` checks it and `ralph trust` approves it",
+                error.describe_on_one_line()
+            ),
+            Self::Trust(_)
+            | Self::File(_)
+            | Self::Store(_)
+            | Self::Tree(_)
+            | Self::Checkpoint(_)
+            | Self::Seal(_) => describe_error(self),
+        }
+    }
+}
+
 /// Notes the tree at a prompt of a session without a run. A failure becomes a fault: the session is then not held.
 pub fn note_prompt(world: &World, prompt: &PromptEvent, session: &SessionId) {
     // Sent by the host itself, about background work.
@@ -78,14 +96,17 @@ fn write_prompt_note(
     else {
         return Ok(SessionNote::remove(&world.home, session)?);
     };
-    if facts::find_off_switch(world, session.as_str()).is_some() {
-        return Ok(());
-    }
     let project = config.project.to_string_lossy().into_owned();
     let known = SessionNote::read(&world.home, session).filter(|note| note.project == project);
+    if facts::find_off_switch(world, session.as_str()).is_some() {
+        // Only its project is noted, for `ralph status`; the first prompt after `/ralph:on` begins it.
+        let note = known.unwrap_or_else(|| SessionNote::new(project, None, NotedPrompt::default()));
+        return Ok(note.write(&world.home, session)?);
+    }
     let listing = list_tree(world, &config.project)?;
     // The result of a slow gate holds the next stop, whichever prompt it answers.
     let is_waiting = known.as_ref().is_some_and(|note| note.prompt.is_waiting);
+    let awaited = known.as_ref().and_then(|note| note.awaited.clone());
     let identity = listing.identity();
     let (base, record) = match known {
         Some(note) if note.is_tree_known(&identity) || has_agent_written(world, prompt, &note) => {
@@ -100,7 +121,7 @@ fn write_prompt_note(
         holds: 0,
         is_waiting,
     };
-    let note = SessionNote { record, ..SessionNote::new(project, base, prompt) };
+    let note = SessionNote { awaited, record, ..SessionNote::new(project, base, prompt) };
     Ok(note.write(&world.home, session)?)
 }
 
@@ -177,7 +198,7 @@ pub fn stop_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Ver
         record_fault(world, session, &error);
         Verdict::AllowWithNotice(format!(
             "ralph: the gates did not judge this stop: {}",
-            describe_error(&error)
+            error.describe()
         ))
     })
 }
@@ -189,7 +210,11 @@ fn judge_stop(
     note: SessionNote,
 ) -> Result<Verdict, SessionGateError> {
     let is_off = facts::find_off_switch(world, session.as_str()).is_some();
-    if is_off || !has_worked(world, stop, &note)? {
+    if is_off {
+        return Ok(Verdict::Allow);
+    }
+    let listing = list_tree(world, Path::new(&note.project))?;
+    if !has_worked(world, stop, &note, &listing) {
         return Ok(Verdict::Allow);
     }
     let Some(config) = every_session_policy(world, Path::new(&note.project))? else {
@@ -202,32 +227,35 @@ fn judge_stop(
     let run = open_record(world, session, &note, &config, &subject)?;
     update_note(world, session, |note| note.record = Some(run.clone()))?;
     world.current_run.get_or_init(|| run.clone());
-    match stop::decide_stop(&StopContext { world, stop, session, run: &run })? {
+    let context = StopContext { world, stop, session, run: &run, listing: Some(&listing) };
+    match stop::decide_stop(&context)? {
         Ok(decision) => {
+            // A gate may have written files.
             let identity = list_tree(world, Path::new(&note.project))?.identity();
+            let is_reported = note.awaited.as_ref() == Some(&identity);
             let transcript_length =
                 transcript_reader::transcript_length(stop.transcript.as_deref());
             let judged = JudgedStop { identity, transcript_length };
             update_note(world, session, |note| settle(note, judged, &decision))?;
-            Ok(decision.verdict)
+            // The person has seen that these gates are running.
+            let is_news = decision.rule != DecisionRule::Waiting || !is_reported;
+            Ok(if is_news { decision.verdict } else { Verdict::Allow })
         }
         Err(not_the_owner) => Ok(not_the_owner),
     }
 }
 
-/// Whether the agent may have changed the tree since the prompt.
+/// Whether the agent may have changed the tree since the prompt, or a gate was still running at its last stop.
 fn has_worked(
     world: &World,
     stop: &StopEvent,
     note: &SessionNote,
-) -> Result<bool, SessionGateError> {
-    if note.prompt.is_waiting {
-        return Ok(true);
-    }
-    let listing = list_tree(world, Path::new(&note.project))?;
-    Ok(listing.identity() != note.prompt.identity
-        // Something else changed the tree if the agent only read.
-        && transcript_reader::may_have_written(world, stop, note.prompt.transcript_length))
+    listing: &WorkTreeListing,
+) -> bool {
+    note.prompt.is_waiting
+        || listing.identity() != note.prompt.identity
+            // Something else changed the tree if the agent only read.
+            && transcript_reader::may_have_written(world, stop, note.prompt.transcript_length)
 }
 
 /// Applies a decision to the note. A gate that is still running is asked for again at the next stop, changed or not.
@@ -236,6 +264,7 @@ fn settle(note: &mut SessionNote, judged: JudgedStop, decision: &StopDecision) {
     note.prompt.holds = note.prompt.holds.saturating_add(u32::from(is_held));
     if decision.outcome != StopOutcome::Repeated {
         note.prompt.is_waiting = decision.rule == DecisionRule::Waiting;
+        note.awaited = note.prompt.is_waiting.then(|| judged.identity.clone());
     }
     note.judged = Some(judged);
 }
@@ -320,6 +349,6 @@ fn unapproved_notice(
 }
 
 fn record_fault(world: &World, session: &SessionId, error: &SessionGateError) {
-    let fault = Fault::new(FaultKind::File, &describe_error(error)).with_session(session);
+    let fault = Fault::new(FaultKind::File, &error.describe()).with_session(session);
     faults::record_fault(&world.home, &fault);
 }

@@ -22,6 +22,9 @@ pub(crate) struct SessionNote {
     /// The last judged stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) judged: Option<JudgedStop>,
+    /// Fingerprint of the tree that a gate was still running on when the person was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) awaited: Option<String>,
     /// The record of its decisions, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<RunId>,
@@ -31,7 +34,7 @@ pub(crate) struct SessionNote {
 }
 
 /// The last prompt of a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NotedPrompt {
     /// Fingerprint of the tree when it was sent.
     pub(crate) identity: String,
@@ -58,6 +61,7 @@ impl SessionNote {
             base,
             prompt,
             judged: None,
+            awaited: None,
             record: None,
             unapproved: None,
         }

@@ -14,9 +14,10 @@ use ralph_core::facts::{StopEvidence, StopFacts};
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::proof::Proof;
-use ralph_core::record::{DecisionRule, RunChange, StopOutcome, StopRecord};
+use ralph_core::record::{DecisionRule, RunChange, RunOrigin, StopOutcome, StopRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::verdict::Verdict;
+use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep};
 use ralph_home::world::World;
@@ -30,6 +31,8 @@ pub struct StopContext<'a> {
     pub stop: &'a StopEvent,
     pub session: &'a SessionId,
     pub run: &'a RunId,
+    /// The tree, if the caller has just listed it for a session without a run.
+    pub listing: Option<&'a WorkTreeListing>,
 }
 
 /// The verdict for a stop of a session that a run holds.
@@ -42,7 +45,7 @@ pub fn run_verdict(context: &StopContext<'_>) -> Result<Verdict, StoreError> {
 
 /// Decides a stop and records the decision. The inner `Err` is the verdict for a session that does not own the run.
 pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Verdict>, StoreError> {
-    let StopContext { world, stop, session, run } = context;
+    let StopContext { world, stop, session, run, listing } = context;
     if stop.pending.iter().any(|pending| pending.impersonates_person) {
         // From now on a command typed in this session may come from the agent, so it no longer counts as a person's.
         let mark = world.home.run(run).impersonation_mark();
@@ -62,6 +65,9 @@ pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Ver
         let facts = facts::gather_facts(world, stop, &seen, &snapshot);
         let evidence = match decide::plan(&stop_case(stop, &seen, &facts)) {
             StopPlan::Answer(_) => None,
+            StopPlan::Verify if seen.run.origin == RunOrigin::Session => {
+                Some(sources::evidence_for_session(world, &seen, *listing))
+            }
             StopPlan::Verify => Some(sources::evidence_for_run(world, &seen, stop, &snapshot)),
         };
         if let Some((decision, before)) =
@@ -148,12 +154,19 @@ fn decide_under_lock(
             | StopOutcome::Orphaned
             | StopOutcome::Ended(_) => 0,
         };
+        let is_held = matches!(decision.outcome, StopOutcome::Blocked { .. });
+        let prompt_hold = if is_held && now.run.origin == RunOrigin::Session {
+            facts.prompt_holds.saturating_add(1)
+        } else {
+            0
+        };
         let took_ms = clock::now_ms().saturating_sub(world.arrived_ms);
         let tampering = facts.tampering;
         let decided = StopRecord {
             took_ms,
             tampering,
             in_a_row,
+            prompt_hold,
             proof: evidence.and_then(|evidence| evidence.proof.as_ref()).map(Proof::record),
             garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
             background: stop.background_digest(),

@@ -108,9 +108,7 @@ pub fn status_lines(
             });
         }
         (None, RunPhase::Paused { .. }) => {
-            let how =
-                format!("`ralph resume {id}`, and `ralph run --resume {id}` if it has no runner");
-            lines.push(format!("paused by a person; continue with {how}"));
+            lines.push(format!("paused by a person; `ralph resume {id}` continues"));
         }
         (_, RunPhase::Orphaned) => {
             lines.push(format!("no runner drives it; `ralph run --resume {id}` continues"));

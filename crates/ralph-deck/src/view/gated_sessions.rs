@@ -1,13 +1,22 @@
-//! Sessions without a run that the gates of a project decided about.
+//! Sessions without a run: those that the gates of a project decided about, and those that files of other tools hold.
 
-use crate::view::gate_activity_view::{ActivityView, activity_view};
+use super::gate_activity_view::{ActivityView, activity_view};
+use super::status_view::BoardSelection;
 use crate::wording::{self, safe_line};
-use ralph_hook::overview::GatedSession;
+use ralph_core::id::SessionId;
+use ralph_home::faults::describe_error;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::overview::{self, GatedSession, HeldSession, OffSession, UnreadableRun};
+use ralph_hook::project_scope::ProjectScope;
 use ralph_sys::clock;
+use ralph_sys::fs::FileError;
 use serde::Serialize;
 
 /// How many characters of a session's id are shown.
 const SHORT_ID: usize = 8;
+
+const GATES_OFF: &str = "the gates are off (`/ralph:on` in it turns them on)";
 
 #[derive(Debug, Serialize)]
 pub struct GatedSessionView<'a> {
@@ -16,6 +25,10 @@ pub struct GatedSessionView<'a> {
     pub record: &'a str,
     pub holds: u32,
     pub because: &'a str,
+    /// Whether the last decision held it.
+    pub held: bool,
+    /// Whether a person turned the gates off for it.
+    pub off: bool,
     pub at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<ActivityView<'a>>,
@@ -27,22 +40,86 @@ pub fn gated_session_view(one: &GatedSession, now_ms: u64) -> GatedSessionView<'
         record: one.record.as_str(),
         holds: one.holds,
         because: &one.because,
+        held: one.is_held,
+        off: one.is_off,
         at: clock::format_rfc3339(one.at_ms),
         activity: one.activity.as_ref().map(|activity| activity_view(activity, now_ms)),
     }
 }
 
+#[derive(Debug, Serialize)]
+pub struct OffSessionView<'a> {
+    pub session: &'a str,
+    pub at: String,
+}
+
+pub fn off_session_view(one: &OffSession) -> OffSessionView<'_> {
+    OffSessionView { session: one.session.as_str(), at: clock::format_rfc3339(one.at_ms) }
+}
+
 /// The session, how often it was held, and the gates that run now or the last decision.
 pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
-    let id: String = one.session.as_str().chars().take(SHORT_ID).collect();
     let holds = match one.holds {
         0 => "not held".to_string(),
         1 => "held once".to_string(),
         more => format!("held {more} times"),
     };
+    let off = if one.is_off { format!("{GATES_OFF}; ") } else { String::new() };
     let news = match &one.activity {
         Some(activity) => wording::activity(activity, now_ms),
         None => format!("last: {}", safe_line(&one.because)),
     };
-    format!("session {id}  {holds}, {news}")
+    format!("session {}  {off}{holds}, {news}", short_id(&one.session))
+}
+
+/// A session of which the gates are off.
+pub fn off_session_text(one: &OffSession) -> String {
+    format!("session {}  {GATES_OFF}", short_id(&one.session))
+}
+
+fn short_id(session: &SessionId) -> String {
+    session.as_str().chars().take(SHORT_ID).collect()
+}
+
+/// The sessions that gates decided about since then, or the one whose record is selected.
+pub(super) fn select_gated_sessions(
+    home: &RalphHome,
+    selection: &BoardSelection,
+    scope: Option<&ProjectScope>,
+    since_ms: u64,
+) -> Result<Vec<GatedSession>, FileError> {
+    match selection {
+        BoardSelection::Run(run) if run.is_of_session() => {
+            let opened = store::load_run(home, run).ok();
+            let gated = opened.and_then(|opened| overview::gated_session(home, &opened));
+            Ok(gated.into_iter().collect())
+        }
+        BoardSelection::Run(_)
+        | BoardSelection::Recent
+        | BoardSelection::All
+        | BoardSelection::Queue(_) => overview::list_gated_sessions(home, scope, since_ms),
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct HeldSessionView<'a> {
+    pub session: &'a str,
+    pub last_decided_at: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct UnreadableRunView<'a> {
+    pub run: &'a str,
+    pub why: String,
+}
+
+pub(super) fn held_session_view(held: &HeldSession) -> HeldSessionView<'_> {
+    HeldSessionView {
+        session: held.session.as_str(),
+        last_decided_at: clock::format_rfc3339(held.last.at_ms),
+    }
+}
+
+pub(super) fn unreadable_run_view(one: &UnreadableRun) -> UnreadableRunView<'_> {
+    UnreadableRunView { run: one.run.as_str(), why: describe_error(&one.error) }
 }

@@ -2,7 +2,7 @@
 
 use crate::wording::{self, safe_line};
 use ralph_core::drive::RunnerEvent;
-use ralph_core::record::{JournalEntry, MoveReason, RunChange};
+use ralph_core::record::{JournalEntry, MoveReason, RunChange, RunOrigin};
 use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_sys::clock;
@@ -87,6 +87,9 @@ fn handover_verb(before: &[JournalEntry]) -> &'static str {
 #[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
 pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
     let what = match &entry.change {
+        RunChange::Started(run) if run.origin == RunOrigin::Session => {
+            format!("started    {}", safe_line(&run.title))
+        }
         RunChange::Started(run) => {
             format!("started    {} ({})", safe_line(&run.title), wording::limits(&run.limits))
         }

@@ -7,7 +7,10 @@ use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_vie
 use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
-use crate::view::gated_sessions::{GatedSessionView, gated_session_view};
+use crate::view::gated_sessions::{
+    GatedSessionView, HeldSessionView, OffSessionView, UnreadableRunView, gated_session_view,
+    held_session_view, off_session_view, select_gated_sessions, unreadable_run_view,
+};
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
@@ -27,7 +30,7 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control::off_reason;
-use ralph_hook::overview::{self, GatedSession, HeldSession, RunView, UnreadableRun};
+use ralph_hook::overview::{self, GatedSession, HeldSession, OffSession, RunView, UnreadableRun};
 use ralph_hook::phases::{self, PhaseProgress};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_install::doctor::protection::{self, UnprotectedReason};
@@ -65,6 +68,8 @@ pub struct RunBoard {
     pub held: Vec<HeldSession>,
     /// Sessions without a run that gates decided about within a day.
     pub gated: Vec<GatedSession>,
+    /// Sessions without a decision of which the gates were turned off within a day.
+    pub switched_off: Vec<OffSession>,
     pub unreadable: Vec<UnreadableRun>,
     pub faults: Vec<Fault>,
 }
@@ -128,7 +133,8 @@ impl RunBoard {
         let runs = runs.collect();
         let is_overview = matches!(selection, BoardSelection::Recent | BoardSelection::All);
         let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
-        let gated = overview::list_gated_sessions(home, scope, since_ms)?;
+        let gated = select_gated_sessions(home, &selection, scope, since_ms)?;
+        let switched_off = overview::list_off_sessions(home, scope, since_ms)?;
         let ((mut queues, queue_errors), (held, session_errors)) = match selection {
             BoardSelection::Recent => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
@@ -150,12 +156,24 @@ impl RunBoard {
                 faults.push(fault);
             }
         }
-        Ok(Self { off, runs, left_out, elsewhere, queues, held, gated, unreadable, faults })
+        Ok(Self {
+            off,
+            runs,
+            left_out,
+            elsewhere,
+            queues,
+            held,
+            gated,
+            switched_off,
+            unreadable,
+            faults,
+        })
     }
 
     pub fn is_empty(&self) -> bool {
         let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
-        let has_sessions = !self.held.is_empty() || !self.gated.is_empty();
+        let has_sessions =
+            !self.held.is_empty() || !self.gated.is_empty() || !self.switched_off.is_empty();
         !has_runs && !has_sessions && self.queues.is_empty()
     }
 
@@ -174,6 +192,7 @@ impl RunBoard {
             queues: self.queues.iter().map(QueueStatus::view).collect(),
             held: self.held.iter().map(held_session_view).collect(),
             gated: self.gated.iter().map(|one| gated_session_view(one, now_ms)).collect(),
+            gates_off: self.switched_off.iter().map(off_session_view).collect(),
             unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
             faults: self.faults.iter().map(fault_view).collect(),
         }
@@ -348,6 +367,9 @@ pub struct StatusView<'a> {
     /// Sessions without a run that gates decided about within a day. Absent while there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gated: Vec<GatedSessionView<'a>>,
+    /// Sessions without a decision of which a person turned the gates off within a day. Absent while there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gates_off: Vec<OffSessionView<'a>>,
     pub unreadable: Vec<UnreadableRunView<'a>>,
     pub faults: Vec<FaultView<'a>>,
 }
@@ -411,35 +433,12 @@ pub struct ChunkCountView {
 }
 
 #[derive(Debug, Serialize)]
-pub struct HeldSessionView<'a> {
-    pub session: &'a str,
-    pub last_decided_at: String,
-}
-
-#[derive(Debug, Serialize)]
-pub struct UnreadableRunView<'a> {
-    pub run: &'a str,
-    pub why: String,
-}
-
-#[derive(Debug, Serialize)]
 pub struct FaultView<'a> {
     pub at: String,
     pub kind: &'static str,
     pub what: &'a str,
     pub run: Option<&'a str>,
     pub session: Option<&'a str>,
-}
-
-fn held_session_view(held: &HeldSession) -> HeldSessionView<'_> {
-    HeldSessionView {
-        session: held.session.as_str(),
-        last_decided_at: clock::format_rfc3339(held.last.at_ms),
-    }
-}
-
-fn unreadable_run_view(one: &UnreadableRun) -> UnreadableRunView<'_> {
-    UnreadableRunView { run: one.run.as_str(), why: describe_error(&one.error) }
 }
 
 fn fault_view(fault: &Fault) -> FaultView<'_> {

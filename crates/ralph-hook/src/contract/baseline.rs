@@ -149,7 +149,10 @@ pub(super) fn old_failures_requirement(accepted: &[GateReport]) -> Option<Requir
     let (mut names, mut count) = (Vec::new(), 0_u32);
     for report in accepted {
         let failed = report.cases.as_ref().map_or(&[][..], |cases| &cases.failed);
-        if failed.is_empty() {
+        if failed.is_empty() && report.finding_count == 0 {
+            count = count.saturating_add(1);
+            names.push(report.name.clone());
+        } else if failed.is_empty() {
             count = count.saturating_add(report.finding_count);
             names.extend(report.all_findings().take(SHOWN_OLD_FAILURES).map(|finding| {
                 let message = finding.rule.as_ref().unwrap_or(&finding.message);

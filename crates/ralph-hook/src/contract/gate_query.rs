@@ -8,8 +8,8 @@ use std::time::Duration;
 use ralph_core::gate::BaselineMode;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::requirement::{
-    EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
@@ -54,16 +54,34 @@ pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
 pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> Vec<Requirement> {
+    let JudgedGates { mut requirements, accepted } = judge_gates(inquiry);
+    if inquiry.site == GateSite::Tree {
+        requirements.extend(baseline::old_failures_requirement(&accepted));
+    }
+    requirements
+}
+
+/// The requirements of gates, and the failures among their results that the base excuses.
+#[derive(Debug, Default)]
+pub(super) struct JudgedGates {
+    pub requirements: Vec<Requirement>,
+    pub accepted: Vec<GateReport>,
+}
+
+/// Judges the gates like [`gate_requirements`], and leaves it to the caller to name the accepted failures.
+pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
     let resolve = || {
         let cache = inquiry.open_cache()?;
         let (board, left) = inquiry.resolve(&cache)?;
         Ok(inquiry.requirements(&cache, board, left))
     };
     let all = |standing: RequirementStatus| {
-        inquiry.wanted.iter().map(|gate| gate.requirement_with(standing.clone())).collect()
+        let gates = inquiry.wanted.iter();
+        let requirements = gates.map(|gate| gate.requirement_with(standing.clone())).collect();
+        JudgedGates { requirements, accepted: Vec::new() }
     };
     match resolve() {
-        Ok(requirements) => requirements,
+        Ok(judged) => judged,
         Err(GatesNotRun::Unknown(why)) => all(RequirementStatus::Unknown(why)),
         Err(GatesNotRun::NotRun(why)) => {
             all(RequirementStatus::Pending(PendingReason::NotReached(why)))
@@ -282,26 +300,20 @@ impl GateQuery<'_> {
             .flatten()
             .or_else(|| self.unmeasured_base(gate, report));
         let policy = &self.contract.seal.policy;
-        let is_failed = report.outcome == GateOutcome::Failed;
-        if is_failed
-            && let Some(doubt) = session_contract::comparison_doubt(self.contract, base.as_ref())
+        if let Some(status) =
+            session_contract::excused_failure(self.contract, report, base.as_ref())
         {
-            return gate.requirement_with(RequirementStatus::Unknown(doubt));
-        }
-        if is_failed
-            && session_contract::is_old_without_findings(self.contract, report, base.as_ref())
-        {
-            return gate.requirement_with(RequirementStatus::Met(EvidenceKind::Measured));
+            return gate.requirement_with(status);
         }
         let proof = policy.verify.proof;
         let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);
         gate.requirement(&report, policy.baseline)
     }
 
-    /// Stands for the base of a failed gate while it is being measured.
+    /// Stands for the base of a failed gate that has no result there.
     fn unmeasured_base(&self, gate: &Gate, report: &GateReport) -> Option<GateReport> {
         let is_expected = self.site == GateSite::Tree && self.contract.seal.base.is_some();
-        let why = "it is still being measured".to_string();
+        let why = "the base has not been measured".to_string();
         let unknown = UnknownReason::Inconclusive(why);
         (is_expected && report.outcome == GateOutcome::Failed)
             .then(|| GateReport::unknown(gate, unknown, report.at_ms))
@@ -312,7 +324,7 @@ impl GateQuery<'_> {
         cache: &ResultCache,
         mut board: KnownGateResults,
         left: WorkerState,
-    ) -> Vec<Requirement> {
+    ) -> JudgedGates {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
         let mut waiting_for: Option<RequirementStage> = None;
@@ -336,18 +348,9 @@ impl GateQuery<'_> {
                     (None, Some(CachedResult::Result(report))) => {
                         requirements.extend(flaky_requirement(gate, &report));
                         let requirement = self.requirement_for(cache, gate, &report);
-                        let old = session_contract::old_failures_requirement(
-                            self.contract,
-                            gate,
-                            &report,
-                            &requirement,
-                        );
-                        let is_accepted =
-                            report.outcome == GateOutcome::Failed && !requirement.is_open();
-                        if is_accepted && old.is_none() {
+                        if report.outcome == GateOutcome::Failed && !requirement.is_open() {
                             accepted.push(*report);
                         }
-                        requirements.extend(old);
                         requirement
                     }
                     (None, Some(CachedResult::Running)) => {
@@ -367,10 +370,7 @@ impl GateQuery<'_> {
                 waiting_for = Some(stage);
             }
         }
-        if self.site == GateSite::Tree {
-            requirements.extend(baseline::old_failures_requirement(&accepted));
-        }
-        requirements
+        JudgedGates { requirements, accepted }
     }
 }
 

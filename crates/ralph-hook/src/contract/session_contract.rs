@@ -1,20 +1,19 @@
 //! Judges the work tree of a session without a run by the gates alone, and only by what got worse since the session
 //! began. Nothing else of the policy holds such a session: a person may ask for any change in it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use ralph_core::facts::TreeIdentity;
 use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger, MinTests};
 use ralph_core::policy::ProofMode;
 use ralph_core::record::{PolicySeal, RunBase, RunOrigin};
-use ralph_core::requirement::{
-    OLD_FAILURES_SUFFIX, PendingReason, Requirement, RequirementStatus, RequirementWeight,
-};
+use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
 
-use super::gate_query::{self, GateQuery, WorkerWait};
+use super::gate_query::{self, GateQuery, JudgedGates, WorkerWait};
 use super::gate_worker::GateSite;
 use super::seal::{self, SealError, SealRequest};
-use super::{ContractContext, change_summary, unknown_requirement};
+use super::{ContractContext, baseline, change_summary, unknown_requirement};
 use ralph_gates::gates::gate_history::GateHistory;
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
@@ -23,6 +22,9 @@ use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
 use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust::ApprovalSubject;
+
+/// Why a failure cannot be compared if the session has no base.
+const NO_BASE: &str = "without git there is nothing to compare with";
 
 /// The gates of a session without a run, and the tree they judged.
 #[derive(Debug)]
@@ -50,11 +52,18 @@ pub fn seal_session(
 }
 
 /// Runs the gates that judge a stop. A gate that usually takes longer than `[session] slow` continues in the background.
-pub fn judge_session(contract: &ContractContext<'_>) -> SessionJudgement {
+/// `known` is the current tree, if the caller has listed it.
+pub fn judge_session(
+    contract: &ContractContext<'_>,
+    known: Option<&WorkTreeListing>,
+) -> SessionJudgement {
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
-    let listing = match ContentView::read(&place) {
-        Ok(ContentView::Tree(listing)) => listing.into_owned(),
+    let listing = match known.map_or_else(
+        || ContentView::read(&place),
+        |listing| Ok(ContentView::Tree(Cow::Borrowed(listing))),
+    ) {
+        Ok(ContentView::Tree(listing)) => listing,
         Ok(ContentView::Checkout(_)) => return SessionJudgement::unknown("it is not a work tree"),
         Err(error) => return SessionJudgement::unknown(&describe_error(&error)),
     };
@@ -74,16 +83,16 @@ pub fn judge_session(contract: &ContractContext<'_>) -> SessionJudgement {
     let (slow_gates, fast_gates): (Vec<&Gate>, Vec<&Gate>) =
         wanted.iter().copied().partition(is_slow);
     let query = |wanted: &[&Gate], wait: Duration| {
-        gate_query::gate_requirements(&GateQuery {
+        gate_query::judge_gates(&GateQuery {
             contract,
             wanted,
             place: &place,
             site: GateSite::Tree,
-            listing: Some(&listing),
+            listing: Some(listing.as_ref()),
             wait: WorkerWait::AtMost(wait),
         })
     };
-    let mut requirements = query(&fast_gates, slow);
+    let JudgedGates { mut requirements, mut accepted } = query(&fast_gates, slow);
     if requirements.iter().any(|one| contract.holds(one)) {
         let waits = |gate: &&Gate| {
             let why = "waits for the faster gates".to_string();
@@ -91,9 +100,17 @@ pub fn judge_session(contract: &ContractContext<'_>) -> SessionJudgement {
         };
         requirements.extend(slow_gates.iter().map(waits));
     } else {
-        requirements.extend(query(&slow_gates, Duration::ZERO));
+        let judged = query(&slow_gates, Duration::ZERO);
+        requirements.extend(judged.requirements);
+        accepted.extend(judged.accepted);
     }
-    remember_passed(contract, &listing, &wanted, &requirements);
+    let is_passed = |gate: &&&Gate| {
+        let is_met = |one: &Requirement| matches!(one.status, RequirementStatus::Met(_));
+        requirements.iter().any(|one| one.name == gate.name && is_met(one))
+            && !accepted.iter().any(|report| report.name == gate.name)
+    };
+    remember_passed(contract, &listing, wanted.iter().filter(is_passed));
+    requirements.extend(baseline::old_failures_requirement(&accepted));
     let tree = TreeIdentity::Known(listing.content_and_commit_mark());
     SessionJudgement { requirements, tree }
 }
@@ -105,58 +122,33 @@ impl SessionJudgement {
     }
 }
 
-/// Why a failure in a session without a run may be an old one; `None` if it can be compared, and for every run.
-pub(super) fn comparison_doubt(
+/// The status of a failed gate in a session without a run that does not hold it; `None` if only what got worse counts,
+/// and for every run.
+pub(super) fn excused_failure(
     contract: &ContractContext<'_>,
+    report: &GateReport,
     base: Option<&GateReport>,
-) -> Option<String> {
-    if contract.run.origin != RunOrigin::Session {
+) -> Option<RequirementStatus> {
+    if contract.run.origin != RunOrigin::Session || report.outcome != GateOutcome::Failed {
         return None;
     }
+    let unknown = |why: &str| {
+        Some(RequirementStatus::Unknown(format!("it fails, but may have failed before: {why}")))
+    };
     match base.map(|base| &base.outcome) {
-        None => Some("it fails, but may have failed before: there is no base".to_string()),
-        Some(GateOutcome::Unknown(unknown)) => {
-            Some(format!("it fails, but may have failed before: {}", unknown.describe()))
+        None => unknown(NO_BASE),
+        Some(GateOutcome::Unknown(reason)) => unknown(&reason.describe()),
+        // A gate that names neither tests nor places fails in both, so the failure is old, whatever its text.
+        Some(GateOutcome::Failed) if names_nothing(report) && base.is_some_and(names_nothing) => {
+            Some(RequirementStatus::Met(EvidenceKind::Measured))
         }
         Some(GateOutcome::Passed | GateOutcome::Failed) => None,
     }
 }
 
-/// Whether a failure in a session without a run counts as an old one although its text differs from that of the base: a
-/// gate that names neither tests nor places fails in both.
-pub(super) fn is_old_without_findings(
-    contract: &ContractContext<'_>,
-    report: &GateReport,
-    base: Option<&GateReport>,
-) -> bool {
-    let names_nothing = |report: &GateReport| {
-        report.cases.as_ref().is_none_or(|cases| cases.failed.is_empty())
-            && !report.all_findings().any(|finding| finding.place.is_some())
-    };
-    contract.run.origin == RunOrigin::Session
-        && base.is_some_and(|base| base.outcome == GateOutcome::Failed && names_nothing(base))
-        && names_nothing(report)
-}
-
-/// Names a gate of a session without a run that fails no more than at the base.
-pub(super) fn old_failures_requirement(
-    contract: &ContractContext<'_>,
-    gate: &Gate,
-    report: &GateReport,
-    requirement: &Requirement,
-) -> Option<Requirement> {
-    let is_excused = contract.run.origin == RunOrigin::Session
-        && report.outcome == GateOutcome::Failed
-        && matches!(requirement.status, RequirementStatus::Met(_));
-    is_excused.then(|| Requirement {
-        name: old_failures_name(gate),
-        weight: RequirementWeight::Advisory,
-        ..gate.requirement_with(RequirementStatus::Unmet(report.failure()))
-    })
-}
-
-fn old_failures_name(gate: &Gate) -> String {
-    format!("{}{OLD_FAILURES_SUFFIX}", gate.name)
+fn names_nothing(report: &GateReport) -> bool {
+    report.cases.as_ref().is_none_or(|cases| cases.failed.is_empty())
+        && !report.all_findings().any(|finding| finding.place.is_some())
 }
 
 /// The result to compare a later one with, if the gate has passed in this session, or on the tree that it began with.
@@ -175,21 +167,13 @@ pub(super) fn passed_result(
 }
 
 /// Remembers which gates passed, for this session and for others that begin with the same tree.
-fn remember_passed(
+fn remember_passed<'a>(
     contract: &ContractContext<'_>,
     listing: &WorkTreeListing,
-    wanted: &[&Gate],
-    requirements: &[Requirement],
+    passed: impl Iterator<Item = &'a &'a Gate>,
 ) {
     let Ok(cache) = ResultCache::open(&contract.world.home) else { return };
-    let is_met = |name: &str| {
-        let named =
-            |one: &Requirement| one.name == name && matches!(one.status, RequirementStatus::Met(_));
-        requirements.iter().any(named)
-    };
-    let has_old_failures =
-        |gate: &Gate| requirements.iter().any(|one| one.name == old_failures_name(gate));
-    for gate in wanted.iter().filter(|gate| is_met(&gate.name) && !has_old_failures(gate)) {
+    for gate in passed {
         for key in [session_key(contract, gate), tree_key(contract, gate, &listing.identity())] {
             // Without the note, the next failure is compared with a checkout of the base.
             drop(cache.write_note(&key, b"passed"));
