@@ -21,6 +21,7 @@ pub mod repair;
 mod run_checks;
 mod settings_checks;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crate::install::install_plan::InstallScope;
@@ -135,5 +136,30 @@ pub fn examine_setup(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     checks.extend(cost_checks::check_cost_limit(context));
     checks.extend(project_checks::check_project(context, &policy));
     checks.push(client_version_checks::check_client_version(context));
+    keep_first_of_each(checks)
+}
+
+/// Two commands of one program have the same path and version, which is said once.
+fn keep_first_of_each(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
+    let mut seen = HashSet::new();
+    let is_new = |check: &DoctorCheck| seen.insert((check.name, check.what.clone()));
+    let mut checks = checks;
+    checks.retain(is_new);
     checks
+}
+
+/// Why the client would end a hook before gates of these timeouts are done, with the fix. `None` if it waits long enough,
+/// or calls no hook of ralph.
+pub fn short_timeout_note(
+    env: &Env,
+    host: &'static HostProfile,
+    project: &Path,
+    gates_ms: u64,
+) -> Option<String> {
+    let layers = settings_layers::read_layers(env, host, project);
+    let registered = loaded_hooks::read_registered_hooks(env, host, &layers);
+    let checks = client_limit_checks::check_timeouts(host, &registered, gates_ms);
+    let short = checks.into_iter().find(|check| check.standing == CheckStatus::Bad)?;
+    let fix = short.fix.map(|fix| format!("; {fix} changes that")).unwrap_or_default();
+    Some(format!("the client does not wait long enough for the gates: {}{fix}", short.what))
 }

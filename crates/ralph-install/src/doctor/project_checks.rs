@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 
 use super::{DoctorCheck, DoctorContext};
+use crate::install::install_notes;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::limits::RunLimits;
+use ralph_core::policy::SessionGates;
 use ralph_core::text;
 use ralph_gates::environment;
 use ralph_git::git;
@@ -33,6 +35,13 @@ impl DoctorPolicy {
         gates.fold(0, |total, gate| total.saturating_add(gate.timeout_ms))
     }
 
+    /// Whether the gates hold sessions without a run too.
+    fn holds_every_session(&self) -> bool {
+        self.0.as_ref().is_ok_and(|config| {
+            config.policy.session.gates == SessionGates::Every && !config.policy.gates.is_empty()
+        })
+    }
+
     pub(super) fn max_iterations(&self) -> Option<u32> {
         let limits = self.0.as_ref().map(|config| &config.policy.limits);
         limits.map_or(RunLimits::DEFAULT.max_iterations, |limits| limits.max_iterations)
@@ -44,24 +53,13 @@ pub(super) fn check_project(
     policy: &DoctorPolicy,
 ) -> Vec<DoctorCheck> {
     const NAME: &str = "policy";
-    let repository = check_repository(context);
+    let repository = check_repository(context, policy);
     let config = match &policy.0 {
         Ok(config) => config,
         Err(error) => {
-            let what = match error {
-                ConfigError::Problems { first, .. } => first.first().map_or_else(
-                    || error.to_string(),
-                    |problem| {
-                        format!("{error}, the first: {}", text::clean_line(&problem.message, 200))
-                    },
-                ),
-                ConfigError::NoSuchProject(_)
-                | ConfigError::BothNames(_)
-                | ConfigError::LinkOutsideProject(_)
-                | ConfigError::File(_) => describe_error(error),
-            };
+            let what = error.describe_on_one_line();
             return vec![
-                DoctorCheck::bad(NAME, what).fix("`ralph config` shows where"),
+                DoctorCheck::bad(NAME, what).fix("fix it; `ralph config` shows every problem"),
                 repository,
             ];
         }
@@ -158,7 +156,7 @@ fn gate_program(gate: &Gate) -> Option<&str> {
     }
 }
 
-fn check_repository(context: &DoctorContext<'_>) -> DoctorCheck {
+fn check_repository(context: &DoctorContext<'_>, policy: &DoctorPolicy) -> DoctorCheck {
     const NAME: &str = "git";
     let path = context.env.search_path().unwrap_or_default();
     if program_search::find_program(OsStr::new("git"), context.scratch, &path).is_none() {
@@ -167,6 +165,9 @@ fn check_repository(context: &DoctorContext<'_>) -> DoctorCheck {
     }
     match git::work_tree_root(context.project) {
         Some(root) => DoctorCheck::good(NAME, format!("`{}` is a repository", root.display())),
+        None if policy.holds_every_session() => {
+            DoctorCheck::unclear(NAME, install_notes::NO_COMPARISON).fix("`git init`")
+        }
         None => DoctorCheck::note(
             NAME,
             "the project is not a git repository, which `--worktree`, `--pr` and `gate run --changed` need",

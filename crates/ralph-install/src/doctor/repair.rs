@@ -5,7 +5,7 @@ use super::{
 };
 use crate::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallRequest, InstallScope,
-    StatusLineChoice,
+    SessionSetupChoice, StatusLineChoice,
 };
 use crate::install::program_path::{PathDoubt, RalphProgram};
 use crate::install::registration::{GateWarming, HookExtent};
@@ -81,6 +81,7 @@ fn repair_settings(
         status_line: StatusLineChoice::Leave,
         gates: GateSetupChoice::Leave,
         sessions: SessionGates::Goal,
+        session_setup: SessionSetupChoice::Leave,
         others: ForeignSetupChoice::Leave,
     };
     let install = InstallContext {

@@ -1,5 +1,6 @@
 //! Notes that are shown to a person before or after an installation.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,14 +8,28 @@ use super::install_plan::{InstallRequest, InstallScope};
 use super::program_path::{self, RalphProgram};
 use super::registration::HookExtent;
 use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use ralph_core::gate::shell_quote;
 use ralph_git::git;
 use ralph_host::HostProfile;
 use ralph_host::client_settings::SettingsSchema;
 use ralph_policy::detect::DetectedGates;
 use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use ralph_sys::proc::program_search;
 
 /// A note is not worth a longer wait for git.
 const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Said where the gates of every session cannot compare.
+pub const NO_COMPARISON: &str = "without a git repository, ralph cannot tell old failures from new ones: a gate holds a \
+     session only if it passed earlier in that session";
+
+/// Whether the gates of a session can be compared with its start, which takes git and a repository.
+pub fn can_compare_sessions(env: &Env, project: &Path) -> bool {
+    let path = env.search_path().unwrap_or_default();
+    let git = program_search::find_program(OsStr::new("git"), project, &path);
+    git.is_some() && git::work_tree_root(project).is_some()
+}
 
 /// Whether the settings keep hooks in this scope from running.
 pub(super) fn are_hooks_off(layers: &[SettingsLayer], scope: InstallScope) -> bool {
@@ -116,7 +131,19 @@ pub fn git_ignore_note(project: &Path, file: &Path) -> Option<String> {
     let file = ralph_sys::fs::resolve(file)?;
     let name = file.strip_prefix(root).ok()?.to_str()?;
     let is_ignored = git::is_ignored(root, name, &Deadline::after(GIT_TIMEOUT)).ok()??;
+    let excludes = root.join(".git/info/exclude");
+    let excludes = if ralph_sys::fs::is_directory(&root.join(".git")) {
+        shell_quote(&excludes.to_string_lossy())
+    } else {
+        // The repository of a linked work tree is elsewhere.
+        let root = shell_quote(&root.to_string_lossy());
+        let git = format!("git -C {root} rev-parse --path-format=absolute");
+        format!("\"$({git} --git-path info/exclude)\"")
+    };
     (!is_ignored).then(|| {
-        format!("git does not ignore `{name}`, which is personal: add it to `.git/info/exclude`")
+        let line = shell_quote(&format!("/{name}"));
+        format!(
+            "git does not ignore `{name}`, which is personal; paste `echo {line} >> {excludes}` to change that"
+        )
     })
 }

@@ -12,15 +12,18 @@ use super::settings_layers::{self, SettingsLayer, SettingsLayerKind, SettingsLay
 use super::slash_commands;
 use super::{InstallError, install_notes};
 use ralph_core::gate::Gate;
-use ralph_core::policy::{GateEnvironment, SessionGates};
-use ralph_core::sealed_file::SealedFile;
+use ralph_core::policy::SessionGates;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
-use ralph_policy::config;
-use ralph_policy::detect::{self, DetectedGates, ProposedGate, ToolLookup};
-use ralph_policy::trust::{self, GateSearch};
+use ralph_policy::config::{self, ConfigLayer};
+use ralph_policy::detect::{self, ProposedGate, ToolLookup};
+use ralph_policy::trust;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
+
+const UNCHOSEN_SESSIONS: &str = "the policy does not choose the sessions that its gates hold, so they hold only those with \
+     a goal; `ralph init --session-gates every` extends that to all";
+
+pub use super::proposed_policy::{ProposedPolicy, approve_proposed, is_project_directory};
 
 /// The settings file to install into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +65,7 @@ pub struct InstallRequest {
     pub gates: GateSetupChoice,
     /// The sessions that the gates of a proposed policy hold.
     pub sessions: SessionGates,
+    pub session_setup: SessionSetupChoice,
     pub others: ForeignSetupChoice,
 }
 
@@ -78,6 +82,13 @@ pub enum GateSetupChoice {
     Leave,
 }
 
+/// Whether an existing policy that does not choose the sessions gets the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionSetupChoice {
+    Propose,
+    Leave,
+}
+
 /// Whether setups of other tools that hold an agent are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForeignSetupChoice {
@@ -90,8 +101,10 @@ pub enum ForeignSetupChoice {
 pub struct InstallPlan {
     /// The settings file comes first.
     pub changes: Vec<InstallChange>,
-    /// The proposed policy among the changes, with its commands.
+    /// The proposed policy among the changes, with its commands. It may add to an existing one.
     pub policy: Option<ProposedPolicy>,
+    /// The sessions that the gates hold after the installation; `None` without gates.
+    pub sessions: Option<SessionGates>,
     pub foreign: Vec<ForeignSetup>,
     /// Notes for the person.
     pub notes: Vec<String>,
@@ -108,17 +121,6 @@ pub enum InstallObstacle {
     HooksAreOff,
     /// The existing policy is not approved, so it runs nothing.
     Unapproved,
-}
-
-/// A policy to create.
-#[derive(Clone, Debug)]
-pub struct ProposedPolicy {
-    pub path: PathBuf,
-    pub text: String,
-    /// Each gate with its literal command and the path of its program.
-    pub gates: Vec<(String, String, PathBuf)>,
-    /// The files that its gates seal in a run.
-    pub sealed: Vec<SealedFile>,
 }
 
 /// Plans an installation.
@@ -160,10 +162,16 @@ pub fn plan_install_with(
     let within_reach: Vec<_> = within_reach.collect();
     let settings = plan_settings(context, (path, now), (order.others, &within_reach), wanted)?;
     let mut changes: Vec<_> = settings.into_iter().collect();
-    changes.extend(policy.proposed.as_ref().map(ProposedPolicy::to_change));
+    if let Some(proposed) = &policy.proposed {
+        changes.push(proposed.to_change(context.home)?);
+    }
     foreign.extend(foreign_setups::find_tool_files(context.host, context.project));
     let mut notes = install_notes::notes_for_install(context.host, &layers, *order, &program);
     notes.extend(policy.notes);
+    let can_compare = || install_notes::can_compare_sessions(context.env, context.project);
+    if policy.sessions == Some(SessionGates::Every) && !can_compare() {
+        notes.push(format!("{}; `git init` changes that", install_notes::NO_COMPARISON));
+    }
     let obstacle = if install_notes::are_hooks_off(&layers, order.scope) {
         Some(InstallObstacle::HooksAreOff)
     } else {
@@ -175,6 +183,7 @@ pub fn plan_install_with(
     Ok(InstallPlan {
         changes,
         policy: policy.proposed,
+        sessions: policy.sessions,
         foreign,
         notes,
         program: Some(program.path),
@@ -271,6 +280,7 @@ struct ProjectPolicy {
     gates_ms: u64,
     max_iterations: Option<u32>,
     proposed: Option<ProposedPolicy>,
+    sessions: Option<SessionGates>,
     is_unapproved: bool,
     notes: Vec<String>,
 }
@@ -294,22 +304,33 @@ fn survey_policy(
         gates_ms: total(&mut config.policy.gates.iter()),
         max_iterations: config.policy.limits.max_iterations,
         proposed: None,
+        sessions: (!config.policy.gates.is_empty()).then_some(config.policy.session.gates),
         is_unapproved: false,
         notes: Vec::new(),
     };
-    if config.file.is_some() {
+    if let Some(file) = &config.file {
         let subject = trust::policy_subject(context.home, &config, context.env)?;
         if !trust::is_approved(context.home, &subject) {
             let note = "the existing policy is not approved: `ralph trust` shows its commands";
             policy.notes.push(note.to_string());
             policy.is_unapproved = true;
         }
+        let is_open = config.layer_of("session.gates") == ConfigLayer::BuiltIn;
+        if is_open && policy.sessions.is_some() {
+            let is_offered = order.session_setup == SessionSetupChoice::Propose
+                && order.gates == GateSetupChoice::Propose;
+            if is_offered && !policy.is_unapproved {
+                policy.proposed =
+                    Some(ProposedPolicy::with_sessions(context, &config, file, order.sessions));
+                policy.sessions = Some(order.sessions);
+            } else {
+                policy.notes.push(UNCHOSEN_SESSIONS.to_string());
+            }
+        }
         return Ok(policy);
     }
-    // A home directory is not a project, whatever files it contains.
-    let is_home =
-        context.env.home().and_then(|home| fs::resolve(&home)) == fs::resolve(context.project);
-    if order.gates == GateSetupChoice::Leave || is_home {
+    if order.gates == GateSetupChoice::Leave || !is_project_directory(context.env, context.project)
+    {
         return Ok(policy);
     }
     let mut detected = detect::detect_gates(context.project, context.env);
@@ -326,61 +347,12 @@ fn survey_policy(
         let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
         let gates_ms = total(&mut active.map(|proposal| &proposal.gate));
         policy.gates_ms = policy.gates_ms.saturating_add(gates_ms);
+        if !proposed.gates.is_empty() {
+            policy.sessions = Some(order.sessions);
+        }
         policy.proposed = Some(proposed);
     }
     Ok(policy)
-}
-
-impl ProposedPolicy {
-    pub fn from_detected(project: &Path, env: &Env, detected: &DetectedGates) -> Self {
-        let gates = detected.gates.iter().filter_map(|proposal| match &proposal.tool {
-            ToolLookup::Found(path) => {
-                let command = trust::display_command(&proposal.gate.command);
-                Some((proposal.gate.name.clone(), command, path.clone()))
-            }
-            ToolLookup::Missing(_) => None,
-        });
-        let active = detected.gates.iter().filter(|gate| matches!(gate.tool, ToolLookup::Found(_)));
-        let active: Vec<Gate> = active.map(|proposal| proposal.gate.clone()).collect();
-        let resolved = fs::resolve(project).unwrap_or_else(|| project.to_path_buf());
-        let path = trust::recordable_path(env.search_path().as_deref()).map(Into::into);
-        let search = GateSearch { env, environment: &GateEnvironment::default(), path };
-        Self {
-            // An error is reported by the approval, which needs the same files.
-            sealed: trust::sealed_files(&resolved, &active, &search).unwrap_or_default(),
-            path: project.join(config::POLICY_FILE_NAMES[0]),
-            text: detect::render_policy::render(detected),
-            gates: gates.collect(),
-        }
-    }
-
-    fn to_change(&self) -> InstallChange {
-        let bytes = self.text.clone().into_bytes();
-        let record = Box::new(InstallRecord::new(&self.path, None, &bytes));
-        let memory = RecordUpdate::Keep { record, before: None };
-        InstallChange {
-            path: self.path.clone(),
-            current_content: None,
-            new_content: Some(bytes),
-            memory,
-        }
-    }
-}
-
-/// Records the person's approval of the proposed policy, after it was written. Fails if the file differs from the
-/// proposal.
-pub fn approve_proposed(
-    context: &InstallContext<'_>,
-    proposed: &ProposedPolicy,
-) -> Result<(), InstallError> {
-    let config = config::load(context.project, context.home)?;
-    if config.file.as_ref().is_none_or(|file| *file.text != *proposed.text) {
-        return Err(InstallError::Changed(proposed.path.clone()));
-    }
-    let subject = trust::policy_subject(context.home, &config, context.env)?;
-    let search_path = trust::find_programs(&config, context.env);
-    trust::approve(context.home, &subject, &search_path)?;
-    Ok(())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -398,6 +370,7 @@ pub fn plan_uninstall(
     let mut plan = InstallPlan {
         changes: Vec::new(),
         policy: None,
+        sessions: None,
         foreign: Vec::new(),
         notes: Vec::new(),
         program: None,
@@ -447,6 +420,10 @@ pub fn plan_uninstall(
     for scope in scopes {
         let is_shared = matches!(scope, InstallScope::User | InstallScope::Local);
         if is_shared && slash_commands::are_commands_used_elsewhere(context.home, &leaving)? {
+            let note = "the slash commands stay: ralph is installed elsewhere too";
+            if !plan.notes.iter().any(|known| known == note) {
+                plan.notes.push(note.to_string());
+            }
             continue;
         }
         plan.changes.extend(slash_commands::uninstall_commands(context, *scope, &mut plan.notes)?);
@@ -484,6 +461,10 @@ fn plan_policy_removal(
     }
     let now = file_change::read_current(&path)?;
     let then = match (keep, record.file_state(now.as_deref())) {
+        (KeepPolicy::No, RecordedFileState::Unchanged) if record.before.is_some() => {
+            // Without the backup, the file stays as it is.
+            install_record::original_bytes(context.home, &path, &record).or_else(|| now.clone())
+        }
         (KeepPolicy::No, RecordedFileState::Unchanged) => None,
         (KeepPolicy::No, RecordedFileState::Edited) => {
             notes.push(format!("`{}` stays: it was edited since", config::POLICY_FILE_NAMES[0]));

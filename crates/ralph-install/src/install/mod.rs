@@ -11,6 +11,7 @@ mod install_record;
 mod jsonc;
 pub mod program_link;
 pub mod program_path;
+mod proposed_policy;
 pub mod registration;
 mod settings_document;
 pub mod settings_edit;
