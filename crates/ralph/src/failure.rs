@@ -31,9 +31,16 @@ pub(crate) struct CommandFailure {
     /// Where in a file the mistakes are; printed first.
     excerpts: String,
     code: u8,
+    /// Whether a person chose this instead of what the command would have done.
+    is_choice: bool,
 }
 
 impl CommandFailure {
+    /// The end of a command that a person declined or changed: not an error, although the exit code is the same.
+    pub(crate) fn chosen(what: &str, hint: &str) -> Self {
+        Self { is_choice: true, ..Self::new(what, hint) }
+    }
+
     pub(crate) fn new(what: &str, hint: &str) -> Self {
         Self::from_chain(vec![what.to_string()], Some(hint.to_string()))
     }
@@ -48,7 +55,6 @@ impl CommandFailure {
         Self { code: FAILURE, ..self }
     }
 
-    /// From an error text followed by its causes.
     fn from_chain(chain: Vec<String>, hint: Option<String>) -> Self {
         let mut causes = chain.into_iter();
         Self {
@@ -57,10 +63,10 @@ impl CommandFailure {
             hint,
             excerpts: String::new(),
             code: FAILURE,
+            is_choice: false,
         }
     }
 
-    /// An error in a file, with excerpts that show where.
     pub(crate) fn in_file(what: &str, excerpts: String) -> Self {
         Self { excerpts, ..Self::from_chain(vec![what.to_string()], None) }
     }
@@ -90,23 +96,19 @@ impl CommandFailure {
         Self { causes: error_chain(Some(cause)), ..Self::from_chain(vec![what.to_string()], None) }
     }
 
-    /// Replaces the hint.
     pub(crate) fn with_hint(self, hint: &str) -> Self {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
-    /// Prefixes the text with which of several things failed.
     pub(crate) fn with_subject(self, subject: &str) -> Self {
         Self { what: format!("{subject}: {}", self.what), ..self }
     }
 
     pub(crate) fn print(&self) {
         let mut out = self.excerpts.clone();
-        out.push_str(&format!(
-            "{}: {}\n",
-            term::paint(term::BAD, "error"),
-            text::clean_line(&self.what, 500)
-        ));
+        let label = (!self.is_choice).then(|| format!("{}: ", term::paint(term::BAD, "error")));
+        let what = text::clean_line(&self.what, 500);
+        out.push_str(&format!("{}{what}\n", label.unwrap_or_default()));
         for cause in &self.causes {
             out.push_str(&format!("  caused by: {}\n", text::clean_line(cause, 500)));
         }
@@ -117,7 +119,6 @@ impl CommandFailure {
     }
 }
 
-/// A usage error of `ralph hook`, without colour.
 pub(crate) fn plain_usage_error(what: &str, hint: &str) -> String {
     format!("error: {what}\n  hint: {hint}\n")
 }
@@ -398,7 +399,7 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
 fn control_hint(error: &ControlError) -> Option<String> {
     Some(match error {
         ControlError::Store(StoreError::NoSuchRun(_)) | ControlError::UnknownName(_) => {
-            "`ralph status --all` lists all runs".to_string()
+            "`ralph status --all` lists runs and sessions".to_string()
         }
         ControlError::Store(StoreError::TimedOut) => "try again in a moment".to_string(),
         ControlError::Store(StoreError::Newer { .. })

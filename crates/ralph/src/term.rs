@@ -3,6 +3,7 @@
 use crate::failure::CommandFailure;
 use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
+use ralph_core::text;
 use ralph_sys::env::Env;
 use std::ffi::OsString;
 use std::io::Write;
@@ -16,6 +17,9 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 /// The longest answer to a question that is read.
 const MAX_ANSWER_BYTES: u64 = 4096;
+const MAX_SHOWN_ANSWER: usize = 20;
+/// How often a question is asked whose answers mean nothing.
+const MAX_QUESTIONS: usize = 5;
 
 /// The width of a terminal that does not report it.
 const DEFAULT_COLUMNS: usize = 80;
@@ -90,17 +94,52 @@ pub(crate) fn err(text: &str) {
     drop(anstream::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Whether the person answers the question that was just printed with `y` or `yes`.
+/// Whether the person answers the question that was just printed with `y` or `yes`. An answer that is neither yes nor no
+/// is asked for again.
 pub(crate) fn is_confirmed() -> std::io::Result<bool> {
-    let answer = read_answer()?.to_lowercase();
-    Ok(matches!(answer.as_str(), "y" | "yes"))
+    for _ in 0..MAX_QUESTIONS {
+        match read_answer()?.to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "" | "n" | "no" => return Ok(false),
+            _ => drop(out("please answer y or n: ")),
+        }
+    }
+    Ok(false)
 }
 
-/// The line that the person types after a question. Empty at the end of the input.
+/// Asks until the answer is the first letter or the whole of one of `words`. `None` for an empty answer, for `n`, at the
+/// end of the input, and after too many other answers.
+pub(crate) fn ask_for_word(
+    question: &str,
+    words: &[&'static str],
+) -> Result<Option<&'static str>, CommandFailure> {
+    for _ in 0..MAX_QUESTIONS {
+        out(question)?;
+        let answer = read_answer().unwrap_or_default().to_lowercase();
+        if matches!(answer.as_str(), "" | "n" | "no") {
+            return Ok(None);
+        }
+        let is_meant = |word: &&&str| **word == answer || word.get(..1) == Some(answer.as_str());
+        if let Some(word) = words.iter().find(is_meant) {
+            return Ok(Some(word));
+        }
+        let letters: Vec<_> = words.iter().filter_map(|word| word.get(..1)).collect();
+        let shown = text::clean_line(&answer, MAX_SHOWN_ANSWER);
+        out(&format!("`{shown}` is not an answer; type {} or n\n", letters.join(", ")))?;
+    }
+    Ok(None)
+}
+
+/// The line that the person types after a question. The end of the input is an error.
 pub(crate) fn read_answer() -> std::io::Result<String> {
     use std::io::{BufRead, Read};
     let mut answer = String::new();
-    std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
+    let length = std::io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
+    if length == 0 {
+        // The cursor is still behind the question.
+        drop(out("\n"));
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(answer.trim().to_string())
 }
 

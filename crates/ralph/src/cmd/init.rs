@@ -9,11 +9,12 @@ use crate::term;
 use crate::typed_consent;
 use clap::{Args, ValueEnum};
 use ralph_core::policy::SessionGates;
+use ralph_deck::wording::safe_line;
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::foreign_setups::ForeignSetup;
 use ralph_install::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallPlan, InstallRequest,
-    StatusLineChoice,
+    SessionSetupChoice, StatusLineChoice,
 };
 use ralph_install::install::registration::{GateWarming, HookExtent};
 use ralph_install::install::{install_notes, program_link};
@@ -68,9 +69,9 @@ pub(crate) struct InitArgs {
     /// Don't propose a `ralph.toml`
     #[arg(long)]
     pub no_gates: bool,
-    /// Choose the sessions that the gates hold
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t = SessionGatesArg::Every)]
-    pub session_gates: SessionGatesArg,
+    /// Choose the sessions that the gates hold [default: every]
+    #[arg(long, value_name = "WHICH", value_enum)]
+    pub session_gates: Option<SessionGatesArg>,
     /// Use this project [default: nearest parent with a policy, or the repo]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
@@ -135,6 +136,8 @@ struct InitJson<'a> {
     status: InstallStatus,
     files: Vec<InstallFileJson>,
     gates: Vec<InitGateJson<'a>>,
+    /// The sessions that the gates hold: `every` or `goal`; `null` without gates.
+    session_gates: Option<SessionGates>,
     others: Vec<InitOtherJson>,
     notes: &'a [String],
 }
@@ -164,6 +167,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     require_person(env, args.dry_run)?;
     let home = open_home(env)?;
     let project = resolved_project(env, args.project.as_deref())?;
+    refuse_no_project(env, args, &project)?;
     let host = args.host.profile();
     let context = InstallContext { env, host, home: &home, project: &project };
     let typed = super::gate::add::typed_proposals(&context, &args.gate)?;
@@ -217,6 +221,16 @@ enum InitAnswer {
     GoalsOnly,
 }
 
+/// A root or home directory would be searched as a whole, and hooks there hold nothing below it.
+fn refuse_no_project(env: &Env, args: &InitArgs, project: &Path) -> Result<(), CommandFailure> {
+    if args.scope == ScopeArg::User || install_plan::is_project_directory(env, project) {
+        return Ok(());
+    }
+    let what = format!("`{}` is not a project", safe_line(&project.to_string_lossy()));
+    let hint = "change to the directory of a project; `ralph init --scope user` installs the hooks for all of them";
+    Err(CommandFailure::new(&what, hint))
+}
+
 /// Asks once, unless `--yes` was given. Showing the changes in full repeats the question.
 fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, CommandFailure> {
     let refusal = "nothing was written";
@@ -225,24 +239,26 @@ fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, Comma
         return Ok(InitAnswer::Write);
     }
     require_terminal(&asking)?;
-    let holds_every = plan.policy.is_some() && args.session_gates == SessionGatesArg::Every;
-    let question = match &plan.policy {
-        Some(_) if holds_every => {
-            "write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: "
+    let holds_every = plan.policy.is_some() && plan.sessions == Some(SessionGates::Every);
+    let (question, words): (_, &[&str]) = match &plan.policy {
+        Some(_) if holds_every => (
+            "write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: ",
+            &["yes", "goals", "diff"],
+        ),
+        Some(_) => {
+            ("write this and approve these gates? [y]es · [d]iff · [N]o: ", &["yes", "diff"])
         }
-        Some(_) => "write this and approve these gates? [y]es · [d]iff · [N]o: ",
-        None => "write this? [y]es · [d]iff · [N]o: ",
+        None => ("write this? [y]es · [d]iff · [N]o: ", &["yes", "diff"]),
     };
     loop {
-        term::out(question)?;
-        match term::read_answer().unwrap_or_default().to_lowercase().as_str() {
-            "y" | "yes" => return Ok(InitAnswer::Write),
-            "g" | "goal" | "goals" if holds_every => return Ok(InitAnswer::GoalsOnly),
-            "d" | "diff" => {
+        match term::ask_for_word(question, words)? {
+            Some("yes") => return Ok(InitAnswer::Write),
+            Some("goals") => return Ok(InitAnswer::GoalsOnly),
+            Some(_) => {
                 let shown = render_diffs(&plan.changes);
                 term::out(&format!("{shown}\n"))?;
             }
-            _ => return Err(refused(&asking)),
+            None => return Err(refused(&asking)),
         }
     }
 }
@@ -257,7 +273,12 @@ fn install_order(args: &InitArgs) -> InstallRequest {
         },
         warming: if args.warm { GateWarming::AfterEdits } else { GateWarming::Off },
         status_line: if args.statusline { StatusLineChoice::Set } else { StatusLineChoice::Leave },
-        sessions: args.session_gates.into(),
+        sessions: args.session_gates.map_or(SessionGates::Every, Into::into),
+        session_setup: match args.session_gates {
+            // A script that answers in advance has not seen this question.
+            None if args.yes || args.json => SessionSetupChoice::Leave,
+            Some(_) | None => SessionSetupChoice::Propose,
+        },
         gates: if args.no_gates { GateSetupChoice::Leave } else { GateSetupChoice::Propose },
         others: if args.replace { ForeignSetupChoice::Replace } else { ForeignSetupChoice::Leave },
     }
@@ -308,7 +329,7 @@ fn require_terminal(asking: &ConfirmationOptions) -> Result<(), CommandFailure> 
 
 fn refused(asking: &ConfirmationOptions) -> CommandFailure {
     let hint = format!("`ralph {}` asks again", asking.command);
-    CommandFailure::new(asking.refusal, &hint)
+    CommandFailure::chosen(asking.refusal, &hint)
 }
 
 pub(super) fn files_json(changes: &[InstallChange]) -> Vec<InstallFileJson> {
@@ -350,6 +371,7 @@ fn init_json<'a>(
                 program: program.display().to_string(),
             })
             .collect(),
+        session_gates: plan.sessions,
         others: plan.foreign.iter().map(other).collect(),
         notes: &plan.notes,
     }

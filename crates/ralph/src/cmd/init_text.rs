@@ -1,7 +1,8 @@
 //! The text that `ralph init` and `ralph uninstall` show: what would change, and what did.
 
-use super::init::{InitArgs, InstallStatus, ScopeArg, SessionGatesArg};
+use super::init::{InitArgs, InstallStatus, ScopeArg};
 use crate::term::{self, paint};
+use ralph_core::policy::SessionGates;
 use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_deck::wording::{self, safe_line};
@@ -16,7 +17,7 @@ pub(super) fn render_init_plan(plan: &InstallPlan, args: &InitArgs, project: &Pa
     out.push_str(&if args.dry_run {
         render_diffs(&plan.changes)
     } else {
-        render_summary(plan, args, project)
+        render_summary(plan, project)
     });
     out.push_str(&plan.policy.as_ref().map(render_gates).unwrap_or_default());
     let mut lines: Vec<_> = plan.foreign.iter().map(|one| foreign_line(one, args)).collect();
@@ -31,16 +32,16 @@ pub(super) fn render_init_plan(plan: &InstallPlan, args: &InitArgs, project: &Pa
 }
 
 /// One line for each changed file, with what it is for.
-fn render_summary(plan: &InstallPlan, args: &InitArgs, project: &Path) -> String {
+fn render_summary(plan: &InstallPlan, project: &Path) -> String {
     let is_command = |change: &&InstallChange| slash_commands::is_command_file(&change.path);
     let files = plan.changes.iter().filter(|change| change.is_visible() && !is_command(change));
     let line = |change: &InstallChange| {
         let verb = change_verb(change);
         let path = change.path.strip_prefix(project).unwrap_or(&change.path);
         let is_policy = plan.policy.as_ref().is_some_and(|policy| policy.path == change.path);
-        let purpose = match (is_policy, args.session_gates) {
-            (true, SessionGatesArg::Every) => "gates for every session, and for goals",
-            (true, SessionGatesArg::Goal) => "gates for sessions with a goal",
+        let purpose = match (is_policy, plan.sessions) {
+            (true, Some(SessionGates::Every)) => "gates for every session, and for goals",
+            (true, Some(SessionGates::Goal) | None) => "gates for sessions with a goal",
             (false, _) => "hooks that call ralph",
         };
         format!("{verb:<8}{:<32}{purpose}\n", safe_line(&path.to_string_lossy()))
@@ -189,10 +190,11 @@ pub(super) fn result_text(
     let project = safe_line(&project.to_string_lossy());
     let program = args.host.profile().program;
     let (obstacle, next) = match plan.obstacle {
-        None => (
+        None if plan.sessions == Some(SessionGates::Every) => (
             None,
             format!("next: start `{program}` in `{project}` and work, or type `/ralph:goal …`"),
         ),
+        None => (None, format!("next: start `{program}` in `{project}` and type `/ralph:goal …`")),
         Some(InstallObstacle::Unapproved) => {
             (Some("no goal is accepted before `ralph trust`"), "next: `ralph trust`".to_string())
         }
@@ -210,7 +212,11 @@ pub(super) fn result_text(
     };
     match status {
         InstallStatus::Unchanged => match obstacle {
-            None => format!("{}\n", paint(term::GOOD, "already set up")),
+            None => {
+                let gates = if plan.sessions.is_some() { "; gates" } else { "" };
+                let sessions = held_sessions(plan.sessions);
+                format!("{}{gates}{sessions}\n", paint(term::GOOD, "already set up"))
+            }
             Some(obstacle) => {
                 format!("already set up, but {}; {next}\n", paint(term::BAD, obstacle))
             }
@@ -220,6 +226,8 @@ pub(super) fn result_text(
             let mut text = file_lines(&plan.changes);
             if plan.policy.is_some() {
                 text.push_str("approved; any change of a gate needs a new approval\n");
+            } else if let Some(sessions) = plan.sessions {
+                text.push_str(&format!("gates{}\n", held_sessions(Some(sessions))));
             }
             if let Some(obstacle) = obstacle {
                 text.push_str(&format!("{}\n", paint(term::BAD, obstacle)));
@@ -227,6 +235,17 @@ pub(super) fn result_text(
             text.push_str(&format!("{next}; {out} all of it\n"));
             text
         }
+    }
+}
+
+/// The mode that is in force.
+fn held_sessions(sessions: Option<SessionGates>) -> &'static str {
+    match sessions {
+        Some(SessionGates::Every) => ": they hold every session (`[session] gates = \"every\"`)",
+        Some(SessionGates::Goal) => {
+            ": they hold only sessions with a goal (`[session] gates = \"goal\"`)"
+        }
+        None => "",
     }
 }
 

@@ -4,15 +4,18 @@ use super::{open_home, run_choice, status};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
-use ralph_deck::view::gated_sessions::gated_session_text;
+use ralph_deck::view::gated_sessions::{gated_session_text, off_session_text};
 use ralph_deck::view::status_view::{BoardRun, BoardSelection, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
+use ralph_home::store::LoadedRun;
 use ralph_install::doctor::protection;
+use ralph_install::install::install_notes;
 use ralph_policy::config;
 use ralph_policy::trust;
 use ralph_sys::clock;
@@ -34,7 +37,7 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     let board = RunBoard::load(env, &home, BoardSelection::All, Some(&scope))?;
     let host = host_env::calling_host(env);
     let has_hooks = protection::is_stop_hook_registered(env, host, scope.root());
-    let (readiness, gates) = gate_state(env, &home, scope.root());
+    let (readiness, gates) = gate_state(env, &home, scope.root(), has_hooks);
     let mut out = format!("{}\n", paint(term::BOLD, &safe_line(&scope.root().to_string_lossy())));
     if let Some(why) = board.off {
         out.push_str(&format!("  {} ralph is off: {why}\n", paint_mark(FactMark::Unclear)));
@@ -62,16 +65,25 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         add(FactMark::Neutral, "last run", &run_line(run));
     }
     for session in board.gated.iter().take(status::SHOWN_SESSIONS) {
-        add(FactMark::Neutral, "session", &gated_session_text(session, clock::now_ms()));
+        let mark = if session.is_off { FactMark::Unclear } else { FactMark::Neutral };
+        add(mark, "session", &gated_session_text(session, clock::now_ms()));
     }
     for held in board.held.iter().take(status::SHOWN_SESSIONS) {
         let text = format!("session {} is held by files of other tools", held.session);
         add(FactMark::Neutral, "session", &text);
     }
+    for off in board.switched_off.iter().take(status::SHOWN_SESSIONS) {
+        add(FactMark::Unclear, "session", &off_session_text(off));
+    }
     if board.elsewhere > 0 {
         out.push_str(&status::elsewhere_line(board.elsewhere));
     }
-    let next = next_step(has_hooks, readiness, &going, last.copied());
+    let is_held = board.gated.iter().any(|session| session.is_held && !session.is_off);
+    let next = if is_held && going.is_empty() {
+        "ralph why".to_string()
+    } else {
+        next_step(has_hooks, readiness, &going, last.copied())
+    };
     out.push_str(&format!("\nnext:  {next}\n"));
     term::out(&out)?;
     Ok(())
@@ -82,21 +94,46 @@ fn run_line(run: &BoardRun) -> String {
     format!("{}  {word}  {}", run.view.opened.run.id, run.headline(clock::now_ms()))
 }
 
-fn gate_state(env: &Env, home: &RalphHome, project: &Path) -> (GateReadiness, String) {
-    let loaded = config::load(project, home);
-    let subject = loaded.as_ref().ok().map(|config| trust::policy_subject(home, config, env));
-    let (Ok(config), Some(Ok(subject))) = (&loaded, subject) else {
-        let text = "the policy cannot be read; `ralph config` says why";
-        return (GateReadiness::Unreadable, text.to_string());
+fn gate_state(
+    env: &Env,
+    home: &RalphHome,
+    project: &Path,
+    has_hooks: bool,
+) -> (GateReadiness, String) {
+    let unreadable = |why: &str| (GateReadiness::Unreadable, safe_line(why));
+    let config = match config::load(project, home) {
+        Ok(config) => config,
+        Err(error) => return unreadable(&error.describe_on_one_line()),
+    };
+    let Ok(subject) = trust::policy_subject(home, &config, env) else {
+        return unreadable("the policy cannot be read; `ralph config` says why");
     };
     let count = text::count_noun(config.policy.gates.len(), "gate");
+    let sessions = if config.policy.session.gates == SessionGates::Every && !has_hooks {
+        "they hold every session after `ralph init`"
+    } else {
+        describe_sessions(env, config.policy.session.gates, project)
+    };
     match approval_status(home, &subject) {
         _ if config.policy.gates.is_empty() => (GateReadiness::Missing, "none".to_string()),
         ApprovalStatus::Approved | ApprovalStatus::NotNeeded => {
-            (GateReadiness::Ready, format!("{count}, approved"))
+            (GateReadiness::Ready, format!("{count}, approved; {sessions}"))
         }
         ApprovalStatus::Untrusted | ApprovalStatus::Revoked => {
             (GateReadiness::Unapproved, format!("{count}, not approved in this form"))
+        }
+    }
+}
+
+/// Which sessions the gates hold.
+fn describe_sessions(env: &Env, sessions: SessionGates, project: &Path) -> &'static str {
+    match sessions {
+        SessionGates::Goal => "they hold sessions with a goal",
+        SessionGates::Every if install_notes::can_compare_sessions(env, project) => {
+            "they hold every session"
+        }
+        SessionGates::Every => {
+            "without git they hold a session only for what passed earlier in it (`git init`)"
         }
     }
 }
@@ -117,7 +154,12 @@ fn next_step(
         return format!("ralph why {}", run.view.opened.run.id);
     }
     if let Some(run) = waits {
-        return format!("ralph resume {}", run.view.opened.run.id);
+        let LoadedRun { run: record, state, .. } = &run.view.opened;
+        // The same command as in the status of a driven run.
+        let needs_runner = state.driving.parked.is_some() || run.view.phase == RunPhase::Orphaned;
+        let command =
+            if record.drive.is_some() && needs_runner { "run --resume" } else { "resume" };
+        return format!("ralph {command} {}", record.id);
     }
     match (gates, last.map(|run| (run, run.view.phase))) {
         (GateReadiness::Unreadable, _) => "ralph config".to_string(),

@@ -59,15 +59,17 @@ pub(crate) fn name_failure(home: &RalphHome, error: ControlError) -> CommandFail
     let near = nearest_name(home, name).filter(|_| !is_queue);
     let failure = unknown_name_failure(home, error);
     match near {
-        Some(near) => failure
-            .with_hint(&format!("did you mean `{near}`? `ralph status --all` lists all runs")),
+        Some(near) => failure.with_hint(&format!(
+            "did you mean `{near}`? `ralph status --all` lists runs and sessions"
+        )),
         None => failure,
     }
 }
 
 fn nearest_name(home: &RalphHome, name: &str) -> Option<String> {
     let runs = store::list_runs(home).unwrap_or_default();
-    let sessions = fs::list_if_exists(&home.sessions(), MAX_SESSIONS).unwrap_or_default();
+    let mut sessions = fs::list_if_exists(&home.sessions(), MAX_SESSIONS).unwrap_or_default();
+    sessions.extend(fs::list_if_exists(&home.session_notes(), MAX_SESSIONS).unwrap_or_default());
     let sessions = sessions.iter().filter_map(|session| session.to_str());
     let names = runs.iter().map(RunId::as_str).chain(sessions);
     text::nearest(name, names).map(str::to_string)

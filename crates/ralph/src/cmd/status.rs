@@ -10,20 +10,21 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
-use ralph_deck::view::gated_sessions::gated_session_text;
+use ralph_deck::view::gated_sessions::{gated_session_text, off_session_text};
 use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::RunOrSession;
-use ralph_hook::overview::RunView;
+use ralph_hook::overview::{self, GatedSession, RunView};
 use ralph_hook::project_scope::{self, ProjectScope};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+const NOT_JUDGED: &str = "the gates of the project have not judged a stop of this session yet\n";
 const SHOWN_FAULTS: usize = 10;
 /// How many sessions without a run are shown.
 pub(super) const SHOWN_SESSIONS: usize = 5;
@@ -131,6 +132,11 @@ fn render_status(
     if let BoardSelection::Queue(queue) = &selection {
         return Ok(render_queue_tasks(queue));
     }
+    if let BoardSelection::Run(run) = &selection
+        && run.is_of_session()
+    {
+        return render_run(home, run);
+    }
     let board = RunBoard::load(env, home, selection, scope)?;
     let is_one = request.name.is_some();
     let shown = match scope {
@@ -187,9 +193,6 @@ fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelectio
         return Ok(BoardSelection::Queue(Box::new(queue)));
     }
     match run_choice::find_named(home, name)? {
-        RunOrSession::Run(run) if run.is_of_session() => {
-            Err(run_choice::gated_session_failure(&run))
-        }
         RunOrSession::Run(run) => Ok(BoardSelection::Run(run)),
         RunOrSession::Session(session) => Err(no_run_error(&session)),
     }
@@ -198,10 +201,24 @@ fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelectio
 /// One run, as `/ralph:status` shows it in the session.
 pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, CommandFailure> {
     let opened = store::load_run(home, run)?;
+    if run.is_of_session() {
+        let gated = overview::gated_session(home, &opened);
+        return Ok(gated.map_or_else(|| NOT_JUDGED.to_string(), |gated| gated_lines(&gated)));
+    }
     let view = RunView::new(home, opened);
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
     let run = BoardRun::load(home, view, None);
     Ok(run_paragraph(&run, &faults::list_faults(home)) + &phase_lines(&run, StatusScope::OneRun))
+}
+
+/// A session without a run, with the next step.
+fn gated_lines(gated: &GatedSession) -> String {
+    let off = if gated.is_off { "" } else { "; `/ralph:off` in the session turns the gates off" };
+    format!(
+        "{}\n      `ralph why {}` shows the decisions{off}\n",
+        gated_session_text(gated, clock::now_ms()),
+        gated.record
+    )
 }
 
 fn clear_faults(home: &RalphHome, args: &StatusArgs) -> Result<(), CommandFailure> {
@@ -245,6 +262,9 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     }
     for one in board.gated.iter().take(SHOWN_SESSIONS) {
         out.push_str(&format!("{}\n", gated_session_text(one, clock::now_ms())));
+    }
+    for one in board.switched_off.iter().take(SHOWN_SESSIONS) {
+        out.push_str(&format!("{}\n", off_session_text(one)));
     }
     if board.is_empty() {
         out.push_str(match board.left_out {

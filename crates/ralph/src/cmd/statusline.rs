@@ -7,6 +7,7 @@ use crate::SUCCESS;
 use crate::describe;
 use crate::term::{self, paint};
 use clap::Args;
+use ralph_core::id::SessionId;
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::record::{CostReading, ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
@@ -36,8 +37,8 @@ const MAX_NAME_COLUMNS: usize = 20;
 /// Print a session's run on one line, for the client's status line
 ///
 /// Reads the JSON that Claude Code passes to a status line command on stdin, and passes the cost in it on to the limit of
-/// the session's run. For a session without a run it prints the gates that judge it, while they run, else nothing. Never
-/// fails: the exit code is 0.
+/// the session's run. For a session without a run it prints the gates that judge it, while they run, or that they are off,
+/// else nothing. Never fails: the exit code is 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -64,8 +65,8 @@ fn status_line(env: &Env) -> Option<String> {
     let input = stdin::read_event(std::io::stdin(), &Deadline::after(INPUT_TIMEOUT)).ok()?;
     let glance = (host_env::calling_host(env).parse_status_line)(&input)?;
     let home = open_home(env).ok()?;
-    let Some(opened) = owned_run(&home, &glance) else {
-        return session_gates_line(&home, &glance);
+    let Some(opened) = session_run(&home, &glance.session) else {
+        return session_gates_line(&home, &glance.session);
     };
     let reported = record_cost(&home, &opened, &glance);
     let name =
@@ -86,21 +87,22 @@ fn status_line(env: &Env) -> Option<String> {
     Some(parts.join(" · "))
 }
 
-/// The run of the client's session.
-fn owned_run(home: &RalphHome, glance: &StatusLineInput) -> Option<LoadedRun> {
+/// The run that owns the session.
+fn session_run(home: &RalphHome, session: &SessionId) -> Option<LoadedRun> {
     // Not with `session_pointer`, which quarantines a file that it cannot read.
-    let pointer =
-        fs::read_if_exists(&home.session_pointer(&glance.session), MAX_POINTER_BYTES).ok()??;
+    let pointer = fs::read_if_exists(&home.session_pointer(session), MAX_POINTER_BYTES).ok()??;
     let pointer: SessionPointer = serde_json::from_slice(&pointer).ok()?;
     let opened = store::load_run(home, &pointer.run).ok()?;
-    (opened.state.owner(&opened.run) == Some(&glance.session)).then_some(opened)
+    (opened.state.owner(&opened.run) == Some(session)).then_some(opened)
 }
 
-/// The gates that judge the session without a run, while they run.
-fn session_gates_line(home: &RalphHome, glance: &StatusLineInput) -> Option<String> {
-    let activity = overview::session_gate_activity(home, &glance.session)?;
-    let activity = wording::activity(&activity, clock::now_ms());
-    Some(format!("{} · {activity}", paint(term::DIM, "ralph")))
+/// The gates that judge the session without a run, while they run, or that they are off.
+fn session_gates_line(home: &RalphHome, session: &SessionId) -> Option<String> {
+    let name = paint(term::DIM, "ralph");
+    if let Some(activity) = overview::session_gate_activity(home, session) {
+        return Some(format!("{name} · {}", wording::activity(&activity, clock::now_ms())));
+    }
+    overview::is_session_off(home, session).then(|| format!("{name} gates off · /ralph:on"))
 }
 
 /// One word for why the run does not hold the session, if it does not.

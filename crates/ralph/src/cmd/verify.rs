@@ -9,10 +9,13 @@ use ralph_core::reason;
 use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
+use ralph_core::text;
 use ralph_deck::wording::safe_line;
+use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_home::world::World;
-use ralph_hook::control;
+use ralph_hook::control::{self, RunOrSession};
+use ralph_hook::overview;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_hook::verify;
 use ralph_sys::clock::Deadline;
@@ -28,8 +31,9 @@ Examples:
   ralph verify
   ralph verify k7f2
 
-Shows the same as `/ralph:verify` in the session. `ralph gate run` runs
-the gates without a run.")]
+Shows the same as `/ralph:verify` in the session. For a session without
+a run, judges it by the gates of its project. `ralph gate run` runs the
+gates alone.")]
 pub(crate) struct VerifyArgs {
     /// Check this run or session [default: the run of this project]
     #[arg(value_name = "RUN|SESSION")]
@@ -39,8 +43,12 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = match &args.name {
-        Some(name) => run_choice::find_run(&home, name, |_| no_run_failure())?,
-        None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
+        Some(name) => match run_choice::find_named(&home, name)? {
+            RunOrSession::Run(run) => run,
+            RunOrSession::Session(_) => return Err(no_run_failure()),
+        },
+        None => run_choice::project_run(env, &home, RunPurpose::Steer)
+            .or_else(|failure| latest_gated(env, &home)?.ok_or(failure))?,
     };
     let opened = store::load_run(&home, &run)?;
     let is_over = matches!(control::effective_phase(&home, &opened), RunPhase::Ended(_));
@@ -50,6 +58,13 @@ pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
     let world = world.ok_or_else(super::unknown_home_failure)?;
     term::out(&render_verification(&world, session, Some(&run))?)?;
     Ok(())
+}
+
+/// The session of this project that its gates decided about last.
+fn latest_gated(env: &Env, home: &RalphHome) -> Result<Option<RunId>, CommandFailure> {
+    let scope = run_choice::current_scope(env)?;
+    let sessions = overview::list_gated_sessions(home, Some(&scope), 0)?;
+    Ok(sessions.into_iter().find(|session| !session.is_off).map(|session| session.record))
 }
 
 pub(super) fn no_run_failure() -> CommandFailure {
@@ -64,15 +79,19 @@ pub(crate) fn render_verification(
     run: Option<&RunId>,
 ) -> Result<String, CommandFailure> {
     let run = run.ok_or_else(no_run_failure)?;
+    let subject =
+        if run.is_of_session() { "gates of the session".to_string() } else { format!("run {run}") };
     let evidence = verify::verify_run(world, session, run)?;
     let redactor = Redactor::new(world.env.secrets());
     let report = reason::build_stop_report(&evidence.requirements, &redactor);
     // The same count as in the reason for a block.
     let mut out = match reason::describe_unmet(&evidence.requirements) {
         None => {
-            format!("run {run}: all {} requirements are met in the current tree\n", report.total)
+            let total = text::count_noun(report.total, "requirement");
+            let are = if report.total == 1 { "is" } else { "are" };
+            format!("{subject}: all {total} {are} met in the current tree\n")
         }
-        Some(unmet) => format!("run {run}: {unmet}\n"),
+        Some(unmet) => format!("{subject}: {unmet}\n"),
     };
     out.push_str(&render_report(&report));
     Ok(out)

@@ -7,6 +7,7 @@ use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
 use crate::value_parsers::parse_positive_count;
 use clap::Args;
+use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
@@ -170,6 +171,9 @@ pub(super) fn decision_head(
     decided: &StopRecord,
 ) -> String {
     let charged = match decided.outcome {
+        StopOutcome::Blocked { .. } if decided.prompt_hold > 0 => {
+            format!("hold {} of {}", decided.prompt_hold, most_prompt_holds(history))
+        }
         StopOutcome::Blocked { .. } | StopOutcome::HandedOver
             if history.subject == HistorySubject::Run =>
         {
@@ -183,14 +187,27 @@ pub(super) fn decision_head(
         | StopOutcome::Orphaned
         | StopOutcome::Ended(_) => "not charged".to_string(),
     };
+    let took = units::format_duration(decided.took_ms);
+    let is_of_session = RunId::parse(&history.name).is_some_and(|run| run.is_of_session());
+    // A session without a run has no iterations.
+    let has_no_count = is_of_session && decided.prompt_hold == 0;
+    let figures = if has_no_count { took } else { format!("{charged} · {took}") };
     format!(
         "{}  {:<9} rule {:<14} {}   {}\n",
         wording::local_time(entry.at_ms),
         wording::decision_outcome(decided),
         format!("`{}`", decided.rule.name()),
         safe_line(&decided.because),
-        paint(term::DIM, &format!("{charged} · {}", units::format_duration(decided.took_ms))),
+        paint(term::DIM, &figures),
     )
+}
+
+/// How often the gates hold one prompt of a session without a run.
+fn most_prompt_holds(history: &DecisionHistory) -> u32 {
+    let seal = history.entries.iter().find_map(|entry| {
+        if let RunChange::Started(run) = &entry.change { run.seal.as_deref() } else { None }
+    });
+    seal.map_or(0, |seal| seal.policy.session.holds)
 }
 
 fn decision_paragraph(

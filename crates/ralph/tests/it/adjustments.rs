@@ -151,7 +151,7 @@ fn a_minimum_of_iterations_is_enforced() {
     assert_snapshot!(sandbox.mask_times(&started.stdout), @"
     [run]  started     make it work
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  2 to 25 iterations · 8 h · $20 · stuck after 2 stops without progress
+          limits  2 to 25 iterations · 8 h · $20 · stuck at the 2nd stop without progress
           gates   tests, lint
           stop it with `ralph cancel [run]`
     ");
@@ -477,9 +477,9 @@ fn limits_can_be_changed_during_the_run() {
         let ended = sandbox.ralph_at_terminal([&["limits", &run], args].concat());
         sandbox.mask_times(&format!("{}{}", ended.stdout, ended.stderr))
     };
-    assert_snapshot!(say(&[]), @"[run]  limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress");
+    assert_snapshot!(say(&[]), @"[run]  limits  25 iterations · 8 h · $20 · stuck at the 3rd stop without progress");
     assert!(sandbox.send_stop(SESSION, "").is_block());
-    assert_snapshot!(say(&["--max-iterations", "40", "--max-cost-usd", "0", "--min-iterations", "2"]), @"[run]  limits  2 to 40 iterations · 8 h · stuck after 3 stops without progress from now on");
+    assert_snapshot!(say(&["--max-iterations", "40", "--max-cost-usd", "0", "--min-iterations", "2"]), @"[run]  limits  2 to 40 iterations · 8 h · stuck at the 3rd stop without progress from now on");
     assert_snapshot!(say(&["--json"]), @r#"{"v":1,"run":"[run]","max_iterations":40,"min_iterations":2,"max_duration_ms":28800000,"max_cost_usd":null,"max_tokens":null,"stuck_after":3,"handover_at":0.8}"#);
     assert_snapshot!(say(&["--stuck-after", "3", "--max-tokens", "2M"]), @"
     error: only `ralph run` can enforce `--max-tokens`
@@ -501,7 +501,7 @@ fn limits_can_be_changed_during_the_run() {
     let answer = sandbox
         .send_prompt(SESSION, "/ralph:limits --max-iterations 1 --min-iterations 0")
         .prompt_answer();
-    assert_snapshot!(sandbox.mask_times(&answer), @"ralph: run [run]: limits  1 iteration · 8 h · stuck after 3 stops without progress from now on; its 1 iteration is used up, so the next stop ends the run");
+    assert_snapshot!(sandbox.mask_times(&answer), @"ralph: run [run]: limits  1 iteration · 8 h · stuck at the 3rd stop without progress from now on; its 1 iteration is used up, so the next stop ends the run");
     sandbox.write("work", "more");
     sandbox.send_stop(SESSION, "").notice();
     assert_eq!(sandbox.run_status(&run), ("exhausted".to_string(), 1));

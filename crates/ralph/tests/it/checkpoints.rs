@@ -138,10 +138,10 @@ fn refusals_come_with_a_hint() {
     assert_eq!(project_files(sandbox.project()), before);
     let shown = sandbox.normalize(&shown);
     snapshot_settings().bind(|| {
-        assert_snapshot!(shown, @"
+        assert_snapshot!(shown, @r"
         $ ralph checkpoint list nope
         error: `nope` is neither a run nor a session that ralph knows
-          hint: `ralph status --all` lists all runs
+          hint: `ralph status --all` lists runs and sessions
         $ ralph checkpoint diff [run] 7
         error: run `[run]` has no checkpoint 7
           hint: `ralph list checkpoints [run]` lists its checkpoints

@@ -42,7 +42,7 @@ fn start_reports_the_run_and_its_limits() {
     --- stdout
     [run]  started     make the parser handle nested quotes
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  25 iterations · 8 h · $1.50 · stuck after 3 stops without progress
+          limits  25 iterations · 8 h · $1.50 · stuck at the 3rd stop without progress
           list    `$ROOT/project/loops/csv`
           promise <promise>DONE</promise>
           tasks   every item of the newest task list
@@ -182,7 +182,7 @@ fn why_and_log_explain_every_decision() {
         "#);
         assert_snapshot!(sandbox.normalize(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
         assert_snapshot!(sandbox.normalize(&sandbox.ralph(["log"]).stdout), @r#"
-        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
+        [time]  started    make it work (25 iterations · 8 h · $20 · stuck at the 3rd stop without progress)
         [time]  held       2 not met (rule `block`)
         [time]  let go     1 background task pending: subagent "review" (rule `waiting`)
         [time]  claimed    all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it (rule `claimed`)
@@ -247,7 +247,7 @@ fn unknown_commands_and_options_get_a_suggestion() {
       hint: did you mean `--json`?
     $ ralph why nope
     error: `nope` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists all runs
+      hint: `ralph status --all` lists runs and sessions
     $ ralph log
     error: there is no run yet
       hint: `ralph run --help` shows how to start one

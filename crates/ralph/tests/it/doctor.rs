@@ -905,7 +905,7 @@ fn an_unusable_policy_is_reported() {
         +               → install it, then `ralph trust` records its path
         + 1 problem found
         ");
-        assert_snapshot!(garbled, @"
+        assert_snapshot!(garbled, @r"
         exit 1
         - ✓ timeout     the client waits long enough for every hook; gates may take 5 min
         - ✓ policy      `$ROOT/project/ralph.toml`, 1 gate
@@ -913,8 +913,8 @@ fn an_unusable_policy_is_reported() {
         - ✓ tools       every gate's program was found
         - no problems found
         + ✓ timeout     the client waits long enough for every hook
-        + ✗ policy      1 problem in the policy, the first: unknown key `timeot`
-        +               → `ralph config` shows where
+        + ✗ policy      line 5 of `$ROOT/project/ralph.toml`: unknown key `timeot`; did you mean `timeout`?
+        +               → fix it; `ralph config` shows every problem
         + 1 problem found
         ");
     });

@@ -620,7 +620,7 @@ fn checks_run_only_after_approval() {
         --- stdout
         [run]  started     the features of csv
               session 5999882c-e786-462c-84d4-07d1c65b5e76
-              limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
+              limits  25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
               list    `$ROOT/project/.claude/data/ralph-loops/csv`
               gates   none, only the checks of list items
               note    2 of 3 items have no check, so the best result is `claimed`

@@ -57,14 +57,19 @@ fn a_new_project_is_asked_once() {
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
-      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
-    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: error: nothing was written or started
+      limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
+    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: nothing was written or started
       hint: paste `ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to start it later
     ");
     assert!(!runner.sandbox.project().join("ralph.toml").exists());
-    let (code, screen) = runner.run_at_terminal(&[], &[(QUESTION, "d"), (QUESTION, "y")]);
+    let answers = [(QUESTION, "x"), (QUESTION, "d"), (QUESTION, "y")];
+    let (code, screen) = runner.run_at_terminal(&[], &answers);
     assert_eq!(code, Some(0), "{screen}");
-    assert_eq!(screen.matches(QUESTION).count(), 2, "{screen}");
+    assert_eq!(screen.matches(QUESTION).count(), 3, "{screen}");
+    assert!(screen.contains("`x` is not an answer; type y, e, d or n\n"), "{screen}");
+    // The details show the command that a yes runs.
+    let agent = screen.lines().find(|line| line.starts_with("  agent     ")).unwrap();
+    assert!(agent.contains(" --permission-mode acceptEdits"), "{agent}");
     assert!(runner.sandbox.project().join("ralph.toml").exists());
     runner.sandbox.commit();
     let (_, screen) = runner.run_at_terminal(&["--max-iterations", "1"], &[]);
@@ -80,7 +85,7 @@ fn editing_first_writes_the_policy_and_starts_nothing() {
     assert!(runner.sandbox.project().join("ralph.toml").exists());
     let told = screen.split_once(QUESTION).unwrap().1.trim_start_matches("e\n").trim();
     assert_snapshot!(told, @r"
-    error: wrote `$ROOT/project/ralph.toml`; nothing was approved or started
+    wrote `$ROOT/project/ralph.toml`; nothing was approved or started
       hint: edit it, then paste `ralph trust && ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent`
     ");
     assert!(!runner.sandbox.ralph_home("runs").exists());
@@ -106,7 +111,7 @@ fn yes_answers_the_same_question_without_a_terminal() {
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
-      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [run]    Let main.sh say goodbye.
     "
     );
@@ -134,6 +139,14 @@ fn a_typed_command_becomes_the_gate() {
     "#);
     fs::remove_dir_all(project.join("goals")).unwrap();
     let asked = "empty for none) ";
+    let (code, screen) = runner.run_at_terminal(&[], &[(asked, "\u{4}")]);
+    assert_eq!(code, Some(1), "{screen}");
+    assert_snapshot!(screen, @r"
+    no gate was detected, and without one nothing measures the goal
+    how do you test this? (a command such as `sh test.sh`; empty for none) 
+    nothing was written or started
+      hint: paste `ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to start it later
+    ");
     let answers = [(asked, "no-such-program"), (asked, "sh verify.sh"), (QUESTION, "y")];
     let (code, screen) = runner.run_at_terminal(&[], &answers);
     assert_eq!(code, Some(0), "{screen}");
@@ -145,7 +158,7 @@ fn a_typed_command_becomes_the_gate() {
       gates    tests  sh verify.sh
                a yes writes them to `ralph.toml` and approves them
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
-      limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
     ");
     let policy = fs::read_to_string(project.join("ralph.toml")).unwrap();
@@ -224,6 +237,7 @@ fn a_gate_is_added_to_the_policy_and_approved() {
         show(&["sh other/test.sh", "--yes"]),
         show(&["true", "--yes", "--name", "a b"]),
         show(&["no-such-program", "--yes"]),
+        show(&["sh missing.sh"]),
     ];
     assert_snapshot!(steps.join("\n"), @r#"
     $ ralph gate add sh test.sh
@@ -292,6 +306,28 @@ fn a_gate_is_added_to_the_policy_and_approved() {
     --- stderr
     error: `no-such-program` is not on PATH
       hint: name a command that ends with exit code 0 if the work is right
+
+    $ ralph gate add sh missing.sh
+    exit 3
+    --- stdout
+    --- $ROOT/project/ralph.toml
+    +++ $ROOT/project/ralph.toml
+    @@ -5,3 +5,9 @@
+     stage = "correctness"
+     run = ["sh", "test.sh"]
+     timeout = "10m"
+    +
+    +[[gate]]
+    +name = "missing"
+    +stage = "correctness"
+    +run = ["sh", "missing.sh"]
+    +timeout = "10m"
+
+    note: `missing.sh` does not exist in the project: the gate fails until it does
+
+    --- stderr
+    error: not a terminal, so I can't ask; nothing was written
+      hint: paste `ralph gate add --yes 'sh missing.sh'`
     "#);
     let added =
         sandbox.ralph(["gate", "add", "true | cat", "--yes", "--stage", "quality", "--json"]);
@@ -332,6 +368,15 @@ fn a_gate_is_added_to_the_policy_and_approved() {
     let names: Vec<_> =
         listed["gates"].as_array().unwrap().iter().map(|gate| gate["name"].clone()).collect();
     assert_eq!(names, ["test", "true"]);
+    // The hooks were installed for two gates.
+    let third = proposed.ralph(["gate", "add", "test -e .", "--name", "third", "--yes"]);
+    let note = third.stdout.lines().find(|line| line.starts_with("note: ")).unwrap();
+    let ralph = env!("CARGO_BIN_EXE_ralph");
+    assert_snapshot!(proposed.normalize(note).replace(ralph, "ralph"), @"note: the client does not wait long enough for the gates: Stop, SubagentStop, TaskCompleted, TeammateIdle, 1230 s, but the gates need 1830 s: `ralph hook claude --deadline 1200s` in the local settings; `ralph init` changes that");
+    assert_eq!(proposed.ralph(["init", "--yes"]).code, Some(0));
+    let fourth = proposed.ralph(["gate", "add", "test -r .", "--name", "x", "--json", "--yes"]);
+    let fourth: serde_json::Value = serde_json::from_str(&fourth.stdout).unwrap();
+    assert_eq!(fourth["notes"].as_array().map(Vec::len), Some(1), "{fourth}");
 }
 
 /// A directory without a commit gets the line that makes one.

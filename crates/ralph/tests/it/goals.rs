@@ -196,3 +196,19 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
           ? [time]  file fault: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2)
     ");
 }
+
+/// A client without task tools never has a task list. The agent is asked for one once; then the run ends, because it
+/// could never be met.
+#[test]
+fn a_task_list_that_never_appears_ends_the_run() {
+    let sandbox = Sandbox::new();
+    sandbox.write("main.rs", "hello\n");
+    sandbox.commit();
+    let run = sandbox.start_run(["--tasks"]);
+    let asked = sandbox.send_stop(SESSION, r#","last_assistant_message":"done""#);
+    assert!(asked.stderr.contains("If you have no task tools, say so and stop again"), "{asked}");
+    sandbox.write("main.rs", "progress\n");
+    let ended = sandbox.send_stop(SESSION, r#","last_assistant_message":"I have none""#);
+    assert_snapshot!(sandbox.normalize(&ended.notice()), @"ralph: gate_broken: the client's task list — client tasks gave no result twice in a row: the client has no task list for this session, perhaps because its model has no task tools; a goal without `--tasks` needs none (run [run]); `ralph why [run]` shows what broke; fix it, then run `/ralph:goal` again");
+    assert_eq!(sandbox.run_status(&run).0, "gate_broken");
+}

@@ -110,7 +110,7 @@ fn every_change_is_shown_and_confirmed_once() {
     let shown = normalize_output(&sandbox, &yes);
     let (_, after) = shown.split_once("[N]o: ").unwrap();
     assert_snapshot!(after, @r"
-    note: git does not ignore `.claude/settings.local.json`, which is personal: add it to `.git/info/exclude`
+    note: git does not ignore `.claude/settings.local.json`, which is personal; paste `echo /.claude/settings.local.json >> $ROOT/project/.git/info/exclude` to change that
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
     created 17 commands
@@ -120,13 +120,13 @@ fn every_change_is_shown_and_confirmed_once() {
     assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the gates are approved");
     assert!(!sandbox.project().join("was-run").exists(), "no tool was run");
 
-    assert_snapshot!(normalize_output(&sandbox, &sandbox.ralph(["init"])), @"
+    assert_snapshot!(normalize_output(&sandbox, &sandbox.ralph(["init"])), @r#"
     exit 0
     --- stdout
     $ROOT/project
 
-    already set up
-    ");
+    already set up; gates: they hold every session (`[session] gates = "every"`)
+    "#);
     let out = answer_on_terminal(&sandbox, "uninstall", "y\n", || ());
     assert_snapshot!(normalize_output(&sandbox, &out), @r"
     exit 0
@@ -154,6 +154,88 @@ fn every_change_is_shown_and_confirmed_once() {
     ralph is not in the settings of this project
     no run of this project is left; your settings and approvals stay in `$ROOT/home/.ralph`
     ");
+}
+
+/// A policy of `ralph gate add` does not choose the sessions. A later `init` offers the choice, keeps what a person wrote,
+/// and `uninstall` restores it.
+#[test]
+fn a_later_init_offers_the_choice_of_sessions() {
+    let sandbox = project_with_npm();
+    ralph_succeeds(&sandbox, &["gate", "add", "npm test", "--yes"]);
+    let policy = sandbox.project().join("ralph.toml");
+    fs::write(&policy, format!("{}# mine", read_text(&policy))).unwrap();
+    sandbox.approve_policy();
+    let before = read_text(&policy);
+    let scripted = ralph_succeeds(&sandbox, &["init", "--yes"]);
+    assert!(scripted.contains("note: the policy does not choose the sessions"), "{scripted}");
+    assert_eq!(read_text(&policy), before, "a script has not seen the question");
+
+    let chosen = answer_on_terminal(&sandbox, "init", "x\ng\n", || ());
+    assert_snapshot!(normalize_output(&sandbox, &chosen), @r"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    edit    ralph.toml                      gates for every session, and for goals
+
+    gates:
+      npm-test
+        npm test
+        → $ROOT/bin/npm
+
+    sealed in a run, so that its agent cannot change them:
+      `package.json: scripts.test` (gate npm-test runs it)
+
+
+    write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: `x` is not an answer; type y, g, d or n
+    write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: edited  `$ROOT/project/ralph.toml`
+    approved; any change of a gate needs a new approval
+    next: start `claude` in `$ROOT/project` and type `/ralph:goal …`; `ralph uninstall` removes all of it
+    ");
+    assert_eq!(sandbox.ralph(["trust"]).code, Some(0), "the policy is approved");
+    let after = read_text(&policy);
+    assert_snapshot!(after.strip_prefix(&before).unwrap(), @r#"
+
+
+    # `every`: no session stops with work that makes a gate worse. `goal`: the gates hold only sessions with a goal.
+    [session]
+    gates = "goal"
+    "#);
+    let again = sandbox.ralph(["init"]);
+    assert_snapshot!(normalize_output(&sandbox, &again), @r#"
+    exit 0
+    --- stdout
+    $ROOT/project
+
+    already set up; gates: they hold only sessions with a goal (`[session] gates = "goal"`)
+    "#);
+    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert_eq!(read_text(&policy), before);
+    ralph_succeeds(&sandbox, &["init", "--yes", "--session-gates", "every"]);
+    assert!(read_text(&policy).ends_with("gates = \"every\"\n"));
+}
+
+/// Neither the root nor a home directory is a project.
+#[test]
+fn a_directory_that_is_no_project_is_refused() {
+    let sandbox = project_with_npm();
+    let home = sandbox.home().to_str().unwrap().to_string();
+    let refusals = ["/", &home].map(|directory| {
+        let refused = sandbox.ralph(["init", "--yes", "--project", directory]);
+        sandbox.normalize(&refused.to_string())
+    });
+    assert_snapshot!(refusals.join("\n"), @r"
+    exit 1
+    --- stderr
+    error: `/` is not a project
+      hint: change to the directory of a project; `ralph init --scope user` installs the hooks for all of them
+
+    exit 1
+    --- stderr
+    error: `$ROOT/home` is not a project
+      hint: change to the directory of a project; `ralph init --scope user` installs the hooks for all of them
+    ");
+    ralph_succeeds(&sandbox, &["init", "--yes", "--scope", "user", "--project", &home]);
 }
 
 /// R-D2c: `uninstall` restores every file byte for byte, for every scope and option.
@@ -782,7 +864,8 @@ fn slash_commands_are_removed_with_the_last_project() {
     ralph_succeeds(&sandbox, &[&["init"][..], &there].concat());
     assert_eq!(read_files(&commands).len(), 17);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine\n");
-    ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    let kept = ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
+    assert!(kept.contains("the slash commands stay: ralph is installed elsewhere too"), "{kept}");
     assert_eq!(read_files(&commands).len(), 17);
     ralph_succeeds(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
     assert_eq!(read_files(&commands), [(own, b"mine\n".to_vec())]);

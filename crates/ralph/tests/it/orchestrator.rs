@@ -478,7 +478,7 @@ fn without_gates_the_run_ends_claimed() {
     insta::assert_snapshot!(sandbox.normalize(&started.stdout), @"
     [run]  started     tidy up
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
+          limits  25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
           phases  nine conditions, from clarify to retrospect
           note    no gate measures correctness or quality, so the best result is `claimed`; `ralph gate detect` proposes gates
           stop it with `ralph cancel [run]`

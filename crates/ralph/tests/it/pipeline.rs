@@ -369,11 +369,11 @@ fn the_pipeline_is_shown_without_a_run() {
       hint: define one with `[[pipeline.chunk]]` in `ralph.toml`; `ralph config` checks it
     ");
     let unknown = sandbox.ralph(["pipeline", "show", "nope"]);
-    assert_snapshot!(unknown, @"
+    assert_snapshot!(unknown, @r"
     exit 1
     --- stderr
     error: `nope` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists all runs
+      hint: `ralph status --all` lists runs and sessions
     ");
     sandbox.approve_policy();
     let run = sandbox.start_run(["--goal-file", "-"]);

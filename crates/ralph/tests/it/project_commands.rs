@@ -105,7 +105,7 @@ fn a_directory_without_runs_shows_all_projects() {
         $ ralph log
         exit 0
         --- stdout
-        [time]  started    make it work (25 iterations · 8 h · $20 · stuck after 3 stops without progress)
+        [time]  started    make it work (25 iterations · 8 h · $20 · stuck at the 3rd stop without progress)
         [time]  held       1 not met (rule `block`)
 
         --- stderr
@@ -164,13 +164,13 @@ fn unknown_names_get_a_suggestion() {
         assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
         shown.push_str(&refused.stderr);
     }
-    assert_snapshot!(sandbox.normalize(&shown.replace(&wrong, "[wrong]")), @"
+    assert_snapshot!(sandbox.normalize(&shown.replace(&wrong, "[wrong]")), @r"
     error: `[wrong]` is neither a run nor a session that ralph knows
-      hint: did you mean `[run]`? `ralph status --all` lists all runs
+      hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: `[wrong]` is neither a run nor a session that ralph knows
-      hint: did you mean `[run]`? `ralph status --all` lists all runs
+      hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: `[wrong]` is neither a run nor a session that ralph knows
-      hint: did you mean `[run]`? `ralph status --all` lists all runs
+      hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: run `[run]` has no requirement `test`
       hint: did you mean `tests`?
     ");
@@ -217,28 +217,28 @@ fn without_a_command_the_project_is_shown() {
     -- approved
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
-      ✓ gates    1 gate, approved
+      ✓ gates    1 gate, approved; they hold sessions with a goal
       · runs     none yet
 
     next:  ralph run "…"
     -- with a run
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
-      ✓ gates    1 gate, approved
+      ✓ gates    1 gate, approved; they hold sessions with a goal
       · run      [run]  armed  make it work
 
     next:  ralph init
     -- paused
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
-      ✓ gates    1 gate, approved
+      ✓ gates    1 gate, approved; they hold sessions with a goal
       · run      [run]  paused  make it work
 
     next:  ralph resume [run]
     -- cancelled
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
-      ✓ gates    1 gate, approved
+      ✓ gates    1 gate, approved; they hold sessions with a goal
       · last run [run]  cancelled  make it work  (just now, 0 iterations)
 
     next:  ralph run "…"
@@ -299,7 +299,7 @@ fn start_finds_the_only_active_session() {
     --- stdout
     [run]  started     make it work
           session 5999882c-e786-462c-84d4-07d1c65b5e76
-          limits  25 iterations · 8 h · $20 · stuck after 3 stops without progress
+          limits  25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
           note    nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
           stop it with `ralph cancel [run]`
 

@@ -531,7 +531,7 @@ fn errors_are_reported_before_any_run_starts() {
     assert_snapshot!(scene.normalize(&dry.stdout), @r#"
     2 tasks, 3 at once, in `$ROOT/project`
       gates  tests  sh tests.sh
-      limits 25 iterations · 8 h · $X · stuck after 3 stops without progress
+      limits 25 iterations · 8 h · $X · stuck at the 3rd stop without progress
       agent  $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 7.500000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}' --permission-mode bypassPermissions
 
       a  starts: x
@@ -556,7 +556,7 @@ fn a_dry_run_shows_the_limits_of_each_task() {
     let dry = scene.run_queue(&["--dry-run", "--max-cost", "1"]);
     let lines: Vec<_> = dry.stdout.lines().filter(|line| line.contains(": ")).collect();
     assert_snapshot!(lines.join("\n"), @"
-    a  starts (2 to 5 iterations · 8 h · $1 · 2 M tokens · stuck after 4 stops without progress · hand-over at 60 % of the context): Write a.
+    a  starts (2 to 5 iterations · 8 h · $1 · 2 M tokens · stuck at the 4th stop without progress · hand-over at 60 % of the context): Write a.
     b  starts ($0.50): Write b.
     c  starts (hand-over at 70 % of the context): Write c.
     d  starts: Write d.

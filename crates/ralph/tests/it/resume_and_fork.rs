@@ -140,7 +140,7 @@ fn an_exhausted_run_continues_as_a_fork() {
     --- stdout
     would start  Let main.rs say goodbye.
       project   `$ROOT/home/ralph-worktrees/[run]/project`
-      limits    5 iterations · 8 h · $3 · stuck after 3 stops without progress
+      limits    5 iterations · 8 h · $3 · stuck at the 3rd stop without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
@@ -250,7 +250,7 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
     --- stdout
     [run]  resumes     Let main.rs say goodbye.
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       gates     tests  grep -q goodbye main.rs
       sessions  a fresh one when the context is 80 % full
       waits     up to 1 h for rate limits, up to 1 h for network errors; 10 min for a sign of life

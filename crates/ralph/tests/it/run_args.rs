@@ -125,7 +125,7 @@ fn permissions_are_skipped_only_with_both_flags() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
@@ -203,7 +203,7 @@ fn detected_gates_need_consent() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       gates     tests  npm test
       sealed    `package.json: scripts.test` (gate tests runs it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
@@ -218,7 +218,7 @@ fn detected_gates_need_consent() {
     --- stdout
     would start  a goal
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
       agent     $ROOT/bin/claude -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
@@ -247,7 +247,7 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
     --- stdout
     would start  Let NOTES.md say goodbye, and README.md too.
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       gates     tests  sh NOTES.md
       sealed    `NOTES.md` (gate tests names it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
@@ -261,7 +261,7 @@ fn a_dry_run_shows_sealed_files_and_possible_endings() {
     --- stdout
     would start  everything in PLAN.md
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       plan      `$ROOT/project/PLAN.md`
       gates     tests  sh NOTES.md
       sealed    `NOTES.md` (gate tests names it); any change blocks every stop
@@ -307,7 +307,7 @@ fn a_dry_run_shows_everything_and_changes_nothing() {
     --- stdout
     would start  make the parser handle nested quotes
       project   `$ROOT/project`
-      limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck after 3 stops without progress
+      limits    40 iterations · 8 h · $12.50 · 2 M tokens · stuck at the 3rd stop without progress
       gates     tests  sh -c 'exit 0'
       sessions  a fresh one when a requirement is met, or the context is 75 % full
       waits     up to 6 h for rate limits, up to 1 h for network errors; 10 min for a sign of life
@@ -345,7 +345,7 @@ fn a_loop_provides_goal_and_feature_list() {
     --- stdout
     would start  csv
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       list      `$ROOT/project/.claude/data/ralph-loops/csv`
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life
@@ -370,7 +370,7 @@ fn a_loop_provides_goal_and_feature_list() {
     --- stdout
     would start  everything in PLAN.md
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       plan      `$ROOT/project/PLAN.md`
       sessions  a fresh one when the context is 80 % full
       waits     not for rate limits, up to 1 h for network errors; 10 min for a sign of life

@@ -258,7 +258,7 @@ fn a_slash_command_says_that_its_limit_is_off() {
     let (_, notice) = sandbox.send_prompt(SESSION, goal).context_and_notice();
     assert_snapshot!(sandbox.normalize(&notice.unwrap()), @"
     ralph: run [run] holds this session: fix it
-    limits  25 iterations · 8 h · stuck after 3 stops without progress
+    limits  25 iterations · 8 h · stuck at the 3rd stop without progress
     note: nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     note: the cost limit of $2 is off: no price is known for `glm-5` (`[[price]]` in `~/.ralph/config.toml` sets one); `ralph init --statusline` lets the client report the cost
     `/ralph:status` shows its state, `/ralph:cancel` ends it

@@ -32,11 +32,16 @@ impl GatedProject {
 
     fn with_policy(broken: &str, policy: &str) -> Self {
         let sandbox = Sandbox::new();
+        let gated = Self::with_sandbox(sandbox, broken, policy);
+        gated.sandbox.commit();
+        gated.sandbox.approve_policy();
+        gated
+    }
+
+    fn with_sandbox(sandbox: Sandbox, broken: &str, policy: &str) -> Self {
         sandbox.write("broken.txt", broken);
         sandbox.write("ralph.toml", policy);
         write_program(&sandbox.project().join("tests.sh"), TESTS);
-        sandbox.commit();
-        sandbox.approve_policy();
         Self { sandbox }
     }
 
@@ -88,6 +93,12 @@ impl GatedProject {
     }
 }
 
+/// Decisions without their times and durations.
+fn without_times(text: &str) -> String {
+    let text = regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap().replace_all(text, "[time]");
+    regex::Regex::new(r"\d+ m?s\b").unwrap().replace_all(&text, "[took]").into_owned()
+}
+
 /// A question without a change runs no gate and prints nothing, also where the gates fail.
 #[test]
 fn a_question_runs_no_gate() {
@@ -125,6 +136,23 @@ fn broken_work_is_held_until_it_is_fixed() {
     assert_eq!(gated.sandbox.fired_rules(SESSION), ["block", "block", "passed"]);
     assert_snapshot!(gated.sandbox.ralph(["status"]).stdout, @"session 5999882c  held 2 times, last: 1 gate passed");
     let why = gated.sandbox.ralph(["why"]).stdout;
+    assert_snapshot!(without_times(&why), @r"
+    [time]  let go    rule `passed`       1 gate passed   [took]
+              ✓ tests
+    [time]  held      rule `block`        1 not met   hold 2 of 3 · [took]
+              ✗ tests                1 finding
+                src/app.c:3:1: mine is broken
+    [time]  held      rule `block`        1 not met   hold 1 of 3 · [took]
+              ✗ tests                1 finding
+                src/app.c:3:1: mine is broken
+    ");
+    // A session without a run has no iterations and no limits.
+    assert_snapshot!(without_times(&gated.sandbox.ralph(["log"]).stdout), @r"
+    [time]  started    gates of the session
+    [time]  held       1 not met (rule `block`)
+    [time]  held       1 not met (rule `block`)
+    [time]  let go     1 gate passed (rule `passed`)
+    ");
     assert!(why.lines().next().is_some_and(|line| line.contains("rule `passed`")), "{why}");
     // In another project it is not shown, but all projects are the next best.
     let elsewhere = gated.sandbox.root().join("elsewhere");
@@ -143,7 +171,7 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
     gated.sandbox.write("broken.txt", "mine\n");
     assert!(gated.stop(SESSION, "p1").is_block());
     let before = gated.sandbox.read_state();
-    let mut refusals: Vec<_> = ["pause", "resume", "limits", "status", "verify"]
+    let mut refusals: Vec<_> = ["pause", "resume", "limits"]
         .map(|command| gated.sandbox.normalize(&gated.sandbox.ralph([command, SESSION]).stderr))
         .into();
     refusals.dedup();
@@ -152,8 +180,47 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
       hint: `ralph why [run]` explains what they decided; `/ralph:off` in the session turns them off
     ");
     assert_eq!(gated.sandbox.read_state(), before);
-    let shown = gated.sandbox.ralph([""; 0]).stdout;
-    assert!(shown.contains("session  session 5999882c  held once, last: 1 not met"), "{shown}");
+    let shown = [&["status", SESSION][..], &["verify", SESSION], &["verify"], &[]];
+    let shown = shown.map(|args| gated.sandbox.normalize(&gated.sandbox.ralph(args).to_string()));
+    assert_snapshot!(shown.join("\n"), @r"
+    exit 0
+    --- stdout
+    session 5999882c  held once, last: 1 not met
+          `ralph why [run]` shows the decisions; `/ralph:off` in the session turns the gates off
+
+    exit 0
+    --- stdout
+    gates of the session: 1 of 1 requirement is not met
+      ✗ tests (correctness): 1 finding
+          src/app.c:3:1: mine is broken
+
+    exit 0
+    --- stdout
+    gates of the session: 1 of 1 requirement is not met
+      ✗ tests (correctness): 1 finding
+          src/app.c:3:1: mine is broken
+
+    exit 0
+    --- stdout
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved; they hold every session after `ralph init`
+      · runs     none yet
+      · session  session 5999882c  held once, last: 1 not met
+
+    next:  ralph why
+    ");
+    let verified = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p9", "/ralph:verify"));
+    assert_snapshot!(verified.prompt_answer(), @r"
+    gates of the session: 1 of 1 requirement is not met
+      ✗ tests (correctness): 1 finding
+          src/app.c:3:1: mine is broken
+    ");
+    let status = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p9", "/ralph:status"));
+    assert_snapshot!(gated.sandbox.normalize(&status.prompt_answer()), @r"
+    session 5999882c  held once, last: 1 not met
+          `ralph why [run]` shows the decisions; `/ralph:off` in the session turns the gates off
+    ");
     let released = gated.sandbox.ralph(["cancel", SESSION]);
     assert_eq!(released.code, Some(0), "{released}");
     assert!(gated.stop(SESSION, "p1").is_allow());
@@ -165,7 +232,7 @@ fn old_failures_hold_no_session() {
     let gated = GatedProject::new("old\n");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("work.txt", "one\n");
-    assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: nothing got worse; failing as before: tests (1 finding)");
+    assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: nothing got worse; 1 old failure remains: src/app.c: old is broken");
     gated.prompt(SESSION, "p2");
     gated.sandbox.write("work.txt", "two\n");
     let again = gated.stop(SESSION, "p2");
@@ -228,11 +295,72 @@ fn a_person_turns_the_gates_of_a_session_off() {
     assert_snapshot!(off.prompt_answer(), @"ralph: the gates no longer hold this session; `/ralph:on` turns them on again");
     let free = gated.stop(SESSION, "p1");
     assert!(free.is_allow() && free.stdout.is_empty(), "{free}");
+    let line = format!(r#"{{"session_id":"{SESSION}"}}"#);
+    let status_line = || gated.sandbox.ralph_with_input(["statusline"], line.as_bytes()).stdout;
+    assert_snapshot!(gated.sandbox.ralph(["status"]).stdout, @"session 5999882c  the gates are off (`/ralph:on` in it turns them on)");
+    assert_snapshot!(gated.sandbox.normalize(&gated.sandbox.ralph([""; 0]).stdout), @r#"
+    $ROOT/project
+      ? hooks    not installed; `ralph run` works without them
+      ✓ gates    1 gate, approved; they hold every session after `ralph init`
+      · runs     none yet
+      ? session  session 5999882c  the gates are off (`/ralph:on` in it turns them on)
+
+    next:  ralph run "…"
+    "#);
+    assert_snapshot!(status_line(), @"[2mralph[0m gates off · /ralph:on");
+    let typo = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p2", "/ralph:off please"));
+    assert_snapshot!(typo.prompt_answer(), @r"
+    ralph: `/ralph:off` takes no arguments; nothing was done
+      hint: type `/ralph:off` alone; it applies to the gates in this session
+    ");
     let on = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p3", "/ralph:on"));
     assert_snapshot!(on.prompt_answer(), @"ralph: from the next prompt on, the gates hold this session if the project's policy says so (`[session] gates`)");
+    assert_eq!(status_line(), "");
     gated.prompt(SESSION, "p4");
     gated.sandbox.write("broken.txt", "mine\nmore\n");
     assert!(gated.stop(SESSION, "p4").is_block());
+    gated.sandbox.run_hook(gated.prompt_event(SESSION, "p5", "/ralph:off"));
+    assert_snapshot!(gated.sandbox.ralph(["status"]).stdout, @"session 5999882c  the gates are off (`/ralph:on` in it turns them on); held once, last: 1 not met");
+}
+
+/// Without git nothing shows what failed before, so a gate holds only if it passed earlier in the session.
+#[test]
+fn without_git_a_gate_holds_once_it_has_passed() {
+    let gated = GatedProject::with_sandbox(Sandbox::without_git("project"), "", POLICY);
+    gated.sandbox.approve_policy();
+    let init = gated.sandbox.ralph(["init", "--yes"]).stdout;
+    let note = init.lines().find(|line| line.contains("git")).unwrap();
+    assert_snapshot!(note, @"note: without a git repository, ralph cannot tell old failures from new ones: a gate holds a session only if it passed earlier in that session; `git init` changes that");
+    let doctor = gated.sandbox.ralph(["doctor"]).stdout;
+    let check = doctor.lines().find(|line| line.starts_with("? git")).unwrap();
+    assert_snapshot!(check, @"? git         without a git repository, ralph cannot tell old failures from new ones: a gate holds a session only if it passed earlier in that session");
+    let shown = gated.sandbox.ralph([""; 0]).stdout;
+    let line = shown.lines().find(|line| line.contains("gates")).unwrap();
+    assert_snapshot!(line.trim(), @"✓ gates    1 gate, approved; without git they hold a session only for what passed earlier in it (`git init`)");
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("broken.txt", "mine\n");
+    assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: tests gave no result: it fails, but may have failed before: without git there is nothing to compare with; it holds no stop until it works");
+    gated.prompt(SESSION, "p2");
+    gated.sandbox.write("broken.txt", "");
+    assert!(gated.stop(SESSION, "p2").is_allow());
+    gated.prompt(SESSION, "p3");
+    gated.sandbox.write("broken.txt", "mine\n");
+    assert!(gated.stop(SESSION, "p3").is_block());
+}
+
+/// A mistake in the policy is reported with its place and the next step, in the session and in the faults.
+#[test]
+fn a_mistake_in_the_policy_is_named() {
+    let gated = GatedProject::new("");
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("ralph.toml", POLICY.replace("name =", "nmae ="));
+    gated.sandbox.write("broken.txt", "mine\n");
+    let notice = gated.sandbox.normalize(&gated.stop(SESSION, "p1").notice());
+    assert_snapshot!(notice, @r#"ralph: the gates did not judge this stop: line 5 of `$ROOT/project/ralph.toml`: `[[gate]]` is missing `name`; give it a short name, such as `name = "tests"` (and 1 more); fix it, then `ralph config` checks it and `ralph trust` approves it"#);
+    let status = gated.sandbox.status();
+    let fault = status["faults"][0]["what"].as_str().unwrap();
+    let fault = gated.sandbox.normalize(fault);
+    assert_eq!(format!("ralph: the gates did not judge this stop: {fault}"), notice);
 }
 
 /// A gate that takes too long continues in the background, and its failure holds the next stop.
@@ -257,6 +385,9 @@ fn a_slow_gate_holds_the_next_stop() {
     let activity = &gated.sandbox.status()["gated"][0]["activity"]["running"][0];
     assert_eq!(activity["gate"], "tests");
     assert!(activity["elapsed_ms"].is_u64() && activity["usual_ms"].is_null(), "{activity}");
+    gated.prompt(SESSION, "p2");
+    let question = gated.stop(SESSION, "p2");
+    assert!(question.is_allow() && question.stdout.is_empty(), "{question}");
     fs::remove_file(&wait).unwrap();
     let held = crate::sandbox::eventually(|| {
         let stop = gated.sandbox.send_stop(SESSION, r#","prompt_id":"p1""#);
@@ -357,4 +488,30 @@ fn a_failure_without_findings_is_old() {
     gated.sandbox.write("work.txt", "one\n");
     let left = gated.stop(SESSION, "p1");
     assert!(!left.is_block(), "{left}");
+}
+
+/// With known results, a stop lists the tree once before it decides and once after.
+#[test]
+fn a_judged_stop_lists_the_tree_twice() {
+    let gated = GatedProject::new("");
+    gated.sandbox.write("src/app.c", "int main;\n");
+    gated.sandbox.commit();
+    let log = gated.sandbox.root().join("trace");
+    let mut strace = gated.sandbox.tool_command("strace");
+    if strace.arg("-V").output().is_err() && std::env::var_os("RALPH_REQUIRE_TOOLS").is_none() {
+        println!("skipped: strace does not start");
+        return;
+    }
+    gated.prompt(SESSION, "p1");
+    gated.sandbox.write("broken.txt", "mine\n");
+    assert!(gated.stop(SESSION, "p1").is_block());
+    let mut strace = gated.sandbox.tool_command("strace");
+    strace.args(["-f", "-y", "-qq", "-e", "trace=getdents64", "-o"]).arg(&log);
+    strace.args([env!("CARGO_BIN_EXE_ralph"), "hook", "claude"]);
+    let more = r#","prompt_id":"p1","last_assistant_message":"again""#;
+    let stop = run_command(&mut strace, gated.sandbox.stop_event(SESSION, more).as_bytes());
+    assert!(stop.is_block(), "{stop}");
+    let trace = fs::read_to_string(&log).unwrap();
+    let is_end = |line: &&str| line.contains("/project/src>") && line.ends_with("= 0");
+    assert_eq!(trace.lines().filter(is_end).count(), 2, "{trace}");
 }

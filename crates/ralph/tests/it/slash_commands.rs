@@ -80,12 +80,12 @@ fn a_goal_holds_the_session_it_was_typed_in() {
     let show = |text: &str| text.replace(&run, "[run]");
     insta::assert_snapshot!(show(&context), @r#"
     ralph holds this session from now on (run [run]): you can stop when it finds the work done in the current tree, not when you say so.
-    limits  5 iterations · 8 h · $20 · stuck after 3 stops without progress
+    limits  5 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     Work on what the person asked for. If only a person can decide something, run `ralph ask "…"` and stop; to wait for something outside, run `ralph wait "…" --for 20m` and stop; if a requirement is wrong, run `ralph dispute REQUIREMENT "…"` and go on with the rest. `ralph status` shows the state of the run.
     "#);
     insta::assert_snapshot!(show(&notice.unwrap()), @"
     ralph: run [run] holds this session: handle nested quotes
-    limits  5 iterations · 8 h · $20 · stuck after 3 stops without progress
+    limits  5 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     note: nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit
     `/ralph:status` shows its state, `/ralph:cancel` ends it
     ");

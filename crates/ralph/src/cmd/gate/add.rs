@@ -1,6 +1,6 @@
 //! `ralph gate add`: adds a command to `ralph.toml` as a gate, and approves the result.
 
-use crate::cmd::{ASK_A_PERSON, open_home, print_json, refuse_agent};
+use crate::cmd::{ASK_A_PERSON, init_text, open_home, print_json, refuse_agent};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::typed_consent;
@@ -9,7 +9,9 @@ use ralph_core::gate::{Gate, shell_quote};
 use ralph_core::requirement::RequirementStage;
 use ralph_core::text;
 use ralph_deck::wording::safe_line;
+use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
+use ralph_install::doctor;
 use ralph_install::install::file_change;
 use ralph_install::install::install_plan::InstallContext;
 use ralph_policy::config::{self, POLICY_FILE_NAMES, ProjectConfig};
@@ -64,6 +66,7 @@ struct GateAddJson {
     approved: bool,
     hash: String,
     diff: String,
+    notes: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -95,8 +98,11 @@ pub(crate) fn run(env: &Env, args: &GateAddArgs) -> Result<(), CommandFailure> {
         addition.before.as_deref().map(str::as_bytes),
         Some(addition.after.as_bytes()),
     );
+    let mut notes: Vec<String> = missing_script_note(&project, &proposal).into_iter().collect();
+    let shown = notes.len();
     if !args.json {
-        term::out(&format!("{}\n", crate::cmd::init_text::render_diff(&diff)))?;
+        term::out(&format!("{}\n", init_text::render_diff(&diff)))?;
+        print_notes(&notes)?;
     }
     confirm(env, args, &addition)?;
     typed_consent::require_while_held(&home, "add and approve this gate")?;
@@ -105,6 +111,14 @@ pub(crate) fn run(env: &Env, args: &GateAddArgs) -> Result<(), CommandFailure> {
     if addition.is_approvable {
         trust::approve(&home, &subject, &trust::find_programs(&addition.config, env))?;
     }
+    let gates_ms = addition
+        .config
+        .policy
+        .gates
+        .iter()
+        .fold(0, |total: u64, gate| total.saturating_add(gate.timeout_ms));
+    let host = host_env::calling_host(env);
+    notes.extend(doctor::short_timeout_note(env, host, &project, gates_ms));
     if args.json {
         print_json(&GateAddJson {
             v: 1,
@@ -118,6 +132,7 @@ pub(crate) fn run(env: &Env, args: &GateAddArgs) -> Result<(), CommandFailure> {
             approved: addition.is_approvable,
             hash: subject.hash,
             diff,
+            notes: notes.clone(),
         })?;
     }
     let name = &proposal.gate.name;
@@ -130,6 +145,14 @@ pub(crate) fn run(env: &Env, args: &GateAddArgs) -> Result<(), CommandFailure> {
         term::out(&format!(
             "added gate `{name}` and {word} it; `ralph gate run {name}` runs it\n"
         ))?;
+        print_notes(notes.get(shown..).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+fn print_notes(notes: &[String]) -> Result<(), CommandFailure> {
+    for line in init_text::note_lines(notes) {
+        term::out(&format!("{line}\n"))?;
     }
     Ok(())
 }
@@ -150,6 +173,13 @@ pub(crate) fn typed_proposal(
         }
         None => Ok(proposal),
     }
+}
+
+/// A gate that runs a script which does not exist fails until it does.
+pub(crate) fn missing_script_note(project: &Path, proposal: &ProposedGate) -> Option<String> {
+    let script = typed_command::missing_script(project, proposal)?;
+    let script = safe_line(script);
+    Some(format!("`{script}` does not exist in the project: the gate fails until it does"))
 }
 
 /// The gates of `ralph init --gate`. An existing policy is not changed by `ralph init`.
@@ -250,7 +280,7 @@ fn confirm(env: &Env, args: &GateAddArgs, addition: &PolicyAddition) -> Result<(
     if term::is_confirmed().unwrap_or(false) {
         return Ok(());
     }
-    Err(CommandFailure::new("nothing was written", "`ralph gate add` asks again"))
+    Err(CommandFailure::chosen("nothing was written", "`ralph gate add` asks again"))
 }
 
 /// Writes the file if it still has the content that was shown.

@@ -66,9 +66,8 @@ pub(super) fn find_gates(
         return Ok(GateSource::Policy(Box::new(approved.config)));
     }
     let project = &request.project;
-    // A home directory is not a project, whatever it contains.
-    let is_home = env.home().and_then(|home| fs::resolve(&home)).as_deref() == Some(project);
-    if request.gates == GateSelection::Skipped || is_home {
+    if request.gates == GateSelection::Skipped || !install_plan::is_project_directory(env, project)
+    {
         return Ok(GateSource::NoGates);
     }
     let detected = detect::detect_gates(project, env);

@@ -31,26 +31,6 @@ const MAX_SHOWN_GATES: usize = 8;
 /// How often a command is asked for that cannot be a gate.
 const MAX_ATTEMPTS: usize = 3;
 
-/// The answer to the question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConsentAnswer {
-    Run,
-    Edit,
-    Details,
-    No,
-}
-
-impl ConsentAnswer {
-    fn parse(text: &str) -> Self {
-        match text.to_lowercase().as_str() {
-            "y" | "yes" => Self::Run,
-            "e" | "edit" => Self::Edit,
-            "d" | "details" => Self::Details,
-            _ => Self::No,
-        }
-    }
-}
-
 /// What a person reads before they answer.
 struct ConsentScreen {
     title: String,
@@ -91,13 +71,14 @@ pub(super) fn settle_plan(
         return if has_new_gates { Err(unapproved_failure(env, &plan)) } else { Ok(plan) };
     }
     let host = agent_host(&plan);
+    add_edit_flags(&mut plan, host);
     if !args.json && !args.quiet {
         term::out(&consent_screen(env, &plan, host)?.render())?;
     }
     if can_ask {
         ask(env, &plan)?;
     }
-    accept(env, plan, host)
+    accept(env, plan)
 }
 
 /// Fails if nothing would measure the work of a queue's task: its run has no terminal to ask for a command.
@@ -140,34 +121,51 @@ fn agent_host(plan: &RunPlan) -> &'static HostProfile {
 /// Asks until the answer is yes. Every other answer starts nothing.
 fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
     let proposed = proposed_policy(plan);
-    let edit = if proposed.is_some() { " · [e] edit ralph.toml first" } else { "" };
+    let (edit, words): (_, &[&str]) = match proposed {
+        Some(_) => (" · [e] edit ralph.toml first", &["yes", "edit", "details"]),
+        None => ("", &["yes", "details"]),
+    };
+    let question = format!("[y] run{edit} · [d] details · [N] cancel: ");
     loop {
-        term::out(&format!("[y] run{edit} · [d] details · [N] cancel: "))?;
-        let answer = ConsentAnswer::parse(&term::read_answer().unwrap_or_default());
-        match (answer, proposed) {
-            (ConsentAnswer::Run, _) => return Ok(()),
-            (ConsentAnswer::Details, _) => {
+        match (term::ask_for_word(&question, words)?, proposed) {
+            (Some("yes"), _) => return Ok(()),
+            (Some("details"), _) => {
                 let gates = proposed.map(init_text::render_gates).unwrap_or_default();
                 term::out(&format!("{}{gates}\n", dry_run::render_plan(env, plan)))?;
             }
-            (ConsentAnswer::Edit, Some(proposed)) => {
+            (Some(_), Some(proposed)) => {
                 gate_source::write_policy(proposed)?;
                 let path = safe_line(&proposed.path.to_string_lossy());
                 let what = format!("wrote `{path}`; nothing was approved or started");
                 let hint =
                     format!("edit it, then paste `ralph trust && {}`", line_to_paste(env, ""));
-                return Err(CommandFailure::new(&what, &hint));
+                return Err(CommandFailure::chosen(&what, &hint));
             }
-            (ConsentAnswer::Edit | ConsentAnswer::No, _) => {
-                let hint = format!("paste `{}` to start it later", line_to_paste(env, ""));
-                return Err(CommandFailure::new("nothing was written or started", &hint));
-            }
+            (Some(_) | None, _) => return Err(cancelled_failure(env)),
         }
     }
 }
 
-/// Does what the answer allows: writes and approves the gates, and adds the flags that let the agent edit.
-fn accept(env: &Env, mut plan: RunPlan, host: &HostProfile) -> Result<RunPlan, CommandFailure> {
+fn cancelled_failure(env: &Env) -> CommandFailure {
+    let hint = format!("paste `{}` to start it later", line_to_paste(env, ""));
+    CommandFailure::chosen("nothing was written or started", &hint)
+}
+
+/// Adds the flags that let the agent edit, so that the question shows the command that a yes runs.
+fn add_edit_flags(plan: &mut RunPlan, host: &HostProfile) {
+    let PlannedWork::New(new) = &mut plan.work else { return };
+    if plan.edits != EditPermission::Open {
+        return;
+    }
+    if let Some(drive) = &mut new.request.drive {
+        drive.arguments.extend(permission_notes::edit_flags(host));
+    }
+    let note = permission_notes::no_permissions_note(host, &[]);
+    plan.notes.retain(|known| Some(known) != note.as_ref());
+}
+
+/// Does what the answer allows: writes and approves the gates, and records that the agent may edit.
+fn accept(env: &Env, mut plan: RunPlan) -> Result<RunPlan, CommandFailure> {
     let world = open_world(env)?;
     let PlannedWork::New(new) = &mut plan.work else { return Ok(plan) };
     if let GateSource::Proposed(proposed) = &new.gate_source {
@@ -179,11 +177,6 @@ fn accept(env: &Env, mut plan: RunPlan, host: &HostProfile) -> Result<RunPlan, C
             let subject = trust::policy_subject(&world.home, config, env)?;
             trust::allow_edits(&world.home, &subject)?;
         }
-        if let Some(drive) = &mut new.request.drive {
-            drive.arguments.extend(permission_notes::edit_flags(host));
-        }
-        let note = permission_notes::no_permissions_note(host, &[]);
-        plan.notes.retain(|known| Some(known) != note.as_ref());
         plan.edits = EditPermission::Project;
     }
     Ok(plan)
@@ -199,13 +192,16 @@ fn ask_for_gate(
     term::out("no gate was detected, and without one nothing measures the goal\n")?;
     for _ in 0..MAX_ATTEMPTS {
         term::out("how do you test this? (a command such as `sh test.sh`; empty for none) ")?;
-        let command = term::read_answer().unwrap_or_default();
+        let Ok(command) = term::read_answer() else { return Err(cancelled_failure(env)) };
         if command.is_empty() {
             return Ok(GateSource::NoGates);
         }
         let typed = TypedCommand { command: &command, name: Some("tests"), stage: None };
         match add::typed_proposal(env, project, typed) {
             Ok(gate) => {
+                if let Some(note) = add::missing_script_note(project, &gate) {
+                    term::out(&format!("note: {note}\n"))?;
+                }
                 let policy = gate_source::typed_policy(env, project, detected, gate);
                 return Ok(GateSource::Proposed(policy));
             }
@@ -268,9 +264,7 @@ fn consent_screen(
     let has_policy = !matches!(new.gate_source, GateSource::Undetected(_) | GateSource::NoGates);
     let limits = new.request.limits(Some(&usual).filter(|_| has_policy));
     let title = Redactor::new(env.secrets()).redact(&new.title);
-    let no_permissions = permission_notes::no_permissions_note(host, &[]);
     let mut notes = dry_run::plan_notes(env, plan);
-    notes.retain(|note| Some(note) != no_permissions.as_ref());
     notes.retain(|note| !dry_run::is_proposal_note(note));
     Ok(ConsentScreen {
         title: text::clean_line(&title, MAX_TITLE_CHARS),
