@@ -38,6 +38,9 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
         "fuzzing needs g++ for libFuzzer's runtime; install it first"
     );
     let directory = build_targets()?;
+    if options.build_only {
+        return Ok(());
+    }
     let named: Vec<_> = options.targets.iter().map(String::as_str).collect();
     let targets = if named.is_empty() { TARGETS.to_vec() } else { named };
     let results = map_in_parallel(&targets, shell::cores(), |target| -> Result<()> {

@@ -178,6 +178,9 @@ struct FuzzOptions {
     /// Seconds per target
     #[arg(long, value_name = "N", default_value_t = 60)]
     seconds: u32,
+    /// Build the targets and run none
+    #[arg(long)]
+    build_only: bool,
     /// Only these targets; all of them by default
     #[arg(value_name = "TARGET", value_parser = fuzz::TARGETS)]
     targets: Vec<String>,

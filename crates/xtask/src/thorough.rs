@@ -15,5 +15,9 @@ pub(crate) fn run(options: &ThoroughOptions) -> Result<()> {
     if !status.success() {
         bail!("the tests failed");
     }
-    fuzz::run(&FuzzOptions { seconds: options.fuzz_seconds, targets: Vec::new() })
+    fuzz::run(&FuzzOptions {
+        seconds: options.fuzz_seconds,
+        build_only: false,
+        targets: Vec::new(),
+    })
 }
