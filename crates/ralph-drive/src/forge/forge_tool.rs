@@ -34,12 +34,13 @@ const CREDENTIALS: [&str; 8] = [
     "OAUTH_TOKEN",
     "CI_JOB_TOKEN",
 ];
-/// Disables prompts, colours, pagers and update checks.
-const QUIET_ENVIRONMENT: [(&str, &str); 9] = [
+/// Disables prompts, colours, pagers, update checks and telemetry.
+const QUIET_ENVIRONMENT: [(&str, &str); 10] = [
     ("GH_PROMPT_DISABLED", "1"),
     ("GH_NO_UPDATE_NOTIFIER", "1"),
     ("GH_NO_EXTENSION_UPDATE_NOTIFIER", "1"),
     ("GH_PAGER", "cat"),
+    ("GH_TELEMETRY", "false"),
     ("GLAB_CHECK_UPDATE", "false"),
     ("GLAB_NO_PROMPT", "true"),
     ("NO_PROMPT", "true"),

@@ -35,6 +35,11 @@ impl ForgeScene {
         let scene = Self { dir: tempfile::tempdir().unwrap() };
         fs::create_private_dir(&scene.project()).unwrap();
         fs::create_private_dir(&scene.dir.path().join("answers")).unwrap();
+        let tools = scene.dir.path().join("tools");
+        fs::create_private_dir(&tools).unwrap();
+        for tool in ["cat", "git", "sleep", "tr"] {
+            std::os::unix::fs::symlink(Path::new("/usr/bin").join(tool), tools.join(tool)).unwrap();
+        }
         scene.git(&["init", "--quiet", "--initial-branch=main"]);
         scene.commit();
         scene
@@ -114,10 +119,10 @@ impl ForgeScene {
         fs::replace(&path, b"1", Durability::Cached).unwrap();
     }
 
-    /// Only the fake tools are on `PATH`: the developer may have the real ones installed.
+    /// Only the fake tools, and those that they use, are on `PATH`: the real ones may be installed in `/usr/bin`.
     fn env(&self) -> Env {
         let bin = self.dir.path().join("bin");
-        let path = format!("{}:/usr/bin:/bin", bin.display());
+        let path = format!("{}:{}", bin.display(), self.dir.path().join("tools").display());
         let given =
             [("PATH", path.as_str()), ("GH_TOKEN", "gh-secret"), ("OPENAI_API_KEY", "other")];
         Env::from_pairs(given, None, Vec::new())

@@ -509,6 +509,9 @@ fn a_label_is_a_queue() {
     "#);
     let (code, screen) = sandbox.run_at_terminal(&queue, &[(QUESTION, "y")]);
     assert_eq!(code, Some(0), "{screen}");
+    let status = sandbox.runner.sandbox.ralph(["status", "--all"]).stdout;
+    assert!(status.contains("queue  `gh:label:good first issue`"), "{status}");
+    assert!(status.contains("1 of 1 tasks landed"), "{status}");
     let comments = sandbox.requests();
     let comment = comments.split("POST ").nth(1).unwrap();
     assert_snapshot!(comment, @r"
