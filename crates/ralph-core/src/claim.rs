@@ -136,7 +136,9 @@ pub fn is_promised(message: &str, promise: &str) -> bool {
         Some(CompletionMarker::Promise(given)) => {
             given.split_whitespace().eq(promise.split_whitespace())
         }
-        Some(CompletionMarker::ExitSignal | CompletionMarker::Plain(_)) | None => false,
+        // Loops of other tools agree on a bare word.
+        Some(CompletionMarker::Plain(word)) => word == promise.trim(),
+        Some(CompletionMarker::ExitSignal) | None => false,
     }
 }
 

@@ -84,6 +84,20 @@ fn only_the_bare_promise_at_the_end_counts() {
     }
 }
 
+/// The rules for a bare word are the same as for a promise in a tag.
+#[test]
+fn a_bare_word_of_another_tool_keeps_its_promise() {
+    for (message, is_kept) in [
+        ("All green.\n\nLOOP_COMPLETE", true),
+        ("<promise>LOOP_COMPLETE</promise>", true),
+        ("I will not say\nLOOP_COMPLETE", false),
+        ("```\nLOOP_COMPLETE\n```", false),
+        ("TASK_COMPLETE", false),
+    ] {
+        assert_eq!(is_promised(message, "LOOP_COMPLETE"), is_kept, "{message:?}");
+    }
+}
+
 #[test]
 fn an_empty_promise_never_matches() {
     for promise in ["", "  ", "\n"] {
