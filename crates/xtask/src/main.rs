@@ -6,6 +6,7 @@ mod disk;
 mod e2e;
 mod fuzz;
 mod history;
+mod import_survey;
 mod parallel;
 mod picture;
 mod print;
@@ -52,6 +53,11 @@ enum XtaskCommand {
         after_help = "Examples:\n  cargo xtask history ../click\n  cargo xtask history ../click ../attrs --commits 500 --json"
     )]
     History(HistoryOptions),
+    /// Parse every loop file below directories as `ralph import` does, and count
+    #[command(
+        after_help = "Examples:\n  cargo xtask import ../smart-ralph\n  cargo xtask import ../a ../b --markdown\n  cargo xtask import ../smart-ralph --reasons"
+    )]
+    Import(ImportSurveyOptions),
     /// Render the output of `ralph demo` and `ralph prove` as pictures in `docs`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
@@ -96,6 +102,19 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
     )]
     Run(RunBenchOptions),
+}
+
+#[derive(Args)]
+struct ImportSurveyOptions {
+    /// Read the files below these directories
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    /// Print a Markdown table with one row per directory
+    #[arg(long, conflicts_with = "reasons")]
+    markdown: bool,
+    /// List every line that was not understood, with the reason
+    #[arg(long)]
+    reasons: bool,
 }
 
 #[derive(Args)]
@@ -253,6 +272,7 @@ fn main() -> ExitCode {
         XtaskCommand::E2e(options) => e2e::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),
         XtaskCommand::History(options) => history::run(&options),
+        XtaskCommand::Import(options) => import_survey::run(&options),
         XtaskCommand::Picture(options) => picture::run(&options),
         XtaskCommand::Real(options) => real::run(&options),
         XtaskCommand::Thorough(options) => thorough::run(&options),

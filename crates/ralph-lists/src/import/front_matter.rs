@@ -64,7 +64,7 @@ pub(super) fn import_loop_file(text: &str) -> Result<ImportedContent, String> {
 /// A task with criteria to tick; its whole text is the prompt.
 pub(super) fn import_task(text: &str) -> Result<ImportedContent, String> {
     let mut understood = ImportedContent::default();
-    let (front, body, _) = split_front_matter(text).unwrap_or(("", text, 0));
+    let (front, body, before) = split_front_matter(text).unwrap_or(("", text, 0));
     let node = parse_settings(front);
     let mut fields = UnreadFields::from_node(&node);
     let title = fields.take_text(&["task", "title", "name"]);
@@ -74,7 +74,7 @@ pub(super) fn import_task(text: &str) -> Result<ImportedContent, String> {
         understood.commands.push(command);
     }
     understood.limits.take_from(&mut fields);
-    markdown::take_items(body, &mut understood);
+    markdown::take_items(body, before, &mut understood);
     if understood.features.is_empty()
         && let Some(criteria) = fields.take(&["completionCriteria", "successCriteria"])
     {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::text;
 
-use super::{
-    ImportedContent, KeptText, feature_list, front_matter, markdown, plan_state, prd, shell_rc,
-    yaml_files,
+use super::ImportedContent;
+use super::file_families::{
+    FILE_DIRECTORIES, FileFamily, KNOWN_FILES, SPECIFICATIONS, SpecificationLayout, family_of_name,
+    is_common_file, is_markdown,
 };
 use ralph_sys::fs::{self, FileError};
 
@@ -15,112 +16,6 @@ const MAX_IMPORT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_DIR_ENTRIES: usize = 2000;
 /// Maximum number of files read per directory of plans or specifications.
 const MAX_FILES_PER_DIR: usize = 50;
-
-/// Files with the same format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileFamily {
-    Stories,
-    Features,
-    Plan,
-    Task,
-    Tasks,
-    PlanState,
-    LoopFile,
-    Settings,
-    Orchestrator,
-    Ralphy,
-    Progress,
-    Prompt,
-    Notes,
-}
-
-impl FileFamily {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Stories => "stories",
-            Self::Features => "features",
-            Self::Plan => "plan",
-            Self::Task => "task",
-            Self::Tasks => "tasks",
-            Self::PlanState => "plan state",
-            Self::LoopFile => "loop",
-            Self::Settings | Self::Orchestrator | Self::Ralphy => "settings",
-            Self::Progress => "progress",
-            Self::Prompt => "prompt",
-            Self::Notes => "notes",
-        }
-    }
-
-    pub(super) fn parse(self, text: &str) -> Result<ImportedContent, String> {
-        match self {
-            Self::Stories => prd::import_prd(text),
-            Self::Features => feature_list::import_feature_list(text),
-            Self::Plan => markdown::import_plan(text),
-            Self::Task => front_matter::import_task(text),
-            Self::Tasks => yaml_files::import_tasks(text),
-            Self::PlanState => plan_state::import_plan_state(text),
-            Self::LoopFile => front_matter::import_loop_file(text),
-            Self::Settings => shell_rc::import_shell_rc(text),
-            Self::Orchestrator => yaml_files::import_orchestrator(text),
-            Self::Ralphy => yaml_files::import_ralphy(text),
-            Self::Progress => import_whole_text(text, |text, into| into.progress = Some(text)),
-            Self::Prompt => import_whole_text(text, |text, into| into.goal.push(text)),
-            Self::Notes => import_whole_text(text, |text, into| {
-                into.kept.push(KeptText { key: "text".to_string(), line: Some(1), text });
-            }),
-        }
-    }
-}
-
-fn import_whole_text(
-    text: &str,
-    put: fn(String, &mut ImportedContent),
-) -> Result<ImportedContent, String> {
-    let text = text.trim();
-    if text.is_empty() {
-        return Err("it is empty".to_string());
-    }
-    let mut understood = ImportedContent::default();
-    put(text.to_string(), &mut understood);
-    Ok(understood)
-}
-
-/// Known files, by precedence: where files contradict each other, the earlier one wins.
-const KNOWN_FILES: [(&str, FileFamily); 33] = [
-    ("prd.json", FileFamily::Stories),
-    ("tasks/prd.json", FileFamily::Stories),
-    ("scripts/ralph/prd.json", FileFamily::Stories),
-    (".ralph/prd.json", FileFamily::Stories),
-    (".omc/prd.json", FileFamily::Stories),
-    ("feature_list.json", FileFamily::Features),
-    ("features.json", FileFamily::Features),
-    ("RALPH_TASK.md", FileFamily::Task),
-    (".ralph/ralph-tasks.md", FileFamily::Plan),
-    (".ralph/fix_plan.md", FileFamily::Plan),
-    (".ralph/@fix_plan.md", FileFamily::Plan),
-    ("fix_plan.md", FileFamily::Plan),
-    ("@fix_plan.md", FileFamily::Plan),
-    ("IMPLEMENTATION_PLAN.md", FileFamily::Plan),
-    (".ralph-state.json", FileFamily::PlanState),
-    ("tasks.md", FileFamily::Plan),
-    ("tasks.yaml", FileFamily::Tasks),
-    ("tasks.yml", FileFamily::Tasks),
-    (".ralph/tasks.yml", FileFamily::Tasks),
-    (".claude/plan-state.json", FileFamily::PlanState),
-    ("plan-state.json", FileFamily::PlanState),
-    (".claude/ralph-loop.local.md", FileFamily::LoopFile),
-    (".ralphrc", FileFamily::Settings),
-    ("ralph.yml", FileFamily::Orchestrator),
-    ("ralph.yaml", FileFamily::Orchestrator),
-    (".ralphy/config.yaml", FileFamily::Ralphy),
-    (".ralph/PROMPT.md", FileFamily::Prompt),
-    ("progress.txt", FileFamily::Progress),
-    ("claude-progress.txt", FileFamily::Progress),
-    (".ralph/progress.md", FileFamily::Progress),
-    ("scripts/ralph/progress.txt", FileFamily::Progress),
-    (".ralph/guardrails.md", FileFamily::Notes),
-    (".ralph/agent/scratchpad.md", FileFamily::Notes),
-];
 
 /// One file and its content, or the reason why it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,28 +38,21 @@ pub fn find_sources(project: &Path, from: &Path) -> Vec<ImportSource> {
     for (name, family) in KNOWN_FILES {
         gathering.read_file(&from.join(name), name, family);
     }
-    gathering.add_plans(from);
-    gathering.add_specifications(from);
+    for directory in ["docs/plans", "doc/plans"] {
+        gathering.add_plans(from, directory);
+    }
+    for layout in &SPECIFICATIONS {
+        gathering.add_specifications(from, layout);
+    }
+    for one in &FILE_DIRECTORIES {
+        for name in gathering.visible_names(from, one.directory, |name| (one.is_file)(name)) {
+            let name = format!("{}/{name}", one.directory);
+            gathering.read_file(&from.join(&name), &name, one.family);
+        }
+    }
     gathering.add_referenced_files(from);
+    gathering.drop_common_files();
     gathering.sources
-}
-
-/// The family of a file, by its name or its extension.
-fn family_of_name(name: &str) -> FileFamily {
-    let known = KNOWN_FILES.iter().find(|(known, _)| {
-        let known = known.rsplit('/').next().unwrap_or(known);
-        name.rsplit('/').next() == Some(known)
-    });
-    if name.ends_with(".ralphy/config.yaml") {
-        return FileFamily::Ralphy;
-    }
-    match (known, name.rsplit('.').next()) {
-        (Some((_, family)), _) => *family,
-        (None, Some("json")) => FileFamily::Stories,
-        (None, Some("yaml" | "yml")) => FileFamily::Tasks,
-        (None, Some("txt")) => FileFamily::Progress,
-        (None, _) => FileFamily::Plan,
-    }
 }
 
 struct SourceSearch<'p> {
@@ -186,7 +74,7 @@ impl SourceSearch<'_> {
             }
             Some(real) if self.visited.contains(&real) => return,
             Some(real) => {
-                let content = read_text(&real).and_then(|text| family.parse(&text));
+                let content = read_text(&real).and_then(|text| family.parse(name, &text));
                 self.visited.push(real);
                 content
             }
@@ -194,38 +82,54 @@ impl SourceSearch<'_> {
         self.sources.push(ImportSource { path: name.to_string(), family, content });
     }
 
-    /// Adds plans with open items. `docs/plans` may contain other plans too: only those with validation commands belong to
-    /// a loop.
-    fn add_plans(&mut self, from: &Path) {
-        let directory = "docs/plans";
-        let is_markdown = |name: &String| name.to_ascii_lowercase().ends_with("md");
-        for name in self.visible_names(from, directory, is_markdown) {
+    /// Adds plans with open items. The directory may contain other plans too: only those with commands belong to a loop.
+    fn add_plans(&mut self, from: &Path, directory: &str) {
+        for name in self.visible_names(from, directory, |name| is_markdown(name)) {
             let name = format!("{directory}/{name}");
             let before = self.sources.len();
             self.read_file(&from.join(&name), &name, FileFamily::Plan);
-            let is_plan = |source: &ImportSource| match &source.content {
-                Ok(content) => {
-                    !content.commands.is_empty()
-                        && content.features.iter().any(|feature| !feature.passes)
-                }
-                Err(_) => true,
-            };
-            if self.sources.get(before).is_some_and(|source| !is_plan(source)) {
+            let Some(source) = self.sources.get_mut(before) else { continue };
+            if !leave_out_if_done(source) && !leave_out_without_checks(source) {
                 self.sources.truncate(before);
             }
         }
     }
 
-    /// Adds specifications whose tasks are in progress, which have a state file.
-    fn add_specifications(&mut self, from: &Path) {
-        for name in self.visible_names(from, "specs", |_| true) {
-            let state = format!("specs/{name}/.ralph-state.json");
-            if !fs::exists(&from.join(&state)) {
+    /// Adds the tasks of specifications, and the documents of those with open tasks.
+    fn add_specifications(&mut self, from: &Path, layout: &SpecificationLayout) {
+        let directory = layout.directory;
+        let is_wanted =
+            |name: &String| !is_markdown(name) && !layout.excluded.contains(&name.as_str());
+        for name in self.visible_names(from, directory, is_wanted) {
+            let state = format!("{directory}/{name}/.ralph-state.json");
+            self.read_file(&from.join(&state), &state, FileFamily::PlanState);
+            let tasks = format!("{directory}/{name}/tasks.md");
+            let before = self.sources.len();
+            self.read_file(&from.join(&tasks), &tasks, FileFamily::Plan);
+            let is_done = self.sources.get_mut(before).is_none_or(leave_out_if_done);
+            if is_done {
                 continue;
             }
-            self.read_file(&from.join(&state), &state, FileFamily::PlanState);
-            let tasks = format!("specs/{name}/tasks.md");
-            self.read_file(&from.join(&tasks), &tasks, FileFamily::Plan);
+            for document in layout.documents {
+                let name = format!("{directory}/{name}/{document}");
+                self.read_file(&from.join(&name), &name, FileFamily::Reference);
+            }
+            let inner = format!("{directory}/{name}/specs");
+            for name in self.visible_names(from, &inner, |_| true) {
+                let name = format!("{inner}/{name}/spec.md");
+                self.read_file(&from.join(&name), &name, FileFamily::Reference);
+            }
+        }
+    }
+
+    /// A project without any other file has no loop.
+    fn drop_common_files(&mut self) {
+        let is_common = |source: &ImportSource| match &source.content {
+            Ok(content) => is_common_file(&source.path) && content.features.is_empty(),
+            Err(_) => false,
+        };
+        if self.sources.iter().all(is_common) {
+            self.sources.clear();
         }
     }
 
@@ -240,7 +144,8 @@ impl SourceSearch<'_> {
         let names = match fs::list(&from.join(directory), MAX_DIR_ENTRIES) {
             Ok(names) => names,
             Err(error) => {
-                if !error.is_missing() {
+                let is_known = self.sources.iter().any(|source| source.path == directory);
+                if !error.is_missing() && !is_known {
                     let (path, content) = (directory.to_string(), Err(describe_cause(&error)));
                     self.sources.push(ImportSource { path, family: FileFamily::Plan, content });
                 }
@@ -272,6 +177,35 @@ impl SourceSearch<'_> {
             }
         }
     }
+}
+
+/// Leaves out the items of a task list that is done, and returns whether it is.
+fn leave_out_if_done(source: &mut ImportSource) -> bool {
+    let Ok(content) = &mut source.content else { return false };
+    let is_done =
+        !content.features.is_empty() && content.features.iter().all(|feature| feature.passes);
+    if is_done {
+        let count = content.features.len();
+        *content = ImportedContent::default();
+        let what = if count == 1 { "1 item".to_string() } else { format!("{count} items") };
+        content.ignore_entry(&what, "", "the whole list is done");
+    }
+    is_done
+}
+
+/// Leaves out the items of a plan without commands. Returns whether the source is to be shown: a document without items is
+/// not.
+fn leave_out_without_checks(source: &mut ImportSource) -> bool {
+    let Ok(content) = &mut source.content else { return true };
+    let has_checks = !content.commands.is_empty()
+        || content.features.iter().any(|feature| feature.verify.is_some());
+    let count = content.features.len();
+    if count > 0 && !has_checks {
+        *content = ImportedContent::default();
+        let what = if count == 1 { "1 item".to_string() } else { format!("{count} items") };
+        content.ignore_entry(&what, "", "the plan has no commands; name the file to import it");
+    }
+    count > 0
 }
 
 /// Reads a file as the parsers expect it: UTF-8, without a byte order mark, with lines that end in `\n`.

@@ -15,6 +15,7 @@ use ralph_sys::fs::{self, FileError};
 const NOTES_FILE: &str = "NOTES.md";
 const MAX_NOTES_BYTES: usize = 256 * 1024;
 const MAX_LOOP_NUMBER: u32 = 1000;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 const POLICY_HEADER: &str = "\
 # Checks found by `ralph import`. Nothing in this file runs until a person approves it with `ralph trust`.
@@ -83,6 +84,13 @@ fn render_prompt(name: &str, merged: &MergedImport, notes: &str) -> String {
     if !merged.features.is_empty() {
         out.push_str("Make every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\n");
     }
+    if !merged.references.is_empty() {
+        out.push_str("Read these documents first; they belong to the work:\n\n");
+        for path in &merged.references {
+            out.push_str(&format!("- `{path}`\n"));
+        }
+        out.push('\n');
+    }
     if !notes.is_empty() {
         out.push_str(
             "Everything else from the imported files is in `NOTES.md`, next to this file.\n",
@@ -146,6 +154,16 @@ pub fn render_notes(
         "Files not to be changed",
         merged.protect.iter().map(|glob| format!("- `{glob}`\n")),
     );
+    let read = sources.iter().filter_map(|source| Some((source, source.content.as_ref().ok()?)));
+    push_section(
+        &mut out,
+        "Checks that were not understood",
+        read.flat_map(|(source, content)| {
+            content.not_understood().map(|(line, why)| {
+                format!("- `{}:{}`: {}: {why}\n", source.path, line.line, line.text)
+            })
+        }),
+    );
     let ignored = sources.iter().filter_map(|source| Some((source, source.content.as_ref().ok()?)));
     push_section(
         &mut out,
@@ -206,7 +224,29 @@ pub fn render_import_policy(mut detected: DetectedGates, merged: &MergedImport) 
             detected.protect_globs.push(glob.clone());
         }
     }
-    detect::render_policy::render_with_header(POLICY_HEADER, &detected)
+    let mut out = detect::render_policy::render_with_header(POLICY_HEADER, &detected);
+    for rule in &merged.line_rules {
+        out.push_str(&format!(
+            "\n[[lines.pattern]]\nname = {}\npattern = {}\nmessage = {}\n",
+            toml_text(&config_name(&rule.name)),
+            toml_text(&rule.pattern),
+            toml_text(&text::clean_line(&rule.message, MAX_MESSAGE_CHARS)),
+        ));
+    }
+    out
+}
+
+/// A name with the characters that a policy allows.
+fn config_name(name: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
+    let name: String =
+        name.chars().map(|char| if is_plain(char) { char } else { '-' }).take(60).collect();
+    if name.is_empty() { "imported".to_string() } else { name }
+}
+
+/// A basic string of TOML. JSON escapes are a subset of its escapes.
+fn toml_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The error that kept some files from being created, and the files that were.

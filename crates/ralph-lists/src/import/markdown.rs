@@ -10,12 +10,12 @@ use ralph_core::source::work_list::ListItem;
 use ralph_core::text;
 
 use super::data_tree::UnreadFields;
+use super::item_checks::{self, ItemChecks};
 use super::{
-    ImportedContent, ImportedFeature, ProjectCommand, front_matter, work_item, yaml_files,
+    ImportedContent, ImportedFeature, ProjectCommand, front_matter, loom_plan, work_item,
+    yaml_files,
 };
 use crate::list_marker::list_item_text;
-use crate::plan;
-use ralph_policy::detect;
 
 const MAX_TEXT_CHARS: usize = 2000;
 const VALIDATION_HEADING: &str = "validation commands";
@@ -29,6 +29,9 @@ pub(super) fn import_plan(text: &str) -> Result<ImportedContent, String> {
     if text.trim().is_empty() {
         return Err("it is empty".to_string());
     }
+    if let Some(understood) = loom_plan::import_stages(text) {
+        return understood;
+    }
     let mut understood = ImportedContent::default();
     let (front, body, before) = front_matter::split_front_matter(text).unwrap_or(("", text, 0));
     let node = front_matter::parse_settings(front);
@@ -40,16 +43,23 @@ pub(super) fn import_plan(text: &str) -> Result<ImportedContent, String> {
     understood.ignore_state(&mut fields, &counts);
     understood.keep_rest(text, fields);
     yaml_files::keep_dropped_text(front, &mut understood);
-    let rest = take_items(body, &mut understood);
+    let rest = take_items(body, before, &mut understood);
     let first = rest.first().map(|(number, _)| number.saturating_add(before));
     let rest: Vec<&str> = rest.into_iter().map(|(_, line)| line).collect();
-    understood.keep_text("text", first, &rest.join("\n"));
+    if understood.features.is_empty() && understood.commands.is_empty() {
+        // A document without items stays where it is, for the agent to read.
+        understood.is_reference = true;
+    } else {
+        understood.keep_text("text", first, &rest.join("\n"));
+    }
     Ok(understood)
 }
 
-/// Takes tasks and validation commands, and returns all other lines with their numbers.
+/// Takes tasks and validation commands, and returns all other lines with their numbers in the body. `before` is the number
+/// of lines before the body.
 pub(super) fn take_items<'t>(
     body: &'t str,
+    before: u32,
     understood: &mut ImportedContent,
 ) -> Vec<(u32, &'t str)> {
     let validation = validation_commands(body);
@@ -62,14 +72,21 @@ pub(super) fn take_items<'t>(
     };
     let items = parse_task_items(body.as_bytes());
     let items: Vec<ListItem> = items.into_iter().filter(is_task).collect();
-    let rest = unused_lines(body, &items, &validation);
+    let mut checks = item_checks::find_item_checks(body, &items);
+    let rest = unused_lines(body, &items, &validation, &checks);
+    for mut line in std::mem::take(&mut checks.lines) {
+        line.line = line.line.saturating_add(before);
+        understood.check_lines.push(line);
+    }
+    let to_feature = |item: ListItem| {
+        let check = checks.take(item.line.unwrap_or_default());
+        to_feature(item, check)
+    };
     understood.features.extend(items.into_iter().map(to_feature));
     rest
 }
 
-fn to_feature(mut item: ListItem) -> ImportedFeature {
-    item.check =
-        item.check.or_else(|| plan::split_trailing_check(&item.text).map(|(_, check)| check));
+fn to_feature(item: ListItem, verify: Option<ItemCheck>) -> ImportedFeature {
     let category = item_heading(&item).map(str::to_string);
     let (id, _) = item.text.split_once(' ').unwrap_or_default();
     let id = id.trim_matches(['*', ':', '.', '`']);
@@ -80,7 +97,7 @@ fn to_feature(mut item: ListItem) -> ImportedFeature {
         && id.bytes().filter(u8::is_ascii_alphabetic).count() <= 8;
     ImportedFeature {
         id: if is_id { id.to_string() } else { String::new() },
-        verify: item.check.or_else(|| work_item::check_in_steps(&item.steps).map(ItemCheck::Argv)),
+        verify,
         description: item.text,
         steps: item.steps,
         passes: item.done,
@@ -160,6 +177,7 @@ fn unused_lines<'t>(
     body: &'t str,
     items: &[ListItem],
     validation: &ValidationSection,
+    checks: &ItemChecks,
 ) -> Vec<(u32, &'t str)> {
     let mut by_line: BTreeMap<u32, &ListItem> = BTreeMap::new();
     let mut headings: BTreeSet<&str> = BTreeSet::new();
@@ -183,7 +201,7 @@ fn unused_lines<'t>(
     let lines = (1..).zip(body.lines());
     let lines = lines.filter(|(number, _)| {
         let is_title = *number == validation.lines.start;
-        !is_title && !validation.taken.contains(number)
+        !is_title && !validation.taken.contains(number) && !checks.taken.contains(number)
     });
     lines.filter(|(number, line)| !is_imported(*number, line)).collect()
 }
@@ -261,10 +279,6 @@ impl TaskItemReader {
 
     fn add_item(&mut self, number: u32, done: bool, text: &str) {
         let text = text::clean_line(text, MAX_TEXT_CHARS);
-        let check = text.split_once("(verify:").and_then(|(_, rest)| rest.split_once(')'));
-        let check = check
-            .and_then(|(command, _)| detect::simple_check_words(command.trim_matches([' ', '`'])))
-            .map(ItemCheck::Argv);
         let name = match self.heading.as_str() {
             "" => text.clone(),
             heading => format!("{heading}: {text}"),
@@ -277,7 +291,7 @@ impl TaskItemReader {
             text,
             steps: Vec::new(),
             done,
-            check,
+            check: None,
             weight: if self.is_optional {
                 RequirementWeight::Advisory
             } else {

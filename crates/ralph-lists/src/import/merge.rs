@@ -3,11 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ralph_core::input_bounds::MAX_LIST_ITEMS;
+use ralph_core::source::item_check::ItemCheck;
+use ralph_core::text;
 
-use super::{ImportSource, ImportedContent, ImportedFeature, ImportedLimits, ProjectCommand};
+use super::{
+    ImportSource, ImportedContent, ImportedFeature, ImportedLimits, LineRule, ProjectCommand,
+    promise,
+};
 
 const MAX_CONFLICTS: usize = 20;
 const MAX_ID_BYTES: usize = 40;
+// What the reader of feature lists accepts.
+const MAX_CHECK_WORDS: usize = 64;
+const MAX_WORD_BYTES: usize = 4_000;
+const MAX_LINE_BYTES: usize = 8_000;
 const MAX_LOOP_NAME_BYTES: usize = 48;
 /// A loop of this name would be adopted by the first session that stops, so an import never uses it.
 const ADOPTED_LOOP_NAME: &str = "current";
@@ -23,6 +32,9 @@ pub struct MergedImport {
     pub commands: Vec<(String, ProjectCommand)>,
     pub limits: ImportedLimits,
     pub protect: Vec<String>,
+    pub line_rules: Vec<LineRule>,
+    /// Paths of documents that the agent should read.
+    pub references: Vec<String>,
     /// Each with the file that contains it.
     pub progress: Vec<(String, String)>,
     /// Conflicts between or within the files, as text.
@@ -36,6 +48,8 @@ pub fn merge_sources(sources: &[ImportSource]) -> MergedImport {
             add_source(&mut merged, &source.path, content);
         }
     }
+    let promise = || merged.goal.iter().find_map(|text| promise::find_promise(text));
+    merged.limits.promise = merged.limits.promise.take().or_else(promise);
     if merged.features.len() > MAX_LIST_ITEMS {
         let more = merged.features.len().saturating_sub(MAX_LIST_ITEMS);
         merged.features.truncate(MAX_LIST_ITEMS);
@@ -60,6 +74,8 @@ fn add_source(merged: &mut MergedImport, path: &str, content: &ImportedContent) 
         }
     }
     let mut features = content.features.clone();
+    let dropped = drop_unusable_checks(&mut features);
+    merged.conflicts.extend(dropped.into_iter().map(|what| format!("`{path}`: {what}")));
     sort_by_priority(&mut features);
     let same = drop_duplicates(&mut features, merged);
     if !same.is_empty() {
@@ -82,6 +98,8 @@ fn add_source(merged: &mut MergedImport, path: &str, content: &ImportedContent) 
             merged.protect.push(glob.clone());
         }
     }
+    merged.line_rules.extend(content.line_rules.clone());
+    merged.references.extend(content.is_reference.then(|| path.to_string()));
     merged.progress.extend(content.progress.clone().map(|text| (path.to_string(), text)));
 }
 
@@ -99,6 +117,29 @@ pub fn loop_slug(name: &str) -> Option<String> {
     out.truncate(MAX_LOOP_NAME_BYTES);
     let out = out.trim_matches('-');
     (!out.is_empty() && out != ADOPTED_LOOP_NAME).then(|| out.to_string())
+}
+
+/// Drops checks that a feature list cannot have, and returns a message for each.
+fn drop_unusable_checks(features: &mut [ImportedFeature]) -> Vec<String> {
+    let mut dropped = Vec::new();
+    for feature in features {
+        let is_usable = feature.verify.as_ref().is_none_or(|check| match check {
+            ItemCheck::Argv(words) => {
+                let is_word = |word: &String| {
+                    word.len() <= MAX_WORD_BYTES && !word.chars().any(text::is_hidden)
+                };
+                words.len() <= MAX_CHECK_WORDS && words.iter().all(is_word)
+            }
+            ItemCheck::Shell { shell } => shell.len() <= MAX_LINE_BYTES,
+        });
+        if !is_usable {
+            let name = if feature.id.is_empty() { &feature.description } else { &feature.id };
+            let name = text::clean_line(name, 80);
+            dropped.push(format!("the check of `{name}` is too long or not printable"));
+            feature.verify = None;
+        }
+    }
+    dropped
 }
 
 /// Sorts by priority, 1 first. If any feature has none, the author's order is kept.

@@ -3,17 +3,26 @@
 //! Each family of files has its own parser from text to [`ImportedContent`]. No content is lost: what has no counterpart
 //! in ralph is kept as notes. The imported files are never changed.
 
+mod beads;
+mod check_text;
 mod data_tree;
 mod feature_list;
+mod file_families;
 mod front_matter;
+mod hookify;
 mod import_sources;
+mod item_checks;
 mod limits;
+mod loom_plan;
 pub mod loop_files;
 mod markdown;
 mod merge;
 mod plan_state;
 mod prd;
+mod promise;
 mod shell_rc;
+mod task_master;
+mod validator;
 mod work_item;
 mod yaml_files;
 
@@ -23,7 +32,8 @@ mod tests;
 use ralph_core::source::item_check::ItemCheck;
 use serde::{Serialize, Serializer};
 
-pub use import_sources::{FileFamily, ImportSource, find_sources};
+pub use file_families::{FileFamily, known_family};
+pub use import_sources::{ImportSource, find_sources};
 pub use limits::ImportedLimits;
 pub use merge::{MergedImport, loop_slug, merge_sources};
 
@@ -40,12 +50,18 @@ pub struct ImportedContent {
     pub limits: ImportedLimits,
     /// Globs of files that an agent should not change.
     pub protect: Vec<String>,
+    /// Rules about added lines.
+    pub line_rules: Vec<LineRule>,
+    /// Whether the file itself is to be read by the agent: a specification, or instructions for every agent.
+    pub is_reference: bool,
     /// The progress so far.
     pub progress: Option<String>,
     /// Files that belong to it, by their paths relative to the project.
     pub referenced_files: Vec<String>,
     /// Texts that have no counterpart in ralph.
     pub kept: Vec<KeptText>,
+    /// Lines with a check, and whether it was understood.
+    pub check_lines: Vec<CheckLine>,
     /// Entries that are deliberately not imported.
     pub ignored: Vec<IgnoredEntry>,
 }
@@ -89,6 +105,14 @@ pub struct ProjectCommand {
     pub text: String,
 }
 
+/// A regular expression that no added line may match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineRule {
+    pub name: String,
+    pub pattern: String,
+    pub message: String,
+}
+
 /// A text that is kept as a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptText {
@@ -98,6 +122,23 @@ pub struct KeptText {
     pub line: Option<u32>,
     /// Verbatim.
     pub text: String,
+}
+
+/// A line that names a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckLine {
+    /// Counted from 1.
+    pub line: u32,
+    pub text: String,
+    /// Why it did not become a check; `None` if it did.
+    pub why_not: Option<&'static str>,
+}
+
+impl ImportedContent {
+    /// The lines whose check was not understood.
+    pub fn not_understood(&self) -> impl Iterator<Item = (&CheckLine, &'static str)> {
+        self.check_lines.iter().filter_map(|line| Some((line, line.why_not?)))
+    }
 }
 
 /// An entry that is not imported, and why.

@@ -11,12 +11,14 @@ use insta::assert_snapshot;
 use ralph_core::source::feature_list as list;
 use ralph_core::source::item_check::ItemCheck;
 
+use ralph_policy::detect::DetectedGates;
+
 use super::data_tree::{self, DataNode};
 use super::import_sources::decode_text;
 use super::{FileFamily, ImportSource, ImportedContent, find_sources, loop_files, merge_sources};
 
 fn read(family: FileFamily, bytes: &[u8]) -> Result<ImportedContent, String> {
-    decode_text(bytes).and_then(|text| family.parse(&text))
+    decode_text(bytes).and_then(|text| family.parse("sample.yml", &text))
 }
 
 /// A compact rendering of the imported content.
@@ -63,6 +65,13 @@ fn render_content(content: &Result<ImportedContent, String>) -> String {
     for kept in &content.kept {
         let line = kept.line.map_or("?".to_string(), |line| line.to_string());
         put(format!("kept {}@{line} {:?}", kept.key, kept.text));
+    }
+    content.line_rules.iter().for_each(|rule| put(format!("{rule:?}")));
+    if content.is_reference {
+        put("a reference".to_string());
+    }
+    for (line, why) in content.not_understood() {
+        put(format!("not understood {}: {:?}: {why}", line.line, line.text));
     }
     for ignored in &content.ignored {
         put(format!("ignored {} {:?}: {}", ignored.key, ignored.text, ignored.why));
@@ -144,6 +153,71 @@ const PLAN_STATE_BY_ID: &str = r#"{"task": "Upgrade", "steps": {"1": {"name": "a
 
 const SPEC_STATE: &str = r#"{"phase": "execution", "taskIndex": 2, "totalTasks": 5, "specName": "test-spec", "maxGlobalIterations": 100, "source": "plan"}"#;
 
+const TASK_MASTER: &str = r#"{
+  "master": {
+    "tasks": [
+      {"id": 1, "title": "Parse", "description": "Parse rows", "details": "With a lexer.", "testStrategy": "Unit tests for quotes.", "status": "done", "dependencies": [], "priority": "high", "subtasks": []},
+      {"id": 2, "title": "Export", "description": "Write rows", "status": "in-progress", "dependencies": [1], "priority": "medium", "complexity": 5, "subtasks": [
+        {"id": 1, "title": "Quote", "description": "Quote fields", "status": "pending", "dependencies": [], "acceptanceCriteria": "`cargo test quote` exits 0", "parentTaskId": 2},
+        {"id": 2, "title": "Stream", "description": "", "status": "pending", "dependencies": [1, "1"]}
+      ]},
+      {"id": 3, "title": "Later", "description": "Not now", "status": "deferred", "dependencies": []}
+    ],
+    "metadata": {"description": "Main"}
+  },
+  "web": {"tasks": [{"id": 1, "title": "Page", "status": "pending", "dependencies": []}], "metadata": {}},
+  "old": {"tasks": [{"id": 1, "title": "Gone", "status": "done", "dependencies": []}], "metadata": {}}
+}"#;
+
+const ISSUES: &str = r#"{"id":"bd-1","title":"Epic","description":"All of it","status":"open","priority":1,"issue_type":"epic","labels":["csv"]}
+{"id":"bd-2","title":"Quote fields","description":"As RFC 4180","acceptance_criteria":"- `cargo test quote` passes\n- Docs updated","status":"in_progress","priority":2,"issue_type":"task","created_at":"2026-01-01T00:00:00Z","dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"blocks"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
+{"id":"bd-3","title":"Lexer","description":"","status":"open","priority":1,"issue_type":"task"}
+"#;
+
+const VALIDATOR: &str = "name: shop\nbase_branch: main\nentry_points:\n  - path: \".\"\n    checks:\n      - lint:\n          command: npx eslint .\n          timeout: 60\n      - size\n    reviews:\n      - code-quality\n  - path: apps/api\n    checks:\n      - test:\n          command: npm test\n  - path: packages/*\n    checks:\n      - build:\n          command: npm run build\n";
+
+const VALIDATOR_CHECK: &str =
+    "command: bun test --since=${BASE_BRANCH}\nworking_directory: web # only here\n";
+
+const RULE_FOR_FILES: &str = "---\nname: no-env\nenabled: true\nevent: file\naction: block\nconditions:\n  - field: file_path\n    operator: regex_match\n    pattern: \\.env$|^secrets/\n---\n\nSecrets stay where they are.\n";
+
+const RULE_FOR_TEXT: &str = "---\nname: no console\nenabled: true\nevent: file\naction: block\npattern: console\\.log\\(\n---\nUse the \"logger\".\n";
+
+const RULE_FOR_COMMANDS: &str = "---\nname: no-rm\nenabled: true\nevent: bash\npattern: rm\\s+-rf\naction: block\n---\n\nAsk first.\n";
+
+const CHECKED_TASKS: &str = "\
+# Tasks
+
+- [ ] 1.1 Block
+  - **Verify**: All commands must pass:
+    ```bash
+    # types first
+    npm run typecheck
+    grep -c todo src/a.ts  # Should return 0
+    ```
+- [ ] 1.2 List
+  - **Verification**:
+    - `npm test`
+    - `npm run lint` exits 0
+- [x] 1.3 Words
+  - **Verify**: Manual test in the browser
+- [ ] 1.4 Two
+  - **Verify**: `test -s a && test -s b`
+  - `cargo doc` succeeds
+- [ ] 1.5 Push (verify: `git push && make`)
+  - **Verify**: `git push origin main`
+- [ ] 1.6 A script
+  - Verify:
+    ```sh
+    for f in a b; do
+      test -s \"$f\"
+    done
+    ```
+- [ ] 1.7 No end
+  - **Verify**:
+- [ ] 1.8 Reads `Makefile`, then runs `make`
+";
+
 fn sample_files() -> Vec<(&'static str, FileFamily, &'static str)> {
     vec![
         ("prd.json", FileFamily::Stories, STORIES),
@@ -167,6 +241,15 @@ fn sample_files() -> Vec<(&'static str, FileFamily, &'static str)> {
         ("plan-state.json", FileFamily::PlanState, PLAN_STATE),
         ("other/plan-state.json", FileFamily::PlanState, PLAN_STATE_BY_ID),
         (".ralph-state.json", FileFamily::PlanState, SPEC_STATE),
+        (".taskmaster/tasks/tasks.json", FileFamily::TaskMaster, TASK_MASTER),
+        (".beads/issues.jsonl", FileFamily::Issues, ISSUES),
+        (".validator/config.yml", FileFamily::Validator, VALIDATOR),
+        (".validator/checks/sample.yml", FileFamily::ValidatorCheck, VALIDATOR_CHECK),
+        (".claude/hookify.env.local.md", FileFamily::Rule, RULE_FOR_FILES),
+        (".claude/hookify.log.local.md", FileFamily::Rule, RULE_FOR_TEXT),
+        (".claude/hookify.rm.local.md", FileFamily::Rule, RULE_FOR_COMMANDS),
+        ("checks/tasks.md", FileFamily::Plan, CHECKED_TASKS),
+        ("PRD.md", FileFamily::Plan, "# Product\n\nNothing to tick.\n"),
         ("progress.txt", FileFamily::Progress, "## Codebase Patterns\n- Status: COMPLETE\n"),
     ]
 }
@@ -250,7 +333,7 @@ fn truncated_files_do_not_panic() {
     for (_, family, text) in sample_files() {
         for end in (0..text.len()).step_by(5).filter(|end| text.is_char_boundary(*end)) {
             let (head, tail) = text.split_at(end);
-            let _ = (family.parse(head).is_ok(), family.parse(tail).is_ok());
+            let _ = (family.parse("x", head).is_ok(), family.parse("x", tail).is_ok());
         }
     }
 }
@@ -314,8 +397,20 @@ fn loop_names_are_derived_from_the_name_of_the_work() {
 }
 
 /// Values that stand for the status of a work item.
-const STATES: [&str; 8] =
-    ["true", "false", "null", "completed", "complete", "pending", "done", "verified"];
+const STATES: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "completed",
+    "complete",
+    "pending",
+    "open",
+    "done",
+    "verified",
+    "blocks",
+    "parent-child",
+    "2026-01-01T00:00:00Z",
+];
 
 /// Every meaningful text of a file.
 fn texts_in(family: FileFamily, text: &str) -> Vec<String> {
@@ -328,10 +423,23 @@ fn texts_in(family: FileFamily, text: &str) -> Vec<String> {
     }
     let mut out = Vec::new();
     match family {
-        FileFamily::Stories | FileFamily::Features | FileFamily::PlanState => {
+        FileFamily::Issues => {
+            for line in text.lines() {
+                scalars(&data_tree::parse_json_tree(line).unwrap(), &mut out);
+            }
+            out.iter_mut().for_each(|text| *text = text.trim_start_matches("- ").to_string());
+        }
+        FileFamily::Stories
+        | FileFamily::Features
+        | FileFamily::PlanState
+        | FileFamily::TaskMaster => {
             scalars(&data_tree::parse_json_tree(text).unwrap(), &mut out);
         }
-        FileFamily::Tasks | FileFamily::Orchestrator | FileFamily::Ralphy => {
+        FileFamily::Tasks
+        | FileFamily::Orchestrator
+        | FileFamily::Ralphy
+        | FileFamily::Validator
+        | FileFamily::ValidatorCheck => {
             scalars(&data_tree::parse_yaml_tree(text).unwrap(), &mut out);
             out.extend(
                 text.lines().filter_map(|line| line.split_once(" #")).map(|(_, it)| it.to_string()),
@@ -343,8 +451,11 @@ fn texts_in(family: FileFamily, text: &str) -> Vec<String> {
             let value = |value: &str| value.rsplit(":-").next().unwrap_or(value).to_string();
             out.extend(values.map(value));
         }
+        // The file itself is read.
+        FileFamily::Reference => {}
         FileFamily::Plan
         | FileFamily::Task
+        | FileFamily::Rule
         | FileFamily::LoopFile
         | FileFamily::Progress
         | FileFamily::Prompt
@@ -401,7 +512,11 @@ fn no_text_is_lost() {
             sources[0].content.as_ref().unwrap().name,
             sources[0].content.as_ref().unwrap().referenced_files
         ));
-        for missing in texts_in(family, text).into_iter().filter(|text| !all.contains(text)) {
+        all.push_str(&loop_files::render_import_policy(DetectedGates::default(), &merged));
+        // The file itself is read.
+        let is_reference = sources[0].content.as_ref().is_ok_and(|content| content.is_reference);
+        let texts = if is_reference { Vec::new() } else { texts_in(family, text) };
+        for missing in texts.into_iter().filter(|text| !all.contains(text)) {
             lost.push(format!("{name}: {missing}"));
         }
     }
@@ -498,17 +613,19 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
             Err(why) => format!("{}: {why}", source.path),
         })
         .collect();
-    assert_snapshot!(lines.join("\n"), @"
+    assert_snapshot!(lines.join("\n"), @r"
     prd.json: it is a broken symbolic link
     features.json: it is not a regular file
     .ralph/fix_plan.md: 2 features
     tasks.md: it resolves to a path outside the project
     .ralphrc: it is a broken symbolic link
     ralph.yml: 0 features
+    PROMPT.md: 0 features
     docs/plans/a.md: 3 features
+    docs/plans/done.md: 0 features
     specs/a/.ralph-state.json: 0 features
     specs/a/tasks.md: 3 features
-    PROMPT.md: 0 features
+    specs/b/tasks.md: 3 features
     ");
     let one = find_sources(&project, &project.join("docs/plans/a.md"));
     assert_eq!((one.len(), one[0].path.as_str()), (1, "docs/plans/a.md"));
@@ -537,4 +654,40 @@ fn names_beyond_the_limit_are_reported() {
     let shown: Vec<_> = sources.iter().map(|it| (it.path.as_str(), it.content.clone())).collect();
     let why = "only the first 50 of 52 names are read".to_string();
     assert_eq!(shown, [("docs/plans/60.md", Err(why))]);
+}
+
+/// Hostile lists: every line is bounded, and nothing of a command is hidden.
+#[test]
+fn hostile_lists_are_read() {
+    let many: String = (0..10_000)
+        .map(|number| format!("- [ ] {number} a\n  - **Verify**: `test -e f{number} && make`\n"))
+        .collect();
+    let content = FileFamily::Plan.parse("tasks.md", &many).unwrap();
+    assert_eq!((content.features.len(), content.check_lines.len()), (10_000, 10_000));
+    assert!(content.features.iter().all(|feature| feature.verify.is_some()));
+    let nested: String =
+        (0..3_000).map(|depth| format!("{}- [ ] a\n", " ".repeat(depth))).collect();
+    assert_eq!(FileFamily::Plan.parse("tasks.md", &nested).unwrap().features.len(), 3_000);
+    let unclosed = format!("- [ ] a\n  - **Verify**:\n{}", "    ```sh\n    make\n".repeat(2_001));
+    assert!(FileFamily::Plan.parse("tasks.md", &unclosed).is_ok());
+    let deep = format!("{{\"master\":{{\"tasks\":{}", "[".repeat(100_000));
+    let why = FileFamily::TaskMaster.parse("tasks.json", &deep).unwrap_err();
+    assert_eq!(why, "line 1, column 145: recursion limit exceeded");
+    let lines = "{\"id\":\"a\",\"title\":\"t\"}\n".repeat(10_000);
+    let source = parse_source(".beads/issues.jsonl", FileFamily::Issues, &lines);
+    let merged = merge_sources(&[source]);
+    let ids: std::collections::BTreeSet<_> = merged.features.iter().map(|one| &one.id).collect();
+    assert_eq!(ids.len(), 10_000);
+    for (name, family, text) in [
+        ("tasks.md", FileFamily::Plan, "- [ ] a\n  - **Verify**: `make \u{1b}[2J`\n"),
+        ("tasks.md", FileFamily::Plan, "- [ ] a (verify: `make \u{202e}x`)\n"),
+        ("prd.json", FileFamily::Stories, r#"[{"id": 1, "verify": "make \u0007"}]"#),
+        ("prd.json", FileFamily::Stories, r#"[{"id": 1, "verify": ["make", "\u0000"]}]"#),
+    ] {
+        let merged = merge_sources(&[parse_source(name, family, text)]);
+        let checks: Vec<_> = merged.features.iter().filter_map(|one| one.verify.clone()).collect();
+        assert_eq!(checks, [], "{text:?}");
+        let files = loop_files::render_files("x", &merged, "").unwrap();
+        assert!(!files.is_empty());
+    }
 }

@@ -1,9 +1,9 @@
 //! Imports one work item, whichever names its fields have, and the commands that check the whole project.
 
+use super::check_text::{self, CheckText};
 use super::data_tree::{self, DataNode, UnreadFields};
 use super::{ImportedContent, ImportedFeature, KeptText, ProjectCommand};
 use ralph_core::source::item_check::ItemCheck;
-use ralph_policy::detect;
 
 const ID_KEYS: &[&str] = &["id", "storyId", "taskId", "stepId", "key", "number"];
 const TITLE_KEYS: &[&str] = &["title", "name", "summary", "feature"];
@@ -22,6 +22,7 @@ const AFTER_KEYS: &[&str] = &["dependsOn", "deps", "dependencies", "blockedBy", 
 const CATEGORY_KEYS: &[&str] = &["category", "phase", "epic", "component", "area", "group"];
 const CHECK_KEYS: &[&str] =
     &["verify", "verifyCommand", "testCommand", "check", "completionCriteria"];
+const MAX_SEARCHED: usize = 200;
 const SUBTASK_KEYS: &[&str] = &["subtasks", "tasks", "children"];
 
 /// Whether a status means done or not done; `None` if it means something else.
@@ -93,22 +94,14 @@ fn import_item(
     feature.priority = fields.take_text(&["priority"]).map(str::to_string);
     feature.after = fields.take(AFTER_KEYS).map(data_tree::text_items).unwrap_or_default();
     feature.category = fields.take_text(CATEGORY_KEYS).or(category).map(str::to_string);
+    let mut checks = Vec::new();
     while let Some(check) = fields.take(CHECK_KEYS) {
         let (commands, prose) = split_check(check);
         feature.steps.extend(prose);
-        match (commands.as_slice(), feature.verify.is_none()) {
-            ([ImportedCheck::Words(words)], true) => {
-                feature.verify = Some(ItemCheck::Argv(words.clone()));
-            }
-            _ => into.commands.extend(commands.into_iter().map(|check| ProjectCommand {
-                label: feature.id.clone(),
-                text: match check {
-                    ImportedCheck::Words(words) => words.join(" "),
-                    ImportedCheck::Text(text) => text,
-                },
-            })),
-        }
+        checks.extend(commands);
     }
+    checks.extend(feature.steps.iter().filter_map(|step| criterion_check(step)));
+    feature.verify = (!checks.is_empty()).then(|| check_text::join_checks(&checks));
     for (key, node) in fields.remaining() {
         let is_short = match node {
             DataNode::Text(text) => !text.contains('\n'),
@@ -149,27 +142,43 @@ fn take_passes(fields: &mut UnreadFields<'_>, notes: &mut Vec<String>) -> bool {
     flag.or(status).and_then(parse_status).unwrap_or(false)
 }
 
-enum ImportedCheck {
-    Words(Vec<String>),
-    /// Needs a shell, or does more than check.
-    Text(String),
-}
-
 /// Splits a check into commands and prose criteria. A list of single words that starts with a program is one command.
-fn split_check(node: &DataNode) -> (Vec<ImportedCheck>, Vec<String>) {
+fn split_check(node: &DataNode) -> (Vec<ItemCheck>, Vec<String>) {
     let texts = data_tree::text_items(node);
     let is_argv = matches!(node, DataNode::List(_))
         && texts.len() > 1
         && texts.first().is_some_and(|first| is_command(first))
         && texts.get(1..).unwrap_or_default().iter().all(|word| !is_command(word));
     if is_argv && texts.iter().all(|word| !word.contains(' ')) {
-        return (vec![ImportedCheck::Words(texts)], Vec::new());
+        return (vec![ItemCheck::Argv(texts)], Vec::new());
     }
-    let (commands, prose): (Vec<_>, Vec<_>) = texts.into_iter().partition(|text| is_command(text));
-    let check = |text: String| {
-        detect::simple_check_words(&text).map_or(ImportedCheck::Text(text), ImportedCheck::Words)
+    let mut commands = Vec::new();
+    let mut prose = Vec::new();
+    for text in texts {
+        match Some(&text).filter(|text| is_command(text)).and_then(|text| command_check(text)) {
+            Some(check) => commands.push(check),
+            None => prose.push(text),
+        }
+    }
+    (commands, prose)
+}
+
+fn command_check(text: &str) -> Option<ItemCheck> {
+    match check_text::parse_check_text(&format!("`{text}`")) {
+        CheckText::Command(check) => Some(check),
+        CheckText::Block | CheckText::NotUnderstood(_) => None,
+    }
+}
+
+/// The check that a criterion names: after a label such as `Verify:`, or as a command with its result.
+fn criterion_check(step: &str) -> Option<ItemCheck> {
+    let Some(text) = check_text::strip_label(step) else {
+        return check_text::parse_criterion(step);
     };
-    (commands.into_iter().map(check).collect(), prose)
+    match check_text::parse_check_text(text) {
+        CheckText::Command(check) => Some(check),
+        CheckText::Block | CheckText::NotUnderstood(_) => None,
+    }
 }
 
 /// Programs that checks of other tools start with.
@@ -235,31 +244,6 @@ pub(super) fn is_command(text: &str) -> bool {
     first.starts_with("./") || (CHECK_PROGRAMS.contains(&first) && !is_sentence)
 }
 
-/// The command that exactly one step names as the check: `Verify: ` followed only by code.
-pub(super) fn check_in_steps(steps: &[String]) -> Option<Vec<String>> {
-    let mut found = None;
-    for step in steps {
-        let plain = step.replace("**", "");
-        let Some((label, rest)) = plain.split_once(':') else { continue };
-        let label = label.trim().trim_matches('_').to_ascii_lowercase();
-        if !matches!(label.as_str(), "verify" | "verification" | "check" | "test") {
-            continue;
-        }
-        let code = rest.trim().trim_end_matches('.');
-        let code = code.strip_prefix('`').and_then(|code| code.strip_suffix('`'));
-        let Some(words) =
-            code.filter(|code| !code.contains('`')).and_then(detect::simple_check_words)
-        else {
-            continue;
-        };
-        if found.is_some() {
-            return None;
-        }
-        found = Some(words);
-    }
-    found
-}
-
 impl ImportedContent {
     pub(super) fn keep_text(&mut self, key: &str, line: Option<u32>, text: &str) {
         if !text.trim().is_empty() {
@@ -273,8 +257,10 @@ impl ImportedContent {
 
     /// Keeps the remaining entries of a file, with their lines.
     pub(super) fn keep_rest(&mut self, text: &str, fields: UnreadFields<'_>) {
-        for (key, node) in fields.remaining() {
-            self.keep_text(key, data_tree::line_of_key(text, key), &data_tree::render_node(node));
+        for (at, (key, node)) in fields.remaining().enumerate() {
+            // Each search reads the text again, so only the first ones are made.
+            let line = (at < MAX_SEARCHED).then(|| data_tree::line_of_key(text, key)).flatten();
+            self.keep_text(key, line, &data_tree::render_node(node));
         }
     }
 

@@ -109,7 +109,7 @@ pub(super) fn import_ralphy(text: &str) -> Result<ImportedContent, String> {
     Ok(understood)
 }
 
-fn parse_map(text: &str) -> Result<DataNode, String> {
+pub(super) fn parse_map(text: &str) -> Result<DataNode, String> {
     let node = data_tree::parse_yaml_tree(text)?;
     if matches!(node, DataNode::Map(_)) { Ok(node) } else { Err("it is not a map".to_string()) }
 }

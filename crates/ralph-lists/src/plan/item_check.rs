@@ -4,7 +4,7 @@
 use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 
-const MAX_CHECK_BYTES: usize = 1_000;
+const MAX_CHECK_BYTES: usize = 4_000;
 const MAX_CHECK_WORDS: usize = 64;
 
 const IS_PROSE: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
@@ -171,6 +171,31 @@ pub fn split_trailing_check(text: &str) -> Option<(&str, ItemCheck)> {
     }
 }
 
+/// Why the check at the end of an item's text cannot be run; `None` if there is none, or if it can be.
+pub fn unusable_trailing_check(text: &str) -> Option<&'static str> {
+    match trailing_check(text)?.1 {
+        PlanCheck::Command(_) => None,
+        PlanCheck::Unusable(why) => Some(why),
+    }
+}
+
+/// Parses a text that is marked as a command, with backticks or otherwise; fails with the reason why it is none.
+pub fn parse_marked_command(text: &str) -> Result<ItemCheck, &'static str> {
+    usable_check(split_command(text, CheckNotation::AsCommand))
+}
+
+/// Parses running text that may be a command.
+pub fn parse_plain_command(text: &str) -> Result<ItemCheck, &'static str> {
+    usable_check(split_command(text, CheckNotation::AsText))
+}
+
+fn usable_check(check: PlanCheck) -> Result<ItemCheck, &'static str> {
+    match check {
+        PlanCheck::Command(check) => Ok(check),
+        PlanCheck::Unusable(why) => Err(why),
+    }
+}
+
 /// Parses a check on a line of its own: `Verify: cargo test`, with or without emphasis.
 pub(super) fn parse_check_line(line: &str) -> Option<PlanCheck> {
     let rest = strip_verify_label(line.trim().trim_start_matches(['*', '_']))?;
@@ -242,13 +267,10 @@ fn split_command(text: &str, written: CheckNotation) -> PlanCheck {
     }
     let Some(words) = shlex::split(text) else { return PlanCheck::Unusable(OPEN_QUOTE) };
     let Some(first) = words.first() else { return PlanCheck::Unusable(IS_EMPTY) };
-    if words.len() > MAX_CHECK_WORDS {
-        return PlanCheck::Unusable(TOO_LONG);
-    }
     let starts_in_shell = SHELL_BUILTINS.contains(&first.as_str()) || is_assignment(first);
     let program = first.trim_start_matches('(').trim_end_matches([';', ')']);
     let is_command = match written {
-        CheckNotation::AsCommand => starts_in_shell || could_be_program(program),
+        CheckNotation::AsCommand => starts_in_shell || program == "[" || could_be_program(program),
         CheckNotation::AsText => {
             // `for each row …` is a sentence.
             (matches!(first.as_str(), "!" | "[[" | "cd")
@@ -261,7 +283,8 @@ fn split_command(text: &str, written: CheckNotation) -> PlanCheck {
     if !is_command {
         return PlanCheck::Unusable(IS_PROSE);
     }
-    PlanCheck::Command(if starts_in_shell || needs_shell(text) {
+    let is_line = starts_in_shell || needs_shell(text) || words.len() > MAX_CHECK_WORDS;
+    PlanCheck::Command(if is_line {
         ItemCheck::Shell { shell: text.to_string() }
     } else {
         ItemCheck::Argv(words)

@@ -14,7 +14,9 @@ mod section;
 #[cfg(test)]
 mod tests;
 
-pub use item_check::split_trailing_check;
+pub use item_check::{
+    parse_marked_command, parse_plain_command, split_trailing_check, unusable_trailing_check,
+};
 pub use plan_compare::{PlanComparison, plan_discrepancies};
 pub use plan_files::find_plans;
 

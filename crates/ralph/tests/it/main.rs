@@ -40,6 +40,7 @@ mod hidden_processes;
 mod hook;
 mod hostile_input;
 mod import;
+mod import_examples;
 mod init;
 mod installed_packages;
 mod issues;

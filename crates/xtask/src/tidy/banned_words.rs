@@ -9,7 +9,21 @@ const BANNED_IN_COMMENTS: [&str; 4] = ["nobody", "somebody", "whoever", "whom"];
 
 const REASON: &str = "it searches the user's code for these words";
 
+const FOREIGN: &str = "files of other tools, unchanged";
+const FILE_NAME: &str = "the name of a file";
+
 const EXCEPTIONS: &[TidyException] = &[
+    TidyException { path: "fixtures/imports/", what: "Step #", reason: FOREIGN },
+    TidyException { path: "fixtures/imports/", what: "for now", reason: FOREIGN },
+    TidyException { path: "fixtures/imports/", what: "TODO", reason: FOREIGN },
+    TidyException {
+        path: "crates/ralph-lists/src/import/file_families.rs",
+        what: "TODO",
+        reason: FILE_NAME,
+    },
+    TidyException { path: "crates/ralph/src/cmd/import/mod.rs", what: "TODO", reason: FILE_NAME },
+    TidyException { path: "docs/import.md", what: "TODO", reason: FILE_NAME },
+    TidyException { path: "docs/cli.md", what: "TODO", reason: FILE_NAME },
     TidyException { path: "crates/ralph-check/src/", what: "TODO", reason: REASON },
     TidyException { path: "crates/ralph-check/src/", what: "FIXME", reason: REASON },
     TidyException { path: "crates/ralph-check/src/", what: "XXX", reason: REASON },

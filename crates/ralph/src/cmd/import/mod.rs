@@ -1,25 +1,28 @@
 //! `ralph import`: converts the loop files of another tool into a loop of ralph's, after it has shown what it
 //! understood. The original files are not changed.
 
+mod import_json;
+
 use super::init::{ConfirmationOptions, InstallStatus, confirm};
 use super::print_json;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
-use ralph_core::gate::GateInvocation;
-use ralph_deck::wording::{self, count_noun, count_of, safe_line};
+use ralph_deck::wording::{count_noun, count_of, safe_line};
 use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
 use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
 use ralph_lists::loop_directory;
 use ralph_policy::config;
-use ralph_policy::detect::{self, DeclaredGates, DetectedGates, ProposedGate, ToolLookup};
+use ralph_policy::detect::{self, DeclaredGates, DetectedGates};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// How many keys are named; the rest is only counted.
 const MAX_NAMED_KEYS: usize = 6;
+/// How many lines without a check are shown per file.
+const MAX_NAMED_LINES: usize = 8;
+const MAX_LINE_CHARS: usize = 90;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -29,13 +32,16 @@ Examples:
   ralph import prd.json --name checkout
   ralph import --yes --json | jq '.next'
 
-Reads prd.json, feature_list.json, features.json, fix_plan.md,
-IMPLEMENTATION_PLAN.md, tasks.md, tasks.yaml, .ralph/ralph-tasks.md,
-.ralph/tasks.yml, RALPH_TASK.md, plan-state.json, docs/plans/*.md with
-validation commands, .claude/ralph-loop.local.md, .ralphrc, ralph.yml,
-.ralphy/config.yaml and progress.txt. It changes none of them and runs
-nothing. Whatever does not fit into the new loop is kept in its
-NOTES.md. Items that are marked done become claims.")]
+Reads prd.json, feature_list.json, features.json, tasks.json, PRD.md,
+PLAN.md, TODO.md, fix_plan.md, IMPLEMENTATION_PLAN.md, tasks.md,
+tasks.yaml, RALPH_TASK.md, PROMPT.md, plan-state.json, progress.txt,
+docs/plans/*.md with validation commands, .claude/ralph-loop.local.md,
+.claude/hookify.*.local.md, .ralphrc, ralph.yml, .ralphy/config.yaml,
+the files in .ralph/, Task Master, Beads, agent-validator, and the task
+lists and documents of spec-kit, Kiro, OpenSpec and specs/*. It changes
+none of them and runs nothing. What does not fit into the new loop is
+kept in its NOTES.md; checks that were not understood are listed with
+line and reason. Items that are marked done become claims.")]
 pub(crate) struct ImportArgs {
     /// Read this project or file [default: the current directory]
     #[arg(value_name = "PATH")]
@@ -93,7 +99,7 @@ pub(crate) fn run(env: &Env, args: &ImportArgs) -> Result<(), CommandFailure> {
         loop_files::create_files(&planned.project, &planned.files)?;
     }
     if args.json {
-        print_json(&import_json(&planned, status))?;
+        print_json(&import_json::import_json(&planned, status))?;
         return Ok(());
     }
     let out = match status {
@@ -123,6 +129,17 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
         let hint = "nothing was created; fix one of them, then try again";
         return Err(CommandFailure::new(what, hint));
     }
+    let yields_nothing = |source: &ImportSource| match &source.content {
+        Ok(content) => understood_text(content).is_empty(),
+        Err(_) => true,
+    };
+    if sources.iter().all(yields_nothing) {
+        let lines: Vec<_> = sources.iter().map(source_text).collect();
+        term::err(&format!("{}\n", lines.concat().trim_start_matches('\n')));
+        let what = "none of the files has anything for a loop";
+        let hint = "nothing was created; `ralph import FILE` also reads a finished list";
+        return Err(CommandFailure::new(what, hint));
+    }
     let wished = args.name.clone().or_else(|| merged.name.clone());
     let wished = wished.or_else(|| {
         let of_file = from.file_stem().filter(|_| from != project);
@@ -139,7 +156,8 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
     let policy = paths.find(|path| fs::stat_no_follow(path).is_some());
     let notes = loop_files::render_notes(&sources, &merged, &without_gate);
     let mut files = loop_files::render_files(&name, &merged, &notes)?;
-    if policy.is_none() && !detected.gates.is_empty() {
+    let has_rules = !merged.protect.is_empty() || !merged.line_rules.is_empty();
+    if policy.is_none() && (has_rules || !detected.gates.is_empty()) {
         let text = loop_files::render_import_policy(detected.clone(), &merged);
         files.push(NewFile { path: PathBuf::from(config::POLICY_FILE_NAMES[0]), text });
     }
@@ -235,11 +253,11 @@ fn created_files_text(planned: &ImportPlan) -> String {
         out.push_str(&format!("{} `{path}`, {lines}\n", paint(term::GOOD, "create")));
     }
     let gates = match (&planned.policy, planned.detected.gates.is_empty()) {
-        (_, true) => String::new(),
-        (None, false) => {
+        (None, _) => {
             let file = planned.files.iter().find(|file| file.path == policy);
             file.map(|file| format!("\n{}", file.text)).unwrap_or_default()
         }
+        (Some(_), true) => String::new(),
         (Some(path), false) => format!(
             "\n`{}` exists and is not changed; these gates could be added:\n{}",
             safe_line(&path.to_string_lossy()),
@@ -279,8 +297,11 @@ fn source_text(source: &ImportSource) -> String {
             );
         }
     };
-    let mut out = format!("\n{} `{path}` ({})\n", paint(term::GOOD, "✓"), source.family.name());
     let understood = understood_text(content);
+    // Only a file that the loop gets something of is marked as understood.
+    let mark =
+        if understood.is_empty() { paint(term::DIM, "·") } else { paint(term::GOOD, "✓") };
+    let mut out = format!("\n{mark} `{path}` ({})\n", source.family.name());
     if !understood.is_empty() {
         out.push_str(&format!("    understood  {understood}\n"));
     }
@@ -291,10 +312,28 @@ fn source_text(source: &ImportSource) -> String {
         });
         out.push_str(&format!("    as notes    {}\n", join_keys(keys)));
     }
+    let unread: Vec<_> = content.not_understood().collect();
+    for (line, why) in unread.iter().take(MAX_NAMED_LINES) {
+        let text = line.text.trim_start_matches(['-', '*', ' ']).replacen("**:", ":", 1);
+        let text = safe_line(&ralph_core::text::clean_line(&text, MAX_LINE_CHARS));
+        out.push_str(&format!("    no check    line {}: {why}: {text}\n", line.line));
+    }
+    if let Some(more) = unread.len().checked_sub(MAX_NAMED_LINES).filter(|more| *more > 0) {
+        let lines = count_of(more, "more line", "more lines");
+        out.push_str(&format!("    no check    {lines}, all in `NOTES.md` and with `--json`\n"));
+    }
     if !content.ignored.is_empty() {
-        let why = content.ignored.first().map(|ignored| ignored.why).unwrap_or_default();
-        let keys = content.ignored.iter().map(|ignored| safe_line(&ignored.key));
-        out.push_str(&format!("    left out    {}: {why}\n", join_keys(keys)));
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for ignored in &content.ignored {
+            let key = safe_line(&ignored.key);
+            match by_reason.iter_mut().find(|(why, _)| *why == ignored.why) {
+                Some((_, keys)) => keys.push(key),
+                None => by_reason.push((ignored.why, vec![key])),
+            }
+        }
+        for (why, keys) in by_reason {
+            out.push_str(&format!("    left out    {}: {why}\n", join_keys(keys.into_iter())));
+        }
     }
     out
 }
@@ -330,8 +369,18 @@ fn understood_text(content: &ImportedContent) -> String {
     if !content.protect.is_empty() {
         parts.push(count_of(content.protect.len(), "path to protect", "paths to protect"));
     }
+    if !content.line_rules.is_empty() {
+        parts.push(count_of(
+            content.line_rules.len(),
+            "rule for added lines",
+            "rules for added lines",
+        ));
+    }
     if content.progress.is_some() {
         parts.push("progress so far".to_string());
+    }
+    if content.is_reference {
+        parts.push("a document for the agent to read".to_string());
     }
     if parts.is_empty() {
         parts.extend(content.name.as_ref().map(|name| format!("its name, {}", safe_line(name))));
@@ -357,135 +406,6 @@ fn next_steps(planned: &ImportPlan) -> Vec<String> {
         format!("`/ralph:goal --features {directory}{options}` in the agent's session")
     });
     steps
-}
-
-#[derive(Serialize)]
-struct ImportJson<'a> {
-    v: u8,
-    project: String,
-    name: &'a str,
-    status: InstallStatus,
-    features: usize,
-    done: usize,
-    sources: Vec<ImportSourceJson<'a>>,
-    gates: Vec<ImportGateJson<'a>>,
-    limits: ImportLimitsJson<'a>,
-    notes: Vec<&'a str>,
-    files: Vec<ImportFileJson<'a>>,
-    next: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct ImportSourceJson<'a> {
-    path: &'a str,
-    family: &'static str,
-    error: Option<&'a str>,
-    items: usize,
-    done: usize,
-    checks: usize,
-    commands: usize,
-    kept: Vec<ImportKeptJson<'a>>,
-    ignored: Vec<ImportIgnoredJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ImportKeptJson<'a> {
-    key: &'a str,
-    line: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct ImportIgnoredJson<'a> {
-    key: &'a str,
-    why: &'static str,
-}
-
-#[derive(Serialize)]
-struct ImportGateJson<'a> {
-    name: &'a str,
-    run: Option<&'a [String]>,
-    shell: Option<&'a str>,
-    source: String,
-    active: bool,
-}
-
-#[derive(Serialize)]
-struct ImportLimitsJson<'a> {
-    max_iterations: Option<u32>,
-    max_duration_ms: Option<u64>,
-    max_cost_usd: Option<f64>,
-    stuck_after: Option<u32>,
-    completion_promise: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct ImportFileJson<'a> {
-    path: String,
-    text: &'a str,
-}
-
-fn import_json(planned: &ImportPlan, status: InstallStatus) -> ImportJson<'_> {
-    let merged = &planned.merged;
-    let notes = merged.conflicts.iter().chain(&planned.detected.notes);
-    ImportJson {
-        v: 1,
-        project: planned.project.display().to_string(),
-        name: &planned.name,
-        status,
-        features: merged.features.len(),
-        done: merged.features.iter().filter(|feature| feature.passes).count(),
-        sources: planned.sources.iter().map(source_json).collect(),
-        gates: planned.detected.gates.iter().map(gate_json).collect(),
-        limits: ImportLimitsJson {
-            max_iterations: merged.limits.iterations,
-            max_duration_ms: merged.limits.duration_ms,
-            max_cost_usd: merged.limits.micro_usd.map(wording::micro_usd_as_usd),
-            stuck_after: merged.limits.stuck_after,
-            completion_promise: merged.limits.promise.as_deref(),
-        },
-        notes: notes.map(String::as_str).collect(),
-        files: planned
-            .files
-            .iter()
-            .map(|file| ImportFileJson { path: file.path.display().to_string(), text: &file.text })
-            .collect(),
-        next: next_steps(planned),
-    }
-}
-
-fn source_json(source: &ImportSource) -> ImportSourceJson<'_> {
-    let content = source.content.as_ref().ok();
-    let features = content.map(|content| content.features.as_slice()).unwrap_or_default();
-    let kept = content.map(|content| content.kept.as_slice()).unwrap_or_default();
-    let ignored = content.map(|content| content.ignored.as_slice()).unwrap_or_default();
-    ImportSourceJson {
-        path: &source.path,
-        family: source.family.name(),
-        error: source.content.as_ref().err().map(String::as_str),
-        items: features.len(),
-        done: features.iter().filter(|feature| feature.passes).count(),
-        checks: features.iter().filter(|feature| feature.verify.is_some()).count(),
-        commands: content.map_or(0, |content| content.commands.len()),
-        kept: kept.iter().map(|kept| ImportKeptJson { key: &kept.key, line: kept.line }).collect(),
-        ignored: ignored
-            .iter()
-            .map(|ignored| ImportIgnoredJson { key: &ignored.key, why: ignored.why })
-            .collect(),
-    }
-}
-
-fn gate_json(proposal: &ProposedGate) -> ImportGateJson<'_> {
-    let (run, shell) = match &proposal.gate.command {
-        GateInvocation::Argv(words) => (Some(words.as_slice()), None),
-        GateInvocation::Shell(line) => (None, Some(line.as_str())),
-    };
-    ImportGateJson {
-        name: &proposal.gate.name,
-        run,
-        shell,
-        source: proposal.source.display().to_string(),
-        active: matches!(proposal.tool, ToolLookup::Found(_)),
-    }
 }
 
 impl From<ImportWriteError> for CommandFailure {
