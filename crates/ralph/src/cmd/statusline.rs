@@ -66,13 +66,14 @@ fn status_line(env: &Env) -> Option<String> {
     let glance = (host_env::calling_host(env).parse_status_line)(&input)?;
     let home = open_home(env).ok()?;
     let Some(opened) = session_run(&home, &glance.session) else {
-        return session_gates_line(&home, &glance.session);
+        return session_activity_line(&home, &glance.session)
+            .or_else(|| gates_off_line(&home, &glance.session));
     };
     let reported = record_cost(&home, &opened, &glance);
     let name =
         format!("{} {}", paint(term::DIM, "ralph"), paint(term::BOLD, opened.run.id.as_str()));
     if let Some(word) = not_held_word(env, &home, &opened) {
-        return session_gates_line(&home, &glance).or(Some(format!("{name} {word}")));
+        return session_activity_line(&home, &glance.session).or(Some(format!("{name} {word}")));
     }
     let mut parts = vec![name];
     parts.extend(held_parts(&opened, &glance, reported));
@@ -96,13 +97,16 @@ fn session_run(home: &RalphHome, session: &SessionId) -> Option<LoadedRun> {
     (opened.state.owner(&opened.run) == Some(session)).then_some(opened)
 }
 
-/// The gates that judge the session without a run, while they run, or that they are off.
-fn session_gates_line(home: &RalphHome, session: &SessionId) -> Option<String> {
-    let name = paint(term::DIM, "ralph");
-    if let Some(activity) = overview::session_gate_activity(home, session) {
-        return Some(format!("{name} · {}", wording::activity(&activity, clock::now_ms())));
-    }
-    overview::is_session_off(home, session).then(|| format!("{name} gates off · /ralph:on"))
+/// The gates that judge the session without a run, while they run.
+fn session_activity_line(home: &RalphHome, session: &SessionId) -> Option<String> {
+    let activity = overview::session_gate_activity(home, session)?;
+    let activity = wording::activity(&activity, clock::now_ms());
+    Some(format!("{} · {activity}", paint(term::DIM, "ralph")))
+}
+
+fn gates_off_line(home: &RalphHome, session: &SessionId) -> Option<String> {
+    let is_off = overview::is_session_off(home, session);
+    is_off.then(|| format!("{} gates off · /ralph:on", paint(term::DIM, "ralph")))
 }
 
 /// One word for why the run does not hold the session, if it does not.
