@@ -18,7 +18,6 @@ use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
-use ralph_hook::contract::gate_log::{ActiveGate, GateActivity, StepActivity};
 use ralph_hook::overview::{HeldSession, RunView};
 use ralph_install::doctor::protection::UnprotectedReason;
 use ralph_sys::clock;
@@ -208,28 +207,6 @@ pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) ->
         Some(_) => "unprotected",
         None => standing(&view.opened.state, view.phase),
     }
-}
-
-/// `running tests 12 s of about 40 s, lint 3.1 s`, or how far the proof is: `old tests on new code, 31 of 148`
-pub fn activity(activity: &GateActivity, now_ms: u64) -> String {
-    let GateActivity { gates, proof } = activity;
-    let steps =
-        proof.iter().map(|StepActivity { step, done, of }| step.describe_progress(*done, *of));
-    match (gates.as_slice(), proof.as_slice()) {
-        ([], []) => "preparing gates".to_string(),
-        ([], _) => steps.collect::<Vec<_>>().join("; "),
-        (gates, _) => {
-            let gates: Vec<_> = gates.iter().map(|gate| active_gate(gate, now_ms)).collect();
-            format!("running {}", gates.join(", "))
-        }
-    }
-}
-
-fn active_gate(ActiveGate { name, since_ms, usual_ms }: &ActiveGate, now_ms: u64) -> String {
-    let took = since_ms.map(|since| format!(" {}", short_duration(now_ms.saturating_sub(since))));
-    let usual = usual_ms.filter(|_| took.is_some()).map(short_duration);
-    let usual = usual.map(|usual| format!(" of about {usual}"));
-    format!("{}{}{}", safe_line(name), took.unwrap_or_default(), usual.unwrap_or_default())
 }
 
 pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {

@@ -2,7 +2,8 @@
 
 use super::gate_activity_view::{ActivityView, activity_view};
 use super::status_view::BoardSelection;
-use crate::wording::{self, safe_line};
+use crate::gate_wording;
+use crate::wording::safe_line;
 use ralph_core::id::SessionId;
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
@@ -66,7 +67,7 @@ pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
     };
     let off = if one.is_off { format!("{GATES_OFF}; ") } else { String::new() };
     let news = match &one.activity {
-        Some(activity) => wording::activity(activity, now_ms),
+        Some(activity) => gate_wording::activity(activity, now_ms),
         None => format!("last: {}", safe_line(&one.because)),
     };
     format!("session {}  {off}{holds}, {news}", short_id(&one.session))

@@ -307,7 +307,7 @@ impl BoardRun {
         }
         let has_no_news =
             state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
-        let gates = activity.as_ref().map(|activity| wording::activity(activity, now_ms));
+        let gates = activity.as_ref().map(|activity| gate_wording::activity(activity, now_ms));
         lines.extend(gates.map(|gates| vec![plain(gates)]));
         if let Some(report) = &state.report {
             lines.push(wording::report(report));

@@ -12,6 +12,7 @@ use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::record::{CostReading, ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_usd;
+use ralph_deck::gate_wording;
 use ralph_deck::wording::{self, safe_line};
 use ralph_home::client_cost;
 use ralph_home::host_env;
@@ -79,7 +80,7 @@ fn status_line(env: &Env) -> Option<String> {
     parts.extend(held_parts(&opened, &glance, reported));
     if let Some(activity) = gate_log::read_activity(&home, &opened.run) {
         // Before the figures of the last stop, which are dropped first.
-        parts.insert(2, wording::activity(&activity, clock::now_ms()));
+        parts.insert(2, gate_wording::activity(&activity, clock::now_ms()));
     }
     // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
@@ -100,7 +101,7 @@ fn session_run(home: &RalphHome, session: &SessionId) -> Option<LoadedRun> {
 /// The gates that judge the session without a run, while they run.
 fn session_activity_line(home: &RalphHome, session: &SessionId) -> Option<String> {
     let activity = overview::session_gate_activity(home, session)?;
-    let activity = wording::activity(&activity, clock::now_ms());
+    let activity = gate_wording::activity(&activity, clock::now_ms());
     Some(format!("{} · {activity}", paint(term::DIM, "ralph")))
 }
 

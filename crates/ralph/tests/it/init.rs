@@ -426,7 +426,7 @@ fn settings_without_status_messages_are_updated_and_removed() {
         let found: serde_json::Value = serde_json::from_str(&found).unwrap();
         let checks = found["checks"].as_array().unwrap().iter();
         let checks = checks.filter(|check| check["name"].as_str().unwrap().contains("hook"));
-        checks.map(|check| format!("{} {}\n", check["name"], check["status"])).collect::<String>()
+        checks.map(|check| format!("{} {}", check["name"], check["status"])).collect::<Vec<_>>()
     };
     let healthy = checks(&sandbox);
     sandbox.write(LOCAL_SETTINGS, &old);
