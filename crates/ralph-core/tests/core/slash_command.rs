@@ -208,11 +208,11 @@ fn commands_are_recognised_at_the_start_of_a_prompt() {
     "/ralph:stat"
         mistake: unknown command `/ralph:stat` (did you mean `/ralph:status`?)
     "/ralph:frobnicate"
-        mistake: unknown command `/ralph:frobnicate` (available: goal, loop, orchestrator, status, why, verify, pause, resume, cancel, off, on, ask, approve, tell, waive, limits)
+        mistake: unknown command `/ralph:frobnicate` (available: goal, plan, loop, orchestrator, status, why, verify, pause, resume, cancel, off, on, ask, approve, tell, waive, limits)
     "/ralph-looping around"
         not for ralph
     "/ralph:"
-        mistake: unknown command `/ralph:` (available: goal, loop, orchestrator, status, why, verify, pause, resume, cancel, off, on, ask, approve, tell, waive, limits)
+        mistake: unknown command `/ralph:` (available: goal, plan, loop, orchestrator, status, why, verify, pause, resume, cancel, off, on, ask, approve, tell, waive, limits)
     "#);
 }
 

@@ -262,6 +262,7 @@ mod tests {
         [runner]
         args = ['go "on"', "--", "--permission-mode", "plan"]
         beside = [["another"]]
+        plan = ["a goal", "--yes"]
         wrapper = ["--bare"]
         resumes = 2
 
