@@ -113,7 +113,7 @@ fn every_change_is_shown_and_confirmed_once() {
     note: git does not ignore `.claude/settings.local.json`, which is personal; paste `echo /.claude/settings.local.json >> $ROOT/project/.git/info/exclude` to change that
     created `$ROOT/project/.claude/settings.local.json`
     created `$ROOT/project/ralph.toml`
-    created 17 commands
+    created 18 commands
     approved; any change of a gate needs a new approval
     next: start `claude` in `$ROOT/project` and work, or type `/ralph:goal …`; `ralph uninstall` removes all of it
     ");
@@ -133,7 +133,7 @@ fn every_change_is_shown_and_confirmed_once() {
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:plan /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     remove `$ROOT/project/.claude/settings.local.json`, which `ralph init` created
 
@@ -141,7 +141,7 @@ fn every_change_is_shown_and_confirmed_once() {
 
     remove this? [y/N] removed `$ROOT/project/.claude/settings.local.json`
     removed `$ROOT/project/ralph.toml`
-    removed 17 commands
+    removed 18 commands
     its gates are no longer approved
     no run of this project is left; your settings and approvals stay in `$ROOT/home/.ralph`
     ");
@@ -295,7 +295,7 @@ fn uninstall_keeps_later_changes() {
     --- stdout
     $ROOT/project
 
-    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
+    remove commands in `$ROOT/home/.claude/commands`: /ralph:approve /ralph:ask /ralph:cancel /ralph:goal /ralph:limits /ralph:loop /ralph:off /ralph:on /ralph:orchestrator /ralph:pause /ralph:plan /ralph:resume /ralph:status /ralph:tell /ralph:verify /ralph:waive /ralph:why /ralph-loop
 
     --- $ROOT/project/.claude/settings.local.json
     +++ $ROOT/project/.claude/settings.local.json
@@ -326,7 +326,7 @@ fn uninstall_keeps_later_changes() {
     note: `ralph.toml` stays: it was edited since
 
     edited  `$ROOT/project/.claude/settings.local.json`
-    removed 17 commands
+    removed 18 commands
     these stay:
       policy                                  1     709 B  `rm $ROOT/project/ralph.toml`
     your settings and approvals stay in `$ROOT/home/.ralph`
@@ -862,11 +862,11 @@ fn slash_commands_are_removed_with_the_last_project() {
     fs::write(&own, "mine\n").unwrap();
     ralph_succeeds(&sandbox, &["init", "--yes", "--no-gates"]);
     ralph_succeeds(&sandbox, &[&["init"][..], &there].concat());
-    assert_eq!(read_files(&commands).len(), 17);
+    assert_eq!(read_files(&commands).len(), 18);
     assert_eq!(fs::read_to_string(&own).unwrap(), "mine\n");
     let kept = ralph_succeeds(&sandbox, &["uninstall", "--yes"]);
     assert!(kept.contains("the slash commands stay: ralph is installed elsewhere too"), "{kept}");
-    assert_eq!(read_files(&commands).len(), 17);
+    assert_eq!(read_files(&commands).len(), 18);
     ralph_succeeds(&sandbox, &["uninstall", "--yes", "--project", other.to_str().unwrap()]);
     assert_eq!(read_files(&commands), [(own, b"mine\n".to_vec())]);
 }
