@@ -1,5 +1,6 @@
 //! Renders the files of an imported loop and creates them. Existing files are never overwritten.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ralph_core::run_terms::{self, GoalTooLong};
@@ -224,11 +225,33 @@ pub fn render_import_policy(mut detected: DetectedGates, merged: &MergedImport) 
             detected.protect_globs.push(glob.clone());
         }
     }
-    let mut out = detect::render_policy::render_with_header(POLICY_HEADER, &detected);
+    let policy = detect::render_policy::render_with_header(POLICY_HEADER, &detected);
+    policy + &render_line_rules(merged)
+}
+
+/// The imported rules, to be added to an existing policy by hand.
+pub fn render_rules(merged: &MergedImport) -> String {
+    let mut out = String::new();
+    if !merged.protect.is_empty() {
+        let globs: Vec<String> = merged.protect.iter().map(|glob| toml_text(glob)).collect();
+        out.push_str(&format!("\n[protect]\npaths = [{}]\n", globs.join(", ")));
+    }
+    out + &render_line_rules(merged)
+}
+
+fn render_line_rules(merged: &MergedImport) -> String {
+    let mut out = String::new();
+    let mut names = BTreeSet::new();
     for rule in &merged.line_rules {
+        let wanted = config_name(&rule.name);
+        let mut numbers = 2_u32..;
+        let mut name = wanted.clone();
+        while !names.insert(name.clone()) {
+            name = format!("{wanted}-{}", numbers.next().unwrap_or_default());
+        }
         out.push_str(&format!(
             "\n[[lines.pattern]]\nname = {}\npattern = {}\nmessage = {}\n",
-            toml_text(&config_name(&rule.name)),
+            toml_text(&name),
             toml_text(&rule.pattern),
             toml_text(&text::clean_line(&rule.message, MAX_MESSAGE_CHARS)),
         ));
@@ -240,7 +263,7 @@ pub fn render_import_policy(mut detected: DetectedGates, merged: &MergedImport) 
 fn config_name(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
     let name: String =
-        name.chars().map(|char| if is_plain(char) { char } else { '-' }).take(60).collect();
+        name.chars().map(|char| if is_plain(char) { char } else { '-' }).take(50).collect();
     if name.is_empty() { "imported".to_string() } else { name }
 }
 

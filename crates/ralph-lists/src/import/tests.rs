@@ -691,3 +691,14 @@ fn hostile_lists_are_read() {
         assert!(!files.is_empty());
     }
 }
+
+#[test]
+fn rules_of_the_same_name_are_numbered() {
+    let rule = |name| parse_source(name, FileFamily::Rule, RULE_FOR_TEXT);
+    let merged = merge_sources(&[rule("a"), rule("b")]);
+    let names: Vec<String> = loop_files::render_rules(&merged)
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("name = ")?.to_string()))
+        .collect();
+    assert_eq!(names, ["\"no-console\"", "\"no-console-2\""]);
+}

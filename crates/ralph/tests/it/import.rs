@@ -288,6 +288,39 @@ fn broken_sources_are_reported_and_fail_only_if_all_are_broken() {
     }
 }
 
+const RULE_FOR_FILES: &str = "---\nname: no-env\nenabled: true\nevent: file\naction: block\nconditions:\n  - field: file_path\n    operator: regex_match\n    pattern: \\.env$\n---\nNo.\n";
+const RULE_FOR_TEXT: &str = "---\nname: no console\nenabled: true\nevent: file\naction: block\npattern: console\\.log\\(\n---\nUse the \"logger\".\n";
+
+/// The created policy is valid; an existing one is not changed, and what could be added to it is shown.
+#[test]
+fn rules_and_a_prompt_with_a_promise() {
+    let sources = [
+        ("PROMPT.md", "Do it.\n\nOutput LOOP_COMPLETE when done.\n"),
+        (".claude/hookify.env.local.md", RULE_FOR_FILES),
+        (".claude/hookify.log.local.md", RULE_FOR_TEXT),
+    ];
+    assert_snapshot!(import_and_show(&sources, &["--name", "rules"]));
+    let sandbox = project_with_sources(&sources);
+    assert_eq!(sandbox.ralph(["import", "--yes"]).code, Some(0));
+    let shown = sandbox.ralph(["trust"]);
+    assert_eq!(shown.code, Some(3), "the policy is valid and not approved: {shown}");
+    let shown = sandbox.ralph(["import", "--dry-run", "--name", "again"]);
+    let (_, shown) = shown.stdout.split_once("exists and is not changed").unwrap();
+    assert_snapshot!(shown, @r#"
+    ; this could be added:
+
+    [protect]
+    paths = ["**/*.env"]
+
+    [[lines.pattern]]
+    name = "no-console"
+    pattern = "console\\.log\\("
+    message = "Use the \"logger\"."
+
+    nothing was created
+    "#);
+}
+
 /// Nothing is created without `--yes`, and no existing file is overwritten.
 #[test]
 fn existing_files_are_not_overwritten() {
@@ -314,7 +347,7 @@ fn existing_files_are_not_overwritten() {
     create `.claude/data/ralph-loops/one-2/feature_list.json`, 10 lines
     create `.claude/data/ralph-loops/one-2/progress.txt`, 4 lines
 
-    `$ROOT/project/ralph.toml` exists and is not changed; these gates could be added:
+    `$ROOT/project/ralph.toml` exists and is not changed; this could be added:
 
     # `RALPH_TASK.md` declares it as a check
     [[gate]]

@@ -252,14 +252,16 @@ fn created_files_text(planned: &ImportPlan) -> String {
         let path = safe_line(&file.path.to_string_lossy());
         out.push_str(&format!("{} `{path}`, {lines}\n", paint(term::GOOD, "create")));
     }
-    let gates = match (&planned.policy, planned.detected.gates.is_empty()) {
+    let rules = loop_files::render_rules(&planned.merged);
+    let has_additions = !planned.detected.gates.is_empty() || !rules.is_empty();
+    let gates = match (&planned.policy, has_additions) {
         (None, _) => {
             let file = planned.files.iter().find(|file| file.path == policy);
             file.map(|file| format!("\n{}", file.text)).unwrap_or_default()
         }
-        (Some(_), true) => String::new(),
-        (Some(path), false) => format!(
-            "\n`{}` exists and is not changed; these gates could be added:\n{}",
+        (Some(_), false) => String::new(),
+        (Some(path), true) => format!(
+            "\n`{}` exists and is not changed; this could be added:\n{}{rules}",
             safe_line(&path.to_string_lossy()),
             detect::render_policy::render_gates(&planned.detected)
         ),
