@@ -157,8 +157,13 @@ fn inline_calls(page: &str) -> Vec<String> {
     for paragraph in prose.flat_map(|text| text.split("\n\n")) {
         let joined = paragraph.replace('\n', " ");
         let spans = joined.split('`').skip(1).step_by(2);
-        // The status line begins with the name of the program, too.
-        let spans = spans.filter(|span| !span.starts_with("ralph k7f2 "));
+        // Messages and the status line begin with the name of the program, too.
+        let is_message = |span: &str| {
+            ["ralph k7f2 ", "ralph · ", "ralph gates off", "ralph is "]
+                .iter()
+                .any(|start| span.starts_with(start))
+        };
+        let spans = spans.filter(|span| !is_message(span));
         calls.extend(spans.filter(|span| span.starts_with("ralph ")).map(str::to_string));
     }
     calls

@@ -32,7 +32,18 @@ const NOT_RUN: &[(&str, &str)] = &[
     ),
     ("cargo xtask e2e", "needs the real client"),
     ("cargo test --workspace", "runs this test"),
+    ("claude mcp add ralph -- ralph mcp", "needs the real client"),
+    ("codex mcp add ralph -- ralph mcp", "needs Codex"),
+    ("ralph plan \"export the orders as CSV\"", PLAN_TESTS),
+    ("ralph plan \"export the orders as CSV\" --yes --json", PLAN_TESTS),
+    ("ralph run --issue 123", ISSUE_TESTS),
+    ("ralph run --issue 123 --comment", ISSUE_TESTS),
+    ("ralph run --issue 123 --comment --worktree --pr", ISSUE_TESTS),
+    ("ralph run --queue gh:label:ralph --parallel 2", ISSUE_TESTS),
 ];
+
+const PLAN_TESTS: &str = "needs an agent that answers with a plan; `tests/it/plan.rs` has one";
+const ISSUE_TESTS: &str = "needs a tracker; `tests/it/issues.rs` has one";
 
 /// How a line runs where it does not exit with 0 in a project with a held run.
 struct LineCase {
@@ -195,6 +206,10 @@ static LINE_CASES: &[LineCase] = &[
     LineCase {
         after: &["echo 'echo bye' >> main.sh", "echo 'sh main.sh | grep -q bye' > tests/bye.sh"],
         ..case("ralph prove", ProjectState::Ready, 0)
+    },
+    LineCase {
+        after: &["printf -- '- Say bye\n  check: sh main.sh | grep -q bye\n' > steps.txt"],
+        ..case("ralph plan --from steps.txt", ProjectState::Ready, 0)
     },
     case("ralph feature verify", ProjectState::Held, 1),
     case("ralph feature verify 4", ProjectState::Held, 1),
@@ -402,7 +417,7 @@ page_tests! {
             story(
                 ProjectState::Fresh,
                 &[
-                    "printf -- '- [ ] Read (verify: sh types.sh)\n- [ ] Write (verify: sh types.sh && true)\n' > PLAN.md",
+                    "printf -- '- [ ] Read (verify: sh types.sh)\n- [ ] Write (verify: in the browser)\n' > PLAN.md",
                     "ralph trust --plan PLAN.md",
                 ],
             ),
@@ -428,7 +443,9 @@ page_tests! {
     (hook_page, "docs/hook.md", &[NotRun("the status line of a moment")]),
     (import_page, "docs/import.md", &[NotRun("`tests/it/import.rs` compares this output with its files")]),
     (install_page, "docs/install.md", &[Lines]),
+    (issues_page, "docs/issues.md", &[Lines, NotRun(ISSUE_TESTS)]),
     (orchestrator_page, "docs/orchestrator.md", &[NotRun("a moment in the middle of a run"), NotRun("the same run")]),
+    (plan_page, "docs/plan.md", &[NotRun(PLAN_TESTS)]),
     (prove_page, "docs/prove.md", &[Lines, NotRun("needs pytest"), NotRun("needs a test runner of npm")]),
     (quickstart_page, "docs/quickstart.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), Continued, Lines, Continued],

@@ -43,12 +43,14 @@ fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {
     sandbox.write("work", "done\n");
     let held = sandbox
         .send_stop(SESSION, r#","last_assistant_message":"All done. <promise>DONE</promise>""#);
-    assert_snapshot!(sandbox.normalize(&held.to_string()), @"
+    assert_snapshot!(sandbox.normalize(&held.to_string()), @r"
     exit 2
     --- stdout
     {}
     --- stderr
     ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
+
+    `<promise>DONE</promise>` was seen; it starts a check and ends nothing: `check` is not met
 
     ┌ 00000000 the goal, in the person's words
     │ make it work

@@ -271,7 +271,7 @@ fn no_command_of_an_issue_runs_before_a_person_agrees() {
     --- stdout
     would start  Let main.sh say goodbye
       project   `$ROOT/project`
-      limits    25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits    25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       gates     tests  sh tests.sh
       sealed    `tests.sh` (gate tests names it); any change blocks every stop
       sessions  a fresh one when the context is 80 % full
@@ -496,7 +496,7 @@ fn a_label_is_a_queue() {
     --- stdout
     1 task, 1 at once, in `$ROOT/project`
       gates  tests  sh tests.sh
-      limits 25 iterations · 8 h · $20 · stuck after 3 stops without progress
+      limits 25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
       agent  $ROOT/project/../agent -p --input-format stream-json --output-format stream-json --verbose --session-id NEW --max-budget-usd 20.000000 --settings '{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"1025"}}'
 
       issue-7  starts: Let main.sh say goodbye

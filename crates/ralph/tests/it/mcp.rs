@@ -88,7 +88,7 @@ fn an_agent_asks_what_is_missing() {
     let call = |name: &str, arguments: Value| sandbox.normalize(&client.call(name, arguments));
     assert_snapshot!(call("contract", json!({})), @r"
     run [run]
-    limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+    limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     gates    tests
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -114,7 +114,7 @@ fn an_agent_asks_what_is_missing() {
     assert!(status.contains("held") && status.contains("✗ tests"), "{status}");
     assert_snapshot!(call("contract", json!({ "run": SESSION })), @r"
     run [run]
-    limits   25 iterations · 8 h · $20 · stuck after 3 stops without progress
+    limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     gates    tests
     ┌ 00000000 the goal, in the person's words
     │ make it work
@@ -201,11 +201,11 @@ fn hostile_arguments_get_an_error_and_the_server_goes_on() {
     let client = McpClient::of_session(&sandbox, SESSION);
     assert_snapshot!(client.call("status", json!({ "run": "../../etc/passwd" })), @r"
     error: `../../etc/passwd` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists all runs
+      hint: `ralph status --all` lists runs and sessions
     ");
     assert_snapshot!(client.call("status", json!({ "run": "\u{1b}]0;x\u{7}$(reboot)" })), @r"
     error: `$(reboot)` is neither a run nor a session that ralph knows
-      hint: `ralph status --all` lists all runs
+      hint: `ralph status --all` lists runs and sessions
     ");
     assert_snapshot!(client.call("status", json!({ "session": "x" })), @r"
     error: the arguments do not fit: unknown field `session`, expected `run`
