@@ -368,6 +368,23 @@ impl Gate {
         self.requirement_with(standing)
     }
 
+    /// The requirement that a result of this check of a goal or list item amounts to. The work may have to write what the
+    /// check names, so a command that ran and did not find it has failed.
+    pub fn check_requirement(&self, report: &GateReport) -> Requirement {
+        match &report.outcome {
+            GateOutcome::Unknown(UnknownReason::Error(why)) if report.lacks_named_file() => {
+                let failure = RequirementFailure {
+                    log: report.log.clone(),
+                    ..RequirementFailure::new(why.clone())
+                };
+                self.requirement_with(RequirementStatus::Unmet(failure))
+            }
+            GateOutcome::Passed | GateOutcome::Failed | GateOutcome::Unknown(_) => {
+                self.requirement(report, BaselineMode::Block)
+            }
+        }
+    }
+
     fn requirement_without_tests(&self, report: &GateReport, why: &str) -> Requirement {
         let failure = RequirementFailure {
             summary: why.to_string(),
@@ -430,6 +447,13 @@ impl GateReport {
             at_ms,
             log: None,
         }
+    }
+
+    /// Whether its program ran to its end, and gave no result because a file, target or script that the command names does
+    /// not exist. A missing program (126, 127) is another matter, and so is a signal.
+    pub fn lacks_named_file(&self) -> bool {
+        matches!(self.outcome, GateOutcome::Unknown(UnknownReason::Error(_)))
+            && self.exit.is_some_and(|code| (1..126).contains(&code))
     }
 
     /// Whether it passed, and ran at least one test to do so.

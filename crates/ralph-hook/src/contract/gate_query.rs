@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ralph_core::gate::BaselineMode;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
@@ -291,8 +290,9 @@ impl GateQuery<'_> {
         gate: &Gate,
         report: &GateReport,
     ) -> Requirement {
-        if !self.contract.is_of_policy(gate) {
-            return gate.requirement(report, BaselineMode::Block);
+        let is_typed = self.contract.seal.checks.contains(&gate.name);
+        if !self.contract.is_of_policy(gate) || is_typed && report.lacks_named_file() {
+            return gate.check_requirement(report);
         }
         let base = self
             .is_compared_with_base(gate, report)

@@ -214,6 +214,46 @@ agent = \"Now it passes.\"
     assert_eq!(fs::read(runner.sandbox.project().join("ralph.toml")).unwrap(), before);
 }
 
+/// A check that names a file which the work has yet to write is not met. It does not count as broken, however many stops it
+/// takes.
+#[test]
+fn a_check_may_name_a_file_that_the_work_writes() {
+    let runner = RunnerSandbox::new(
+        "
+[[step]]
+tools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]
+
+[[step]]
+agent = \"First step.\"
+
+[[step]]
+tools = [{ run = \"touch NEWS\" }]
+
+[[step]]
+agent = \"Second step.\"
+
+[[step]]
+tools = [{ run = \"touch CHANGES\" }]
+
+[[step]]
+agent = \"Third step.\"
+
+[[step]]
+tools = [{ run = \"echo 'import sys; sys.exit(0)' > hi.py\" }]
+
+[[step]]
+agent = \"Now it exists.\"
+",
+    );
+    let ended = runner.start(&["--check", "python3 hi.py"]);
+    let run = runner.run_id();
+    let why = runner.sandbox.ralph(["why", &run]).stdout;
+    let checks: Vec<_> = why.lines().filter(|line| line.contains("✗ check-1")).collect();
+    assert_eq!(checks.len(), 3, "{why}");
+    assert!(checks.iter().all(|line| line.contains("can't open file")), "{why}");
+    assert_eq!(ended.code, Some(0), "{ended}");
+}
+
 /// `--no-gates --check` measures the goal with the typed command alone, although the project has a policy.
 #[test]
 fn a_check_replaces_the_gates_that_are_left_out() {
