@@ -69,15 +69,19 @@ pub fn find_named(name: &str, report: &StopReport) -> NamedRequirement {
             }
         };
     }
+    let also_open = report.also_open.iter().map(String::as_str);
+    if let Some(open) = also_open.clone().find(is_it) {
+        return NamedRequirement::Open(open.to_string());
+    }
     let met = report.met.iter().map(String::as_str);
     if let Some(met) = met.clone().find(is_it) {
         return NamedRequirement::Met(met.to_string());
     }
     let open = report.lines.iter().filter(|line| line.standing != ReportedStatus::Advisory).count();
-    let listed = open.saturating_add(report.met.len());
+    let listed = open.saturating_add(report.also_open.len()).saturating_add(report.met.len());
     if usize::try_from(report.total).is_ok_and(|total| total > listed) {
         return NamedRequirement::Unlisted;
     }
-    let known = report.lines.iter().map(|line| line.name.as_str()).chain(met);
+    let known = report.lines.iter().map(|line| line.name.as_str()).chain(also_open).chain(met);
     NamedRequirement::NotFound(text::nearest(&name, known).map(ToString::to_string))
 }

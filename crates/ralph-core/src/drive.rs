@@ -125,6 +125,11 @@ pub enum RunnerEvent {
         permille: Option<u16>,
     },
     Waits(PlannedWait),
+    /// The agent asked a person something. Without an answer by then the run is parked.
+    AsksPerson {
+        question: String,
+        until_ms: u64,
+    },
     /// The wait ended, and the agent was resumed.
     Woke,
     /// The agent declared too many waits, so its requirements are evaluated instead.
@@ -313,6 +318,7 @@ pub fn describe_event(drove: &RunnerEvent) -> Option<String> {
         RunnerEvent::Broke { how } => Some(format!("the agent ended unexpectedly: {how}")),
         RunnerEvent::Parked { why, .. } => Some(format!("parked: {why}")),
         RunnerEvent::Settled { how } => Some(how.clone()),
+        RunnerEvent::AsksPerson { question, .. } => Some(format!("asked a person: {question}")),
         RunnerEvent::Session(_)
         | RunnerEvent::Metered(_)
         | RunnerEvent::Waits(_)

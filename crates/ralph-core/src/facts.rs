@@ -4,6 +4,7 @@
 use crate::cost_reading::CostBasis;
 use crate::event::HostTrouble;
 use crate::proof::Proof;
+use crate::record::{GateRecord, JudgedContent};
 use crate::requirement::Requirement;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -87,6 +88,8 @@ pub struct StopEvidence {
     /// `None` if it was not needed: something is open or only claimed, or the policy asks for none.
     pub proof: Option<Proof>,
     pub tree: TreeIdentity,
+    pub gates: Vec<GateRecord>,
+    pub judged: Option<JudgedContent>,
     /// The limit that an adopted loop's own file sets, if it is reached.
     pub adopted_limit: Option<String>,
     /// What the agent changed that the policy protects, in one line, if the policy asks for a person's review.

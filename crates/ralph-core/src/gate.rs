@@ -317,6 +317,13 @@ impl UnknownReason {
     }
 }
 
+impl ResultStability {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+    pub(crate) fn is_single(&self) -> bool {
+        *self == Self::Once
+    }
+}
+
 impl GateTrigger {
     pub const ALL: [Self; 4] = [Self::Stop, Self::Subagent, Self::Task, Self::Teammate];
 

@@ -3,6 +3,7 @@
 
 mod change;
 mod constructors;
+mod gate_record;
 mod part;
 
 use crate::digest64::Digest64;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
+pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
@@ -245,6 +247,12 @@ pub struct StopRecord {
     pub remedy: Option<Remedy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
+    /// The results of gates that the decision rests on. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<GateRecord>,
+    /// `None` if nothing was judged, or without git. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JudgedContent>,
     /// `None` if a runner meters the cost, or the host names no transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReading>,
@@ -318,7 +326,10 @@ pub struct StopReport {
     pub failures: Digest64,
     /// The first requirements that are not met, most useful first.
     pub lines: Vec<ReportLine>,
-    /// The names of the first requirements that are met.
+    /// The names of other required ones that are not met. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also_open: Vec<String>,
+    /// The names of the requirements that are met. Older versions recorded the first 20 only.
     pub met: Vec<String>,
 }
 

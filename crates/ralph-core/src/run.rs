@@ -287,7 +287,7 @@ impl RunState {
             }
             RunChange::Overridden { .. } => self.phase = RunPhase::Ended(RunStatus::Overridden),
             RunChange::Part(part) => self.apply_part(part, entry.at_ms),
-            RunChange::HintGiven { text } => self.add_hint(text),
+            RunChange::HintGiven { text, .. } => self.add_hint(text),
             RunChange::Waived(waiver) => {
                 self.waivers.retain(|known| known.requirement != waiver.requirement);
                 self.waivers.push(waiver.clone());

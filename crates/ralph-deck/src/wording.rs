@@ -426,6 +426,9 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
             let until = local_time(wait.until_ms);
             format!("waits      until {until} ({}): {}", wait.cause.name(), safe_line(&wait.why))
         }
+        RunnerEvent::AsksPerson { question, until_ms } => {
+            format!("asks       until {}: {}", local_time(*until_ms), safe_line(question))
+        }
         RunnerEvent::Woke => "woke       and continues".to_string(),
         RunnerEvent::WaitedEnough { why } => {
             format!("checks     instead of waiting again: {}", safe_line(why))

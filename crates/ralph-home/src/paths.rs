@@ -390,6 +390,11 @@ impl RunPaths {
         self.0.join("handoff.md")
     }
 
+    /// The hand-over to the session of this number, which is never overwritten.
+    pub fn numbered_handover(&self, number: u32) -> PathBuf {
+        self.0.join(format!("handoff-{number}.md"))
+    }
+
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.
     pub fn shadow_repository(&self) -> PathBuf {
         self.0.join("shadow.git")

@@ -20,14 +20,15 @@ pub struct RunAdjustment<'a> {
     pub deadline: &'a Deadline,
 }
 
-/// Adds a hint, which the agent receives at its next stop.
-pub fn add_hint(adjustment: &RunAdjustment<'_>, text: &str) -> Result<(), ControlError> {
+/// Adds a hint of this person, which the agent receives at its next stop.
+pub fn add_hint(adjustment: &RunAdjustment<'_>, text: &str, by: &str) -> Result<(), ControlError> {
     adjustment.require_person("send a hint to")?;
     adjustment.apply(|now| {
         // A hook registered twice delivers the same hint twice.
         let is_duplicate = adjustment.caller == CommandCaller::Session
             && now.state.hints.last().is_some_and(|last| last == text);
-        Ok((!is_duplicate).then(|| RunChange::HintGiven { text: text.to_string() }))
+        Ok((!is_duplicate)
+            .then(|| RunChange::HintGiven { text: text.to_string(), by: Some(by.to_string()) }))
     })
 }
 

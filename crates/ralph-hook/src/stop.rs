@@ -168,6 +168,8 @@ fn decide_under_lock(
             in_a_row,
             prompt_hold,
             proof: evidence.and_then(|evidence| evidence.proof.as_ref()).map(Proof::record),
+            gates: evidence.map(|evidence| evidence.gates.clone()).unwrap_or_default(),
+            judged: evidence.and_then(|evidence| evidence.judged.clone()),
             garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
             background: stop.background_digest(),
             process: facts::owner_process(world, &now.state),

@@ -11,7 +11,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 const MAX_LINES: usize = 20;
-const MAX_MET_NAMES: usize = 20;
+/// Names of a longer list would make every journal line too long.
+const MAX_NAMES: usize = 1000;
 /// How many changes to tests a report lists.
 const MAX_LISTED: usize = 12;
 
@@ -57,13 +58,18 @@ pub fn build_stop_report(requirements: &[Requirement], redactor: &Redactor) -> S
             .take(MAX_LINES)
             .map(|one| report_line(one, redactor))
             .collect(),
+        also_open: open_requirements(requirements)
+            .skip(MAX_LINES)
+            .take(MAX_NAMES)
+            .map(|one| safe_name(one, redactor))
+            .collect(),
         met: requirements
             .iter()
             .filter(|one| one.is_required() && matches!(one.status, RequirementStatus::Met(_)))
             .map(|one| safe_name(one, redactor))
             .enumerate()
             // The progress of a pipeline is computed from all of its chunks, so none may be dropped.
-            .filter(|(at, name)| *at < MAX_MET_NAMES || Chunk::is_requirement_name(name))
+            .filter(|(at, name)| *at < MAX_NAMES || Chunk::is_requirement_name(name))
             .map(|(_, name)| name)
             .collect(),
     }

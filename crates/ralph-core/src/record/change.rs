@@ -68,6 +68,9 @@ pub enum RunChange {
     /// A person sent the agent a message, delivered with the reason of its next stop.
     HintGiven {
         text: String,
+        /// Missing in journals of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// A person waived a requirement for a while.
     Waived(Waiver),

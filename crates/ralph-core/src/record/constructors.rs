@@ -76,6 +76,8 @@ impl StopRecord {
             garbled: Vec::new(),
             remedy: None,
             proof: None,
+            gates: Vec::new(),
+            judged: None,
             cost: None,
             took_ms: 0,
         }

@@ -235,7 +235,9 @@ impl RunState {
                 self.phase = RunPhase::Paused { since_ms: at_ms };
             }
             // A restart after a silence also records `Broke`, which is counted there.
-            RunnerEvent::Settled { .. } | RunnerEvent::Silent { .. } => {}
+            RunnerEvent::Settled { .. }
+            | RunnerEvent::Silent { .. }
+            | RunnerEvent::AsksPerson { .. } => {}
             RunnerEvent::ProofBase { commit } => self.driving.proof_base.clone_from(commit),
             RunnerEvent::PassedOn => {
                 self.hints.clear();
@@ -382,7 +384,7 @@ impl RunState {
     /// Digests of the requirements that were open at the last stop and are met for the first time at this one.
     fn newly_met<'a>(&'a self, report: &'a StopReport) -> impl Iterator<Item = Digest64> + 'a {
         let is_open = |line: &&ReportLine| line.standing != ReportedStatus::Advisory;
-        // A long report names only the first open and the first met requirements.
+        // Reports of older versions name only the first open and the first met requirements.
         let named = report.lines.iter().filter(is_open).count();
         let names_all = u32::try_from(named).is_ok_and(|named| named >= report.open_count());
         let is_finished = move |line: &&ReportLine| {

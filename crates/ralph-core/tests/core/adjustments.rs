@@ -28,7 +28,7 @@ fn disputed(name: &str) -> RunChange {
 }
 
 fn hint(text: &str) -> RunChange {
-    RunChange::HintGiven { text: text.into() }
+    RunChange::HintGiven { text: text.into(), by: None }
 }
 
 fn red() -> TestStop {

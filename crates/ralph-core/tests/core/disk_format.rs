@@ -142,7 +142,7 @@ fn a_driven_run_of_format_1_round_trips() {
         }
         entries.push(entry);
     }
-    let all = "broke granted hands_over metered parked passed_on proof_base session settled silent tried waited_enough waits woke";
+    let all = "asks_person broke granted hands_over metered parked passed_on proof_base session settled silent tried waited_enough waits woke";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), all);
     let (run, state) = RunState::replay(&entries).unwrap();
     assert_eq!(written(&state), stored(DRIVEN_STATE));
@@ -162,6 +162,7 @@ fn kind(drove: &RunnerEvent) -> &'static str {
         RunnerEvent::Metered(_) => "metered",
         RunnerEvent::HandsOver { .. } => "hands_over",
         RunnerEvent::Waits(_) => "waits",
+        RunnerEvent::AsksPerson { .. } => "asks_person",
         RunnerEvent::Woke => "woke",
         RunnerEvent::WaitedEnough { .. } => "waited_enough",
         RunnerEvent::Tried { .. } => "tried",
@@ -240,13 +241,13 @@ fn names_of_the_current_format() {
         ("RunnerEvent", serde_names::<RunnerEvent>()),
         ("RunStatus", RunStatus::ALL.map(RunStatus::name).join(" ")),
     ];
-    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @"
+    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @r"
     RunState: seq phase iteration started_ms last_seen_ms ran_ms clock_ms seen stale odd_stops delivery answer report observed process trouble tampered owner declared in_a_row background memory anchored_ms heeded parts hints waivers disputes limits way garbled driving accepted held_for_proof cost moved_ms
     RunChange: started restored decided trouble paused interrupted resumed cancelled asked waits moved compacted anchored denied overridden part hint_given waived waiver_revoked disputed limited stepped recalled learned drove accepted
-    StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof cost took_ms
+    StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof gates judged cost took_ms
     StopOutcome: allowed blocked awaited handed_over repeated orphaned ended
     DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block passed
-    RunnerEvent: session metered hands_over waits woke waited_enough tried silent broke parked settled proof_base passed_on granted
+    RunnerEvent: session metered hands_over waits asks_person woke waited_enough tried silent broke parked settled proof_base passed_on granted
     RunStatus: verified green claimed exhausted stuck needs_human needs_review gate_broken rate_limited cancelled overridden crashed
     ");
 }

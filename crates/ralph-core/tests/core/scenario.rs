@@ -330,6 +330,8 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         proof: None,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
+        gates: Vec::new(),
+        judged: None,
         adopted_limit: None,
         tampering: None,
         unparsable_lists: Vec::new(),

@@ -98,7 +98,7 @@ impl RunSummary {
             RunChange::Denied { tool, what, call } => {
                 return vec![format!("denied {tool}, {what}: {call}")];
             }
-            RunChange::HintGiven { text } => return vec![format!("a person said: {text}")],
+            RunChange::HintGiven { text, .. } => return vec![format!("a person said: {text}")],
             RunChange::Waived(waiver) => {
                 let (what, by, why) = (&waiver.requirement, &waiver.by, &waiver.why);
                 return vec![format!("{what} was waived by {by}: {why}")];

@@ -68,6 +68,7 @@ fn handover_verb(before: &[JournalEntry]) -> &'static str {
             RunnerEvent::Session(_) => Some("replaces one that the agent does not know"),
             RunnerEvent::Metered(_)
             | RunnerEvent::Waits(_)
+            | RunnerEvent::AsksPerson { .. }
             | RunnerEvent::Woke
             | RunnerEvent::WaitedEnough { .. }
             | RunnerEvent::Tried { .. }
@@ -135,7 +136,10 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
         RunChange::Denied { tool, what, call } => {
             format!("denied     {} ({}): {}", safe_line(tool), safe_line(what), safe_line(call))
         }
-        RunChange::HintGiven { text } => format!("message    {}", safe_line(text)),
+        RunChange::HintGiven { text, by } => match by {
+            Some(by) => format!("message    {} (by {})", safe_line(text), safe_line(by)),
+            None => format!("message    {}", safe_line(text)),
+        },
         RunChange::Waived(waiver) => format!(
             "waived     {} by {} until {}: {}",
             safe_line(&waiver.requirement),

@@ -60,9 +60,12 @@ impl RunLoop<'_, '_> {
             nonce: clock::nonce(),
         };
         let text = session_prompts::handover_text(&handover, &self.ctx.redactor);
-        // The next session gets it in its prompt; the file is only for people.
-        if let Err(error) = fs::replace(&paths.handover(), text.as_bytes(), Durability::Cached) {
-            self.ctx.note(&format!("the hand-over was not saved: {}", describe_error(&error)));
+        // The next session gets it in its prompt; the files are only for people.
+        let next_session = state.driving.count.saturating_add(1);
+        for path in [paths.handover(), paths.numbered_handover(next_session)] {
+            if let Err(error) = fs::replace(&path, text.as_bytes(), Durability::Cached) {
+                self.ctx.note(&format!("the hand-over was not saved: {}", describe_error(&error)));
+            }
         }
         Ok(text)
     }

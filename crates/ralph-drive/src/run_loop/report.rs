@@ -241,6 +241,7 @@ fn assumed_cost(entries: &[JournalEntry]) -> u64 {
             RunnerEvent::Metered(_)
             | RunnerEvent::HandsOver { .. }
             | RunnerEvent::Waits(_)
+            | RunnerEvent::AsksPerson { .. }
             | RunnerEvent::Woke
             | RunnerEvent::WaitedEnough { .. }
             | RunnerEvent::Tried { .. }

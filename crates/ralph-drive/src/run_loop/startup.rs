@@ -173,6 +173,7 @@ fn is_unbilled(entries: &[JournalEntry]) -> bool {
             RunnerEvent::Metered(_)
             | RunnerEvent::Tried { .. }
             | RunnerEvent::Silent { .. }
+            | RunnerEvent::AsksPerson { .. }
             | RunnerEvent::WaitedEnough { .. }
             | RunnerEvent::Settled { .. }
             | RunnerEvent::ProofBase { .. }
@@ -210,6 +211,7 @@ fn resume_point_of(change: &RunChange) -> Option<RunResumePoint> {
         | RunnerEvent::Broke { .. }
         | RunnerEvent::Silent { .. } => Some(RunResumePoint::AgentWorking),
         RunnerEvent::Metered(_)
+        | RunnerEvent::AsksPerson { .. }
         | RunnerEvent::Tried { .. }
         | RunnerEvent::Parked { .. }
         | RunnerEvent::Settled { .. }

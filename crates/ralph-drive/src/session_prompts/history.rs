@@ -112,7 +112,7 @@ pub(super) fn person_messages(entries: &[JournalEntry]) -> String {
 }
 
 fn person_message(entry: &JournalEntry) -> Option<&str> {
-    if let RunChange::HintGiven { text } = &entry.change { Some(text) } else { None }
+    if let RunChange::HintGiven { text, .. } = &entry.change { Some(text) } else { None }
 }
 
 /// The log with all findings of a requirement. A report does not store it, so it is taken from the last answer that

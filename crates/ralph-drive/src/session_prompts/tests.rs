@@ -126,10 +126,10 @@ fn eventful_run() -> Vec<JournalEntry> {
     journal(vec![
         begins(),
         held("", vec![tests("src/parser.rs:1: unclosed"), feature()], &["build"]),
-        RunChange::HintGiven { text: "the old format may go".into() },
+        RunChange::HintGiven { text: "the old format may go".into(), by: None },
         held(reason, vec![tests("src/parser.rs:88: nested_quotes"), feature()], &["build"]),
         RunChange::Asked { question: "which licence?".into() },
-        RunChange::HintGiven { text: "MIT".into() },
+        RunChange::HintGiven { text: "MIT".into(), by: None },
         drove(RunnerEvent::Broke { how: "killed by signal 9".into() }),
         begins(),
         drove(RunnerEvent::Metered(MeterReading {
@@ -366,7 +366,7 @@ proptest! {
     ) {
         let entries = journal(vec![
             begins(),
-            RunChange::HintGiven { text: notes.clone() },
+            RunChange::HintGiven { text: notes.clone(), by: None },
             RunChange::Asked { question: why.clone() },
             drove(RunnerEvent::Broke { how: why.clone() }),
             held(&goal, vec![unmet(&name, &why, Some(&notes)); 3], &[&name, &why]),

@@ -1,6 +1,6 @@
 //! A summary of the change, computed once for each state of the tree and cached.
 
-use ralph_core::record::RunOrigin;
+use ralph_core::record::{JudgedContent, RunOrigin};
 use ralph_core::requirement::{
     EvidenceKind, Finding, QuotedText, Requirement, RequirementFailure, RequirementStage,
     RequirementStatus, RequirementWeight,
@@ -19,7 +19,7 @@ use ralph_proof::dependency_changes::DependencyChanges;
 use ralph_proof::tree_changes::ComparedCheckpoints;
 
 /// Increased when summaries that an older version cached must no longer be used.
-const SUMMARY_FORMAT: u8 = 4;
+const SUMMARY_FORMAT: u8 = 5;
 
 /// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]
@@ -37,15 +37,20 @@ pub(super) struct ChangeSummary {
 }
 
 /// The checkpoint of the tree that the agent wants to stop with.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct CandidateCheckpoint {
-    pub number: u32,
+    pub content: JudgedContent,
     pub tree: [u8; 32],
 }
 
 impl CandidateCheckpoint {
-    pub(super) fn from_checkpoint(checkpoint: &Checkpoint) -> Self {
-        Self { number: checkpoint.number, tree: checkpoint.tree.0 }
+    pub(super) fn new(repository: &CheckpointRepository, checkpoint: &Checkpoint) -> Self {
+        let content = JudgedContent {
+            checkpoint: checkpoint.number,
+            commit: repository.hex(&checkpoint.commit),
+            tree: repository.hex(&checkpoint.tree),
+        };
+        Self { content, tree: checkpoint.tree.0 }
     }
 }
 
@@ -145,7 +150,7 @@ fn compute_summary(
         declares_dependencies: !DependencyChanges::find(&changes).is_empty(),
         new_tests: change_checks::find_new_tests(policy, &changes),
         requirements: change_checks::change_requirements(policy, &changes),
-        candidate: Some(CandidateCheckpoint::from_checkpoint(&now)),
+        candidate: Some(CandidateCheckpoint::new(&repository, &now)),
     })
 }
 
@@ -214,7 +219,7 @@ impl From<&ChangeSummary> for CachedChangeSummary {
             declares_dependencies: look.declares_dependencies,
             new_tests: look.new_tests.clone(),
             checks: look.requirements.iter().map(check).collect(),
-            candidate: look.candidate,
+            candidate: look.candidate.clone(),
         }
     }
 }

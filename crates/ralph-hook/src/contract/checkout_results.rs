@@ -126,7 +126,8 @@ fn run_on_tree(
     let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
     let cache = ResultCache::open(&contract.world.home)?;
     let installed = InstalledState::read(contract, &cache).content_mark();
-    let (repository, identity) = (&repository, CandidateCheckpoint::from_checkpoint(&candidate));
+    let repository = &repository;
+    let identity = CandidateCheckpoint::new(repository, &candidate);
     let sides = ProofSides { repository, base: &base, candidate: &candidate, installed };
     let reports = sides.with_request(contract, gates, &[], cancel, |request| {
         run_in_checkout(request, tree, &|_| None).map_err(GateWorkerError::from)

@@ -33,7 +33,7 @@ use ralph_core::facts::{StopDriver, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
-use ralph_core::record::{PolicySeal, RunRecord, Waiver};
+use ralph_core::record::{JudgedContent, PolicySeal, RunRecord, Waiver};
 use ralph_core::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -361,6 +361,11 @@ impl ContractJudgement {
     fn has_counted(&self, contract: &ContractContext<'_>, gate: &Gate) -> bool {
         self.requirements.iter().any(|one| one.name == gate.name)
             || contract.seal.policy.pipeline.iter().any(|chunk| chunk.gates.contains(&gate.name))
+    }
+
+    /// The content that was judged; `None` without git.
+    pub fn judged_content(&self) -> Option<&JudgedContent> {
+        self.candidate.as_ref().map(|candidate| &candidate.content)
     }
 
     pub fn tree_identity(&self) -> TreeIdentity {

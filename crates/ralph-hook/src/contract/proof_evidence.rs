@@ -207,7 +207,7 @@ pub(super) fn make_proof(
     let StopCheckpoint { repository, now: candidate, .. } =
         change_summary::checkpoint_tree(contract, &listing)?;
     let cache = ResultCache::open(&contract.world.home)?;
-    let identity = CandidateCheckpoint::from_checkpoint(&candidate);
+    let identity = CandidateCheckpoint::new(&repository, &candidate);
     let (tree_key, reports) =
         tree_results(contract, &identity, gates, &cache).map_err(GateWorkerError::NoTreeResults)?;
     let path = contract.world.home.run(&contract.run.id).base_lock();

@@ -159,7 +159,7 @@ pub(crate) fn send_message(
         let hint = "give the text: `ralph tell RUN \"…\"`";
         return Err(CommandFailure::new("the message is empty", hint));
     }
-    adjustments::add_hint(adjustment, &words)
+    adjustments::add_hint(adjustment, &words, &author(env))
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
     Ok("sent; the agent gets it at its next stop")
 }

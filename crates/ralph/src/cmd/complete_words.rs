@@ -115,7 +115,7 @@ fn requirement_names(env: &Env) -> Result<Vec<String>, CommandFailure> {
     let run = run_choice::project_run(env, &home, RunPurpose::Steer)?;
     let Some(report) = store::load_run(&home, &run)?.state.report else { return gate_names(env) };
     let open = report.lines.into_iter().map(|line| line.name);
-    Ok(open.chain(report.met).collect())
+    Ok(open.chain(report.also_open).chain(report.met).collect())
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use std::time::Duration;
 
+/// How many names of met requirements are listed.
+const MAX_MET_NAMES: usize = 20;
 /// As long as the client gives its hooks; slower gates go on in the background, as after a stop.
 const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -117,8 +119,14 @@ pub(super) fn render_report(report: &StopReport) -> String {
         }
     }
     if !report.met.is_empty() {
-        let names: Vec<_> = report.met.iter().map(|name| safe_line(name)).collect();
-        out.push_str(&format!("  {} {}\n", paint(term::GOOD, "✓"), names.join("  ✓ ")));
+        let names: Vec<_> =
+            report.met.iter().take(MAX_MET_NAMES).map(|name| safe_line(name)).collect();
+        let rest = match report.met.len().saturating_sub(MAX_MET_NAMES) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let names = names.join("  ✓ ");
+        out.push_str(&format!("  {} {names}{rest}\n", paint(term::GOOD, "✓")));
     }
     out
 }
