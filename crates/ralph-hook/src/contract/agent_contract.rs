@@ -106,7 +106,7 @@ fn judge_agent_once(
         listing: Some(&listing),
         wait: WorkerWait::UntilAnswer,
     };
-    requirements.extend(gate_query::gate_requirements(&inquiry));
+    requirements.extend(gate_query::gate_requirements(&inquiry).requirements);
     if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {
         let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
         // An agent that started too early must learn that first.

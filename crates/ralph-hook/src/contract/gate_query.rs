@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
+use ralph_core::record::{GateRecord, MeasuredSite};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -15,13 +16,15 @@ use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::listing_notes::ListingNotes;
 use super::{ContractContext, baseline, checkout_results, seal, session_contract};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
-use ralph_gates::gates::result_key::compile_globs;
+use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_gates::gates::{ContentView, GateContext};
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
 use ralph_lists::list_approval;
 use ralph_sys::clock::Deadline;
 
+/// How much of a result's key the journal keeps.
+const KEY_DIGITS: usize = 16;
 /// Time reserved for the answer when gates use up the rest.
 const WORKER_MARGIN: Duration = Duration::from_secs(4);
 
@@ -52,19 +55,22 @@ pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
 
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
-pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> Vec<Requirement> {
-    let JudgedGates { mut requirements, accepted } = judge_gates(inquiry);
+pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> JudgedGates {
+    let mut judged = judge_gates(inquiry);
     if inquiry.site == GateSite::Tree {
-        requirements.extend(baseline::old_failures_requirement(&accepted));
+        judged.requirements.extend(baseline::old_failures_requirement(&judged.accepted));
     }
-    requirements
+    judged
 }
 
-/// The requirements of gates, and the failures among their results that the base excuses.
+/// The requirements of gates, and what they rest on.
 #[derive(Debug, Default)]
 pub(super) struct JudgedGates {
     pub requirements: Vec<Requirement>,
+    /// The failures that the base excuses.
     pub accepted: Vec<GateReport>,
+    /// The results that were used, for the journal.
+    pub records: Vec<GateRecord>,
 }
 
 /// Judges the gates like [`gate_requirements`], and leaves it to the caller to name the accepted failures.
@@ -77,7 +83,7 @@ pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
     let all = |standing: RequirementStatus| {
         let gates = inquiry.wanted.iter();
         let requirements = gates.map(|gate| gate.requirement_with(standing.clone())).collect();
-        JudgedGates { requirements, accepted: Vec::new() }
+        JudgedGates { requirements, ..JudgedGates::default() }
     };
     match resolve() {
         Ok(judged) => judged,
@@ -104,16 +110,14 @@ impl From<String> for GatesNotRun {
 
 /// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
 /// and no gate should wait for that.
-pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> Vec<Requirement> {
+pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> JudgedGates {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
-        return Vec::new();
+        return JudgedGates::default();
     }
     if is_busy {
-        return wanted
-            .into_iter()
-            .map(|gate| running_requirement(gate, "waits for the gates"))
-            .collect();
+        let waiting = wanted.into_iter().map(|it| running_requirement(it, "waits for the gates"));
+        return JudgedGates { requirements: waiting.collect(), ..JudgedGates::default() };
     }
     self::gate_requirements(&GateQuery { wanted: &wanted, ..*gates })
 }
@@ -146,7 +150,13 @@ enum LookupTime {
 
 /// Cached results, by the name of the gate.
 #[derive(Debug, Default)]
-pub(super) struct KnownGateResults(pub BTreeMap<String, CachedResult>);
+pub(super) struct KnownGateResults(pub BTreeMap<String, KnownResult>);
+
+#[derive(Debug)]
+pub(super) struct KnownResult {
+    pub result: CachedResult,
+    key: ResultKey,
+}
 
 impl GateQuery<'_> {
     pub(super) fn resolve(
@@ -231,9 +241,9 @@ impl GateQuery<'_> {
                 && checkout_results::failed_during_base_measurement(self.contract, cache, report)
             {
                 drop(cache.clear(&key, &|| false));
-                return Ok((gate.name.clone(), CachedResult::Missing));
+                return Ok((gate.name.clone(), KnownResult { result: CachedResult::Missing, key }));
             }
-            Ok((gate.name.clone(), known))
+            Ok((gate.name.clone(), KnownResult { result: known, key }))
         });
         let board = known.collect::<Result<_, String>>().map(KnownGateResults)?;
         Ok((board, asked.finalize().to_hex().to_string()))
@@ -247,7 +257,7 @@ impl GateQuery<'_> {
             let members = self.wanted.iter().filter(|gate| gate.stage == stage);
             let mut open = false;
             for gate in members {
-                match board.0.get(&gate.name) {
+                match board.0.get(&gate.name).map(|known| &known.result) {
                     Some(CachedResult::Result(report)) => {
                         missing |= self.lacks_base(cache, gate, report);
                         let requirement = self.requirement_for(cache, gate, report);
@@ -319,6 +329,19 @@ impl GateQuery<'_> {
             .then(|| GateReport::unknown(gate, unknown, report.at_ms))
     }
 
+    /// The entry of the journal for a result.
+    fn record(&self, known: &KnownResult) -> Option<GateRecord> {
+        let CachedResult::Result(report) = &known.result else { return None };
+        let site = match self.site {
+            GateSite::Clean => MeasuredSite::Clean,
+            GateSite::Red | GateSite::Base | GateSite::Proof => MeasuredSite::Base,
+            GateSite::Tree => MeasuredSite::Tree,
+        };
+        let is_cached = report.at_ms < self.contract.world.arrived_ms;
+        let key = known.key.hex().chars().take(KEY_DIGITS).collect();
+        Some(GateRecord::from_report(report, site, key, is_cached))
+    }
+
     fn requirements(
         &self,
         cache: &ResultCache,
@@ -327,11 +350,15 @@ impl GateQuery<'_> {
     ) -> JudgedGates {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
+        let mut records = Vec::new();
         let mut waiting_for: Option<RequirementStage> = None;
         for stage in RequirementStage::GATE_STAGES {
             let mut open = false;
             for gate in self.wanted.iter().filter(|gate| gate.stage == stage) {
-                let requirement = match (waiting_for, board.0.remove(&gate.name)) {
+                let known = board.0.remove(&gate.name);
+                records.extend(known.as_ref().and_then(|known| self.record(known)));
+                let result = known.map(|known| known.result);
+                let requirement = match (waiting_for, result) {
                     (Some(earlier), _) => {
                         let why = earlier.wait_reason();
                         gate.requirement_with(RequirementStatus::Pending(
@@ -370,7 +397,7 @@ impl GateQuery<'_> {
                 waiting_for = Some(stage);
             }
         }
-        JudgedGates { requirements, accepted }
+        JudgedGates { requirements, accepted, records }
     }
 }
 
@@ -378,8 +405,9 @@ impl KnownGateResults {
     /// Carries over unknown results, which the lookup removed from the cache, for gates that have no newer result.
     fn keep_unknown(&mut self, before: Self) {
         for (name, known) in before.0 {
-            let is_unknown = matches!(&known, CachedResult::Result(report) if matches!(report.outcome, GateOutcome::Unknown(_)));
-            if is_unknown && matches!(self.0.get(&name), None | Some(CachedResult::Missing)) {
+            let is_unknown = matches!(&known.result, CachedResult::Result(report) if matches!(report.outcome, GateOutcome::Unknown(_)));
+            let now = self.0.get(&name).map(|known| &known.result);
+            if is_unknown && matches!(now, None | Some(CachedResult::Missing)) {
                 self.0.insert(name, known);
             }
         }

@@ -33,7 +33,7 @@ use ralph_core::facts::{StopDriver, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
-use ralph_core::record::{JudgedContent, PolicySeal, RunRecord, Waiver};
+use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, Waiver};
 use ralph_core::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -44,7 +44,7 @@ use ralph_core::waiver;
 
 use agent_contract::WorkedChunks;
 use change_summary::CandidateCheckpoint;
-use gate_query::{GateQuery, WorkerWait};
+use gate_query::{GateQuery, JudgedGates, WorkerWait};
 use gate_worker::GateSite;
 use pipeline_contract::{PipelineJudgement, PipelineSite};
 use ralph_gates::gates::result_key::ResultKey;
@@ -111,6 +111,8 @@ pub struct ContractJudgement {
     pub holds: bool,
     /// Results of list checks, under the names of the checks.
     pub checks: Vec<Requirement>,
+    /// The results of gates that were used, for the journal.
+    pub records: Vec<GateRecord>,
     /// Paths that differ from the base, relative to the project.
     pub touched: Vec<String>,
     /// The forbidden change, in one line, if the policy asks for a review by a person.
@@ -210,11 +212,15 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         listing: Some(&listing),
         wait: WorkerWait::UntilAnswer,
     };
-    let results = gate_query::gate_requirements(&inquiry);
+    let JudgedGates { requirements: results, mut records, .. } =
+        gate_query::gate_requirements(&inquiry);
     let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
-    let PipelineJudgement { requirements: mut weighed, is_busy } =
-        pipeline_contract::judge_pipeline(&site, &results);
-    let checks = gate_query::list_check_requirements(&inquiry, is_busy);
+    let pipeline = pipeline_contract::judge_pipeline(&site, &results);
+    let PipelineJudgement { requirements: mut weighed, is_busy, records: of_chunks } = pipeline;
+    records.extend(of_chunks);
+    let checked = gate_query::list_check_requirements(&inquiry, is_busy);
+    let checks = checked.requirements;
+    records.extend(checked.records);
     requirements.append(&mut weighed);
     requirements.extend(chunks.requirements(contract, &listing, &look.touched, results));
     requirements.extend(base_look::base_checks_requirement(contract));
@@ -227,6 +233,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         requirements,
         holds,
         checks,
+        records,
         touched,
         tampering,
         mark,
@@ -239,8 +246,9 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
 pub fn confirm_in_checkouts(
     contract: &ContractContext<'_>,
     judged: &ContractJudgement,
-) -> Vec<Requirement> {
-    let Some(candidate) = &judged.candidate else { return Vec::new() };
+) -> (Vec<Requirement>, Vec<GateRecord>) {
+    let mut records = Vec::new();
+    let Some(candidate) = &judged.candidate else { return (Vec::new(), records) };
     let policy = &contract.seal.policy;
     let has_counted =
         |gate: &Gate| judged.has_counted(contract, gate) && !contract.is_waived(&gate.name);
@@ -258,12 +266,14 @@ pub fn confirm_in_checkouts(
         CheckoutMode::Tree => false,
     };
     if is_clean {
-        found.extend(clean_checkout_requirements(contract, candidate, &wanted));
+        let clean = clean_checkout_requirements(contract, candidate, &wanted);
+        found.extend(clean.requirements);
+        records.extend(clean.records);
     }
     if !found.is_empty() && !is_tree_unchanged(contract, judged) {
         found.push(unknown_requirement("work tree", "it changed while it was verified"));
     }
-    found
+    (found, records)
 }
 
 /// Runs every gate again in a clean checkout, with protected files as at the base.
@@ -271,13 +281,13 @@ fn clean_checkout_requirements(
     contract: &ContractContext<'_>,
     candidate: &CandidateCheckpoint,
     wanted: &[&Gate],
-) -> Vec<Requirement> {
+) -> JudgedGates {
     let Some(content) = checkout_results::present_content(contract, GateSite::Clean, candidate)
     else {
-        return Vec::new();
+        return JudgedGates::default();
     };
     let place = contract.gate_place(GateContent::Checkout(content));
-    let results = gate_query::gate_requirements(&GateQuery {
+    let judged = gate_query::gate_requirements(&GateQuery {
         contract,
         wanted,
         place: &place,
@@ -287,7 +297,8 @@ fn clean_checkout_requirements(
     });
     let rename =
         |one: Requirement| Requirement { name: checkout_requirement_name(&one.name), ..one };
-    results.into_iter().map(rename).collect()
+    let requirements = judged.requirements.into_iter().map(rename).collect();
+    JudgedGates { requirements, ..judged }
 }
 
 /// The name of a gate's requirement in a clean checkout.
@@ -373,10 +384,21 @@ impl ContractJudgement {
     }
 
     fn without_tree(requirements: Vec<Requirement>) -> Self {
-        let (checks, touched, new_tests) = (Vec::new(), Vec::new(), Vec::new());
+        let (checks, records) = (Vec::new(), Vec::new());
+        let (touched, new_tests) = (Vec::new(), Vec::new());
         let (tampering, mark, candidate) = (None, None, None);
         let holds = false;
-        Self { requirements, holds, checks, touched, tampering, mark, candidate, new_tests }
+        Self {
+            requirements,
+            holds,
+            checks,
+            records,
+            touched,
+            tampering,
+            mark,
+            candidate,
+            new_tests,
+        }
     }
 }
 

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::pipeline::{self, JudgedChunk};
 use ralph_core::policy::Chunk;
+use ralph_core::record::GateRecord;
 use ralph_core::requirement::{PendingReason, Requirement, RequirementStage, RequirementStatus};
 use ralph_core::run::PartState;
 use ralph_core::waiver;
 
 use super::ContractContext;
 use super::agent_contract::{self, output_requirements, without_findings};
-use super::gate_query::{self, GateQuery};
+use super::gate_query::{self, GateQuery, JudgedGates};
 use ralph_git::tree::WorkTreeListing;
 use ralph_sys::clock;
 
@@ -31,6 +32,8 @@ pub(super) struct PipelineJudgement {
     pub requirements: Vec<Requirement>,
     /// Whether a worker is still running.
     pub is_busy: bool,
+    /// The results that were used, for the journal.
+    pub records: Vec<GateRecord>,
 }
 
 /// Judges the whole pipeline. `results` has the gate results of the stop itself.
@@ -40,7 +43,11 @@ pub(super) fn judge_pipeline(
 ) -> PipelineJudgement {
     let mut asking = PipelineEvaluation::new(site, results);
     let weighed = asking.judge_chunks(&site.inquiry.contract.seal.policy.pipeline);
-    PipelineJudgement { requirements: pipeline::add_next_steps(weighed), is_busy: asking.is_busy }
+    PipelineJudgement {
+        requirements: pipeline::add_next_steps(weighed),
+        is_busy: asking.is_busy,
+        records: asking.records,
+    }
 }
 
 /// The predecessors of an agent's chunk, each as a requirement for the agent.
@@ -66,13 +73,15 @@ struct PipelineEvaluation<'a> {
     known: BTreeMap<String, Requirement>,
     /// Whether a worker is running. Starting another one would stop it.
     is_busy: bool,
+    records: Vec<GateRecord>,
 }
 
 impl<'a> PipelineEvaluation<'a> {
     fn new(site: &'a PipelineSite<'a>, results: &[Requirement]) -> Self {
         let settled = results.iter().filter(|one| !one.is_pending());
         let known = settled.map(|one| (one.name.clone(), without_findings(one))).collect();
-        Self { site, known, is_busy: results.iter().any(Requirement::is_running) }
+        let is_busy = results.iter().any(Requirement::is_running);
+        Self { site, known, is_busy, records: Vec::new() }
     }
 
     fn judge_chunks<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<JudgedChunk<'c>> {
@@ -133,7 +142,11 @@ impl<'a> PipelineEvaluation<'a> {
                     .map(|gate| gate_query::running_requirement(gate, "waits for its turn"))
                     .collect()
             } else {
-                gate_query::gate_requirements(&GateQuery { wanted: &wanted, ..*inquiry })
+                let query = GateQuery { wanted: &wanted, ..*inquiry };
+                let JudgedGates { requirements, records, .. } =
+                    gate_query::gate_requirements(&query);
+                self.records.extend(records);
+                requirements
             };
             self.is_busy |= results.iter().any(Requirement::is_running);
             self.known.extend(results.into_iter().map(|one| (one.name.clone(), one)));

@@ -57,7 +57,7 @@ pub(super) fn red_first_requirement(
             let reports: Vec<GateReport> = board
                 .0
                 .into_values()
-                .filter_map(|known| match known {
+                .filter_map(|known| match known.result {
                     CachedResult::Result(report) => Some(*report),
                     CachedResult::Running | CachedResult::Missing => None,
                 })

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ralph_core::facts::TreeIdentity;
 use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger, MinTests};
 use ralph_core::policy::ProofMode;
-use ralph_core::record::{PolicySeal, RunBase, RunOrigin};
+use ralph_core::record::{GateRecord, PolicySeal, RunBase, RunOrigin};
 use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
 
 use super::gate_query::{self, GateQuery, JudgedGates, WorkerWait};
@@ -30,6 +30,8 @@ const NO_BASE: &str = "without git there is nothing to compare with";
 #[derive(Debug)]
 pub struct SessionJudgement {
     pub requirements: Vec<Requirement>,
+    /// The results that were used, for the journal.
+    pub records: Vec<GateRecord>,
     pub tree: TreeIdentity,
 }
 
@@ -92,7 +94,7 @@ pub fn judge_session(
             wait: WorkerWait::AtMost(wait),
         })
     };
-    let JudgedGates { mut requirements, mut accepted } = query(&fast_gates, slow);
+    let JudgedGates { mut requirements, mut accepted, mut records } = query(&fast_gates, slow);
     if requirements.iter().any(|one| contract.holds(one)) {
         let waits = |gate: &&Gate| {
             let why = "waits for the faster gates".to_string();
@@ -103,6 +105,7 @@ pub fn judge_session(
         let judged = query(&slow_gates, Duration::ZERO);
         requirements.extend(judged.requirements);
         accepted.extend(judged.accepted);
+        records.extend(judged.records);
     }
     let is_passed = |gate: &&&Gate| {
         let is_met = |one: &Requirement| matches!(one.status, RequirementStatus::Met(_));
@@ -112,13 +115,13 @@ pub fn judge_session(
     remember_passed(contract, &listing, wanted.iter().filter(is_passed));
     requirements.extend(baseline::old_failures_requirement(&accepted));
     let tree = TreeIdentity::Known(listing.content_and_commit_mark());
-    SessionJudgement { requirements, tree }
+    SessionJudgement { requirements, records, tree }
 }
 
 impl SessionJudgement {
     fn unknown(why: &str) -> Self {
         let requirements = vec![unknown_requirement("work tree", why)];
-        Self { requirements, tree: TreeIdentity::Unknown }
+        Self { requirements, records: Vec::new(), tree: TreeIdentity::Unknown }
     }
 }
 

@@ -84,7 +84,7 @@ pub fn evidence_for_run(
         requirements,
         proof: None,
         tree,
-        gates: Vec::new(),
+        gates: judged.as_ref().map(|judged| judged.records.clone()).unwrap_or_default(),
         judged: judged.as_ref().and_then(|judged| judged.judged_content().cloned()),
         adopted_limit: adopted.as_ref().and_then(reached_own_limit),
         tampering: None,
@@ -134,15 +134,15 @@ pub fn evidence_for_session(
         };
         contract::judge_session(&context, listing)
     });
-    let (requirements, tree) = match judged {
-        Some(judged) => (judged.requirements, judged.tree),
-        None => (Vec::new(), TreeIdentity::Unknown),
+    let (requirements, gates, tree) = match judged {
+        Some(judged) => (judged.requirements, judged.records, judged.tree),
+        None => (Vec::new(), Vec::new(), TreeIdentity::Unknown),
     };
     StopEvidence {
         requirements,
         proof: None,
         tree,
-        gates: Vec::new(),
+        gates,
         judged: None,
         adopted_limit: None,
         tampering: None,
@@ -174,7 +174,8 @@ fn add_policy_requirements(
     evidence.requirements.extend(judged.requirements.iter().cloned());
     let is_held = evidence.requirements.iter().any(|one| contract.holds(one));
     if !is_held && judged.tampering.is_none() {
-        let confirmed = contract::confirm_in_checkouts(contract, judged);
+        let (confirmed, records) = contract::confirm_in_checkouts(contract, judged);
+        evidence.gates.extend(records);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.name_after_item(one)));
     }
     evidence.tampering.clone_from(&judged.tampering);
