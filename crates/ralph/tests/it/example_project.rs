@@ -328,13 +328,14 @@ impl ExampleProject {
 
     fn copy(&self, from: &str, to: &str) {
         let root = self.sandbox.root();
+        let copy = root.join("copy");
+        let done = Command::new("cp").arg("-a").arg(root.join(from)).arg(&copy).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
         // A background process may still be writing to the directory.
         crate::sandbox::eventually(|| {
             let _removed = fs::remove_dir_all(root.join(to));
-            (!root.join(to).exists()).then_some(())
+            fs::rename(&copy, root.join(to)).ok()
         });
-        let done = Command::new("cp").arg("-a").arg(root.join(from)).arg(root.join(to)).output();
-        assert!(done.is_ok(), "{done:?}");
     }
 
     pub fn reset(&mut self) {

@@ -36,6 +36,12 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("codex mcp add ralph -- ralph mcp", "needs Codex"),
     ("ralph plan \"export the orders as CSV\"", PLAN_TESTS),
     ("ralph plan \"export the orders as CSV\" --yes --json", PLAN_TESTS),
+    ("ralph plan --goal-file issue.md --answers decisions.txt", PLAN_TESTS),
+    (
+        "ralph plan --no-agent \"export the orders as CSV\"",
+        "opens an editor; `tests/it/plan.rs` has one",
+    ),
+    ("ralph run --issue gh:acme/rocket#7 --worktree --pr", ISSUE_TESTS),
     ("ralph run --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123 --comment", ISSUE_TESTS),
     ("ralph run --issue 123 --comment --worktree --pr", ISSUE_TESTS),
@@ -345,10 +351,49 @@ fn line_case(line: &str) -> &'static LineCase {
     LINE_CASES.iter().find(|case| case.line == line).unwrap_or(&CASE)
 }
 
-#[test]
-fn every_example_of_a_help_runs() {
-    let wrong = run_lines(&lines_of_help());
+/// One test per state of the project, so that they run side by side. Most examples need a held run, so these are divided.
+macro_rules! help_tests {
+    ($(($name:ident, $state:ident, $part:literal of $parts:literal)),* $(,)?) => {
+        $(#[test]
+        fn $name() {
+            check_help(ProjectState::$state, $part, $parts);
+        })*
+
+        const HELP_TESTS: &[(ProjectState, usize, usize)] = &[$((ProjectState::$state, $part, $parts)),*];
+    };
+}
+
+help_tests! {
+    (help_in_a_fresh_project, Fresh, 0 of 1),
+    (help_in_an_approved_project, Ready, 0 of 2),
+    (help_in_an_approved_project_continued, Ready, 1 of 2),
+    (help_with_a_held_run, Held, 0 of 3),
+    (help_with_a_held_run_continued, Held, 1 of 3),
+    (help_with_a_held_run_concluded, Held, 2 of 3),
+    (help_with_a_run_in_review, Review, 0 of 1),
+    (help_with_phases, Phases, 0 of 1),
+    (help_with_a_parked_run, Parked, 0 of 1),
+    (help_in_a_checkout, Checkout, 0 of 1),
+}
+
+fn check_help(state: ProjectState, part: usize, parts: usize) {
+    let lines: BTreeSet<String> =
+        lines_of_help().into_iter().filter(|line| line_case(line).state == state).collect();
+    let lines: Vec<String> = lines.into_iter().skip(part).step_by(parts).collect();
+    let wrong = run_lines(&lines);
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_example_of_a_help_is_in_a_test() {
+    for line in lines_of_help() {
+        let state = line_case(&line).state;
+        let parts: Vec<_> = HELP_TESTS.iter().filter(|test| test.0 == state).collect();
+        assert!(!parts.is_empty(), "{line}: no test for {state:?}");
+        for (index, (_, part, count)) in parts.iter().enumerate() {
+            assert_eq!((*part, *count), (index, parts.len()), "{state:?}");
+        }
+    }
 }
 
 /// How the example blocks of a page run, in their order.

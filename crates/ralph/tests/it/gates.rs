@@ -35,6 +35,47 @@ fn execution_count(sandbox: &Sandbox) -> usize {
     fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default().lines().count()
 }
 
+/// The journal has what a stop rests on: the content that was judged and the result of each gate, with a mark if it was
+/// known before.
+#[test]
+fn a_stop_records_what_it_judged() {
+    let sandbox = sandbox_with_policy(COUNTING_POLICY);
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    for _ in 0..2 {
+        sandbox.send_stop(SESSION, "");
+    }
+    let journal = sandbox.ralph_home(&format!("runs/{run}/journal.jsonl"));
+    let journal = fs::read_to_string(journal).unwrap();
+    let entries: Vec<Value> =
+        journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let stops: Vec<&Value> = entries
+        .iter()
+        .map(|entry| &entry["change"]["decided"])
+        .filter(|it| it.is_object())
+        .collect();
+    let shown = stops.iter().map(|stop| {
+        let gate = &stop["gates"][0];
+        let commit = stop["judged"]["commit"].as_str().unwrap();
+        let tree = stop["judged"]["tree"].as_str().unwrap();
+        sandbox.git(&["diff", "--exit-code", tree, commit]);
+        assert!(gate["took_ms"].is_u64() && gate["key"].as_str().unwrap().len() == 16, "{gate}");
+        let [name, site, outcome, cached, findings, checkpoint] = [
+            &gate["name"],
+            &gate["site"],
+            &gate["outcome"],
+            &gate["cached"],
+            &gate["findings"],
+            &stop["judged"]["checkpoint"],
+        ];
+        format!("{name} {site} {outcome} {cached} {findings} {checkpoint}")
+    });
+    assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r#"
+    "check" "tree" "failed" null 1 1
+    "check" "tree" "failed" true 1 1
+    "#);
+}
+
 /// R-L3a, R-L3b: a claim does not end a run; a passing gate does, without a claim.
 #[test]
 fn a_failing_gate_holds_and_a_passing_one_ends_the_run_verified() {

@@ -161,7 +161,7 @@ fn no_run_starts_while_ralph_is_off() {
     assert_snapshot!(refused_run(&sandbox, &["a goal"]), @"
     a goal
     error: ralph is off: `RALPH_OFF` is set
-      hint: turn it on first
+      hint: `unset RALPH_OFF`
     ");
 }
 

@@ -116,7 +116,12 @@ fn prepare(env: &Env, args: &RunArgs, terms: Option<RunTerms>) -> Result<RunPlan
     let home = &world.home;
     if let Some(why) = off_reason(env, home) {
         let what = format!("ralph is off: {why}");
-        return Err(CommandFailure::new(&what, "turn it on first"));
+        let hint = if env.is_ralph_off() {
+            "`unset RALPH_OFF`".to_string()
+        } else {
+            format!("`rm {}`", home.kill_switch().display())
+        };
+        return Err(CommandFailure::new(&what, &hint));
     }
     let here = env.current_dir().ok_or_else(|| {
         CommandFailure::new(
