@@ -4,6 +4,7 @@
 //! limit, no pause, no approval. The answers come from [`RunTools`], so that they are the same texts as those of the
 //! commands; this crate has the protocol, the schemas and the bounds.
 
+mod bounded_transport;
 mod server;
 mod tool_list;
 mod tool_request;

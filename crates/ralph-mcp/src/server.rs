@@ -1,6 +1,7 @@
 //! The server: one agent over stdin and stdout, until stdin is closed.
 
 use crate::RunTools;
+use crate::bounded_transport::BoundedTransport;
 use crate::tool_list::ToolKind;
 use crate::tool_request::ToolRequest;
 use ralph_core::text;
@@ -18,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
 /// Clients cut longer results, or refuse them.
@@ -56,9 +58,7 @@ pub fn serve_stdio(version: &str, tools: impl RunTools) -> Result<(), ServeError
     let server = McpServer::new(version, tools);
     let outcome = runtime.block_on(async {
         let (input, output) = stdio_pipes();
-        let transport =
-            AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE_BYTES);
-        let service = match server.serve(transport).await {
+        let service = match server.serve(bounded_transport(input, output)).await {
             Ok(service) => service,
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Initialize(Box::new(error))),
@@ -68,6 +68,18 @@ pub fn serve_stdio(version: &str, tools: impl RunTools) -> Result<(), ServeError
     // A check that still waits for its gates must not keep the process alive.
     runtime.shutdown_background();
     outcome
+}
+
+fn bounded_transport<Input, Output>(
+    input: Input,
+    output: Output,
+) -> BoundedTransport<AsyncRwTransport<RoleServer, Input, Output>>
+where
+    Input: AsyncRead + Send + Unpin,
+    Output: AsyncWrite + Send + Unpin + 'static,
+{
+    let lines = AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_LINE_BYTES);
+    BoundedTransport::new(lines)
 }
 
 /// The protocol over the answers of `Tools`.

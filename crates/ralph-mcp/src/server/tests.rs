@@ -1,11 +1,13 @@
 //! Slow calls, over a connection in memory: progress, cancellation, and too many of them.
 
 use super::*;
+use crate::bounded_transport::MAX_UNSENT;
 use rmcp::ClientHandler;
 use rmcp::model::{CallToolRequest, ClientRequest};
 use rmcp::service::{NotificationContext, PeerRequestOptions, RoleClient, RunningService};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 /// Answers `verify` once something is sent, everything else at once.
 struct SlowTools {
@@ -52,7 +54,9 @@ async fn connect() -> (TestClient, ProgressRecorder, Sender<()>) {
     let (sender, go_on) = channel();
     let (near, far) = tokio::io::duplex(64 * 1024);
     let server = McpServer::new("1", SlowTools { go_on: Mutex::new(go_on) });
-    tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await });
+    let (input, output) = tokio::io::split(far);
+    let transport = bounded_transport(input, output);
+    tokio::spawn(async move { server.serve(transport).await.unwrap().waiting().await });
     let recorder = ProgressRecorder::default();
     (recorder.clone().serve(near).await.unwrap(), recorder, sender)
 }
@@ -112,5 +116,55 @@ fn too_many_calls_are_refused_and_long_answers_are_cut() {
         let long = text_of(&client, "why").await;
         assert_eq!(long.chars().filter(|char| *char == 'é').count(), MAX_ANSWER_CHARS - 1);
         assert!(long.ends_with("use the command line)"), "{}", &long[long.len() - 100..]);
+    });
+}
+
+/// Long lines, so that few of them fit into buffers.
+fn list_request(number: usize) -> String {
+    let id = format!("{number:01000}");
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"tools/list\"}}\n")
+}
+
+#[test]
+fn requests_of_a_client_that_reads_no_answer_are_left_unread() {
+    const FLOOD: usize = 1_000;
+    /// The buffers of the connection and of the reader, and the lines at their ends.
+    const BUFFERED: usize = 12;
+    run_test(async {
+        let (_go_on, receiver) = channel();
+        let (near, far) = tokio::io::duplex(1024);
+        let server = McpServer::new("1", SlowTools { go_on: Mutex::new(receiver) });
+        let (input, output) = tokio::io::split(far);
+        let transport = bounded_transport(input, output);
+        tokio::spawn(async move { server.serve(transport).await.unwrap().waiting().await });
+        let (reader, mut writer) = tokio::io::split(near);
+        let mut lines = BufReader::new(reader).lines();
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"flood","version":"1"}}}"#;
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        writer.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+        lines.next_line().await.unwrap().unwrap();
+        writer.write_all(format!("{ready}\n").as_bytes()).await.unwrap();
+
+        let written = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&written);
+        tokio::spawn(async move {
+            for number in 0..FLOOD {
+                writer.write_all(list_request(number).as_bytes()).await.unwrap();
+                *count.lock().unwrap() += 1;
+            }
+            writer
+        });
+        // All tasks share this thread: each gets a turn per iteration, many more than it can use.
+        for _ in 0..100 * FLOOD {
+            tokio::task::yield_now().await;
+        }
+        let accepted = *written.lock().unwrap();
+        assert!(accepted >= MAX_UNSENT, "{accepted}");
+        assert!(accepted <= MAX_UNSENT + BUFFERED, "{accepted}");
+
+        // Once the client reads, every request is answered.
+        for _ in 0..FLOOD {
+            assert!(lines.next_line().await.unwrap().unwrap().contains("inputSchema"));
+        }
     });
 }
