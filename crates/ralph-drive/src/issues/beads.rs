@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use ralph_core::text;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +19,13 @@ use super::{IssueError, IssueTracker, TrackerIssue};
 const PROGRAM: &str = "bd";
 pub(super) const DIRECTORY: &str = ".beads";
 const ISSUES_FILE: &str = ".beads/issues.jsonl";
+const HOOKS_DIRECTORY: &str = "hooks";
+/// Names another directory that `bd` uses instead.
+const REDIRECT_FILE: &str = "redirect";
+const MAX_HOOKS: usize = 1_000;
+/// `bd` installs these into its directory for git. It runs none of them itself.
+const GIT_HOOKS: [&str; 5] =
+    ["post-checkout", "post-merge", "pre-commit", "pre-push", "prepare-commit-msg"];
 /// What `bd` counts as a reason to wait for another issue.
 const BLOCKING: &str = "blocks";
 
@@ -124,10 +131,33 @@ pub(super) fn add_comment(
     deadline: &Deadline,
 ) -> Result<(), IssueError> {
     let program = find_program(PROGRAM, project, env).ok_or(IssueError::NoBeadsProgram)?;
+    refuse_hooks(project)?;
     let mut arguments = ["comments", "add", id, "--file"].map(OsString::from).to_vec();
     arguments.push(comment.as_os_str().to_owned());
     let call = TrackerCall { program: &program, arguments: &arguments, project, env: &[] };
     call.run("add the comment", deadline).map(drop)
+}
+
+/// `bd` runs the executable files of its hooks directory when an issue changes. The repository or the agent may have
+/// written them, and no person approved them.
+fn refuse_hooks(project: &Path) -> Result<(), IssueError> {
+    // `bd` searches the directories above for its own.
+    for directory in project.ancestors().map(|above| above.join(DIRECTORY)) {
+        let redirect = directory.join(REDIRECT_FILE);
+        if fs::stat_no_follow(&redirect).is_some() {
+            return Err(IssueError::BeadsHooks(redirect));
+        }
+        let hooks = directory.join(HOOKS_DIRECTORY);
+        for name in fs::list_if_exists(&hooks, MAX_HOOKS)? {
+            let hook = hooks.join(&name);
+            let is_executable = fs::stat(&hook)
+                .is_some_and(|stat| stat.kind != FileKind::Directory && stat.mode & 0o111 != 0);
+            if is_executable && !GIT_HOOKS.iter().any(|known| name == *known) {
+                return Err(IssueError::BeadsHooks(hook));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn ask_bd(

@@ -158,6 +158,11 @@ pub enum IssueError {
     NoBeads(PathBuf),
     #[error("`bd` is not installed; comments are written with it")]
     NoBeadsProgram,
+    #[error(
+        "`bd` runs programs of the project when it adds a comment, and no person approved `{}`",
+        text::clean_line(&.0.to_string_lossy(), 400)
+    )]
+    BeadsHooks(PathBuf),
     #[error("`{program}` could not {what}: {why}")]
     Program { program: String, what: &'static str, why: String },
     #[error("`{0}` printed something other than issues as JSON: {1}")]
@@ -200,6 +205,9 @@ impl IssueError {
             ),
             Self::NoBeads(_) | Self::NoBeadsProgram => {
                 "install it from https://github.com/steveyegge/beads".to_owned()
+            }
+            Self::BeadsHooks(_) => {
+                "read what it runs, then add the comment yourself with `bd comments add`".to_owned()
             }
             Self::TooLong(_) => {
                 "put long material into files of the project and name them in the issue".to_owned()

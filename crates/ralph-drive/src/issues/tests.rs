@@ -375,6 +375,71 @@ esac
     ");
 }
 
+/// `bd` runs its hooks as the person; git's hooks in the same directory are not run by it.
+#[test]
+fn no_comment_is_added_where_bd_would_run_programs_of_the_project() {
+    let scene = TrackerScene::new();
+    let log = scene.directory.path().join("log");
+    scene.install("bd", &format!("echo called >>'{}'", log.display()));
+    let beads = |project: &Path| IssueTracker::Beads { project: project.to_owned() };
+    let deadline = Deadline::after(Duration::from_mins(1));
+    let top = scene.project();
+    let below = top.join("below");
+    fs::create_private_dir(&below).unwrap();
+    let comment = |project: &Path| {
+        let issue = TrackerIssue { tracker: Some(beads(project)), ..issue("") };
+        let added = add_comment(&issue, Path::new("/tmp/c.md"), &scene.env(), &deadline);
+        let calls = fs::read_if_exists(&log, 4096).unwrap().is_some();
+        fs::remove_file(&log).unwrap();
+        assert_eq!(added.is_ok(), calls);
+        let shown = added.map_or_else(
+            |error| format!("{error}\n  {}", error.hint().unwrap_or_default()),
+            |()| "added".to_owned(),
+        );
+        shown.replace(top.to_str().unwrap(), "PROJECT")
+    };
+    let write = |name: &str, mode: u32| {
+        let path = top.join(".beads").join(name);
+        fs::create_private_dir(path.parent().unwrap()).unwrap();
+        fs::replace(&path, b"#!/bin/sh\n", Durability::Cached).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let mut shown = Vec::new();
+    for (name, mode) in [
+        ("hooks/README.md", 0o644),
+        ("hooks/on_close", 0o644),
+        ("hooks/pre-commit", 0o755),
+        ("hooks/on_update", 0o755),
+        ("hooks/linked", 0o644),
+        ("redirect", 0o644),
+    ] {
+        write(name, mode);
+        if name == "hooks/linked" {
+            let path = top.join(".beads").join(name);
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(scene.directory.path().join("bin/bd"), path).unwrap();
+        }
+        shown.push(format!("{name} {mode:o}: {}", comment(&top)));
+        if name == "hooks/on_update" {
+            shown.push(format!("  from below: {}", comment(&below)));
+        }
+        fs::remove_file(&top.join(".beads").join(name)).unwrap();
+    }
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    hooks/README.md 644: added
+    hooks/on_close 644: added
+    hooks/pre-commit 755: added
+    hooks/on_update 755: `bd` runs programs of the project when it adds a comment, and no person approved `PROJECT/.beads/hooks/on_update`
+      read what it runs, then add the comment yourself with `bd comments add`
+      from below: `bd` runs programs of the project when it adds a comment, and no person approved `PROJECT/.beads/hooks/on_update`
+      read what it runs, then add the comment yourself with `bd comments add`
+    hooks/linked 644: `bd` runs programs of the project when it adds a comment, and no person approved `PROJECT/.beads/hooks/linked`
+      read what it runs, then add the comment yourself with `bd comments add`
+    redirect 644: `bd` runs programs of the project when it adds a comment, and no person approved `PROJECT/.beads/redirect`
+      read what it runs, then add the comment yourself with `bd comments add`
+    ");
+}
+
 #[test]
 fn a_command_of_the_person_prints_issues() {
     let scene = TrackerScene::new();
