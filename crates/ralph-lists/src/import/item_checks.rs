@@ -13,6 +13,8 @@ use crate::list_marker::list_item_text;
 use crate::plan;
 
 const MAX_SHOWN_CHARS: usize = 200;
+/// A longer wrapped command is not joined: each further line would copy all lines before it.
+const MAX_WRAPPED_BYTES: usize = 4_000;
 
 /// The checks of a list's items.
 #[derive(Default)]
@@ -118,7 +120,8 @@ impl CheckScanner<'_> {
             return next;
         };
         // A command in backticks may be wrapped.
-        while text.matches('`').count() % 2 == 1
+        while text.len() <= MAX_WRAPPED_BYTES
+            && text.matches('`').count() % 2 == 1
             && let Some(more) = self.continuation(next, indentation(line))
         {
             text = format!("{text} {more}");

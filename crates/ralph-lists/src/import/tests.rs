@@ -692,6 +692,24 @@ fn hostile_lists_are_read() {
     }
 }
 
+/// A command that is never closed must not take in the rest of the file: each line would copy all lines before it.
+#[test]
+fn a_wrapped_command_is_joined_up_to_a_limit() {
+    let list = |lines: usize| {
+        let wrapped = "    and more words\n".repeat(lines);
+        format!("- [ ] one\n  Verify: `a\n{wrapped}    Verify: `true`\n")
+    };
+    let found = |lines: usize| {
+        let content = read(FileFamily::Plan, list(lines).as_bytes()).unwrap();
+        let shown = content.check_lines.iter().map(|it| (it.line, it.why_not)).collect::<Vec<_>>();
+        format!("{lines}: {shown:?}")
+    };
+    assert_snapshot!([2, 1_000].map(found).join("\n"), @r#"
+    2: [(2, Some("it has an unclosed backtick"))]
+    1000: [(2, Some("it has an unclosed backtick")), (1003, None)]
+    "#);
+}
+
 #[test]
 fn rules_of_the_same_name_are_numbered() {
     let rule = |name| parse_source(name, FileFamily::Rule, RULE_FOR_TEXT);
