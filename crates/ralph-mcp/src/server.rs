@@ -26,8 +26,11 @@ use tokio::sync::Semaphore;
 const MAX_ANSWER_CHARS: usize = 16_000;
 /// The largest arguments have about 2,000 characters.
 const MAX_LINE_BYTES: usize = 256 * 1024;
-/// More calls at once than an agent makes. A cancelled check occupies a place until its gates have answered.
+/// More calls at once than an agent makes.
 const MAX_CALLS: usize = 8;
+/// Calls of `verify`, which can take minutes. They have places of their own, so that `status` and `ask` are answered
+/// meanwhile. A cancelled one occupies its place until its gates have answered.
+const MAX_VERIFY_CALLS: usize = 4;
 /// How often a client is shown that a call is still under way; many extend their own time limit then.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -88,12 +91,14 @@ pub struct McpServer<Tools> {
     version: String,
     tools: Arc<Tools>,
     slots: Arc<Semaphore>,
+    verify_slots: Arc<Semaphore>,
 }
 
 impl<Tools: RunTools> McpServer<Tools> {
     pub fn new(version: &str, tools: Tools) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_CALLS));
-        Self { version: version.to_string(), tools: Arc::new(tools), slots }
+        let verify_slots = Arc::new(Semaphore::new(MAX_VERIFY_CALLS));
+        Self { version: version.to_string(), tools: Arc::new(tools), slots, verify_slots }
     }
 
     async fn answer(
@@ -102,7 +107,9 @@ impl<Tools: RunTools> McpServer<Tools> {
         request: ToolRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+        let is_verify = matches!(request, ToolRequest::Verify { .. });
+        let slots = if is_verify { &self.verify_slots } else { &self.slots };
+        let Ok(slot) = Arc::clone(slots).try_acquire_owned() else {
             let busy = "too many calls are under way: wait for their results, then call again";
             return Ok(tool_error(busy));
         };

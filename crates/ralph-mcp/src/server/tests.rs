@@ -100,15 +100,16 @@ fn too_many_calls_are_refused_and_long_answers_are_cut() {
     run_test(async {
         let (client, _recorder, go_on) = connect().await;
         let mut slow = Vec::new();
-        for _ in 0..MAX_CALLS {
+        for _ in 0..MAX_VERIFY_CALLS {
             let options = PeerRequestOptions::no_options();
             slow.push(client.send_cancellable_request(call("verify"), options).await.unwrap());
         }
-        let refused = text_of(&client, "status").await;
+        let refused = text_of(&client, "verify").await;
         assert_eq!(
             refused,
             "too many calls are under way: wait for their results, then call again"
         );
+        assert_eq!(text_of(&client, "status").await, "fast");
         for handle in slow {
             go_on.send(()).unwrap();
             handle.await_response().await.unwrap();
