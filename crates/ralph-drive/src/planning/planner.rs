@@ -269,11 +269,7 @@ impl<'a> Planner<'a> {
 
     /// The last line that the client wrote to its standard error, to end a sentence with.
     fn last_error(&self) -> String {
-        let bytes = fs::read(&self.errors, MAX_ERROR_BYTES).unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let last = text.lines().rev().find(|line| !line.trim().is_empty());
-        last.map(|line| format!(": {}", text::clean_line(line, MAX_ERROR_CHARS)))
-            .unwrap_or_default()
+        last_line(&self.errors).map(|line| format!(": {line}")).unwrap_or_default()
     }
 }
 
@@ -287,6 +283,16 @@ impl Drop for Planner<'_> {
             drop(fs::remove_empty_dir(directory));
         }
     }
+}
+
+/// The last line of a file that is not blank; its end, if it is long.
+fn last_line(path: &std::path::Path) -> Option<String> {
+    let length = fs::stat(path)?.len;
+    let from = length.saturating_sub(MAX_ERROR_BYTES as u64);
+    let bytes = fs::read_range(path, from, MAX_ERROR_BYTES).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let last = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(text::clean_line(last, MAX_ERROR_CHARS))
 }
 
 fn left_today(spec: &PlannerSpec<'_>) -> Result<Option<u64>, PlannerError> {
@@ -324,4 +330,26 @@ fn start_process(
         on_parent_death: OnParentDeath::Kill(&this),
     };
     line_process::start_line_process(&process, hear)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_long_file_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("errors");
+        let warning = "a warning\n".repeat(MAX_ERROR_BYTES);
+        for (content, last) in [
+            (String::new(), None),
+            ("\n \n".to_string(), None),
+            ("one\ntwo\n\n".to_string(), Some("two")),
+            (format!("{warning}out of memory\n"), Some("out of memory")),
+        ] {
+            fs::replace(&path, content.as_bytes(), fs::Durability::Cached).unwrap();
+            assert_eq!(last_line(&path).as_deref(), last);
+        }
+        assert_eq!(last_line(&directory.path().join("absent")), None);
+    }
 }
