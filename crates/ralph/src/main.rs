@@ -1,6 +1,7 @@
 //! The entry point: picks `ralph hook`, an internal process, or the command line, and returns its exit code.
 #![cfg_attr(all(target_os = "linux", target_env = "gnu", not(test)), no_main)]
 
+mod approval_text;
 mod cli;
 mod cmd;
 mod command_groups;

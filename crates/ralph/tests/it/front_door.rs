@@ -165,6 +165,18 @@ fn a_typed_command_becomes_the_gate() {
     assert!(policy.contains("run = [\"sh\", \"verify.sh\"]"), "{policy}");
 }
 
+/// The end of a command runs too: the question and its details show all of it.
+#[test]
+fn a_command_is_shown_whole_before_it_is_approved() {
+    let runner = new_project("");
+    let command = format!("grep goodbye main.sh{}", " more.sh".repeat(54));
+    let answers = [(QUESTION, "d"), (QUESTION, "n")];
+    let (code, screen) = runner.run_at_terminal(&["--check", &command], &answers);
+    assert_eq!(code, Some(1), "{screen}");
+    let shown = screen.lines().filter(|line| line.ends_with(&format!("  {command}")));
+    assert_eq!(shown.count(), 2, "{screen}");
+}
+
 /// A check is a gate of this run only. It holds the agent, its script is sealed, and no approval covers it.
 #[test]
 fn a_check_holds_for_one_goal() {

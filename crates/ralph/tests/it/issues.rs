@@ -293,6 +293,29 @@ fn no_command_of_an_issue_runs_before_a_person_agrees() {
     assert!(!hurt.exists());
 }
 
+/// The end of a command runs too, so a person sees it before they answer.
+#[test]
+fn a_command_is_shown_whole_before_it_is_approved() {
+    let sandbox = IssueSandbox::new(FIX);
+    let command = format!("sh tests.sh {}; touch ../hurt", "a-long-argument ".repeat(26));
+    assert!(command.chars().count() > 440);
+    let body = format!("## Verify\n\n- `{command}`\n");
+    sandbox.answer_issue(7, issue(7, &body));
+    let (code, screen) = sandbox.run_at_terminal(&["--issue", "7"], &[(QUESTION, "n")]);
+    assert_eq!(code, Some(1), "{screen}");
+    assert_snapshot!(screen.replace(&command, "[command]"), @r"
+    gh:acme/rocket#7: Let main.sh say goodbye
+      commands from the text of the issue, which no person has approved:
+        [command]
+    [y] use them as checks · [s] start without them · [N] cancel: error: nothing was approved or started
+      hint: run it again to be asked
+    ");
+    let args = ["run", "--issue", "7", "--dry-run", "--agent-program", "../agent"];
+    let dry = sandbox.runner.sandbox.ralph(args);
+    let note = format!("not approved, a start asks: `{command}`\n");
+    assert!(dry.stdout.contains(&note), "{dry}");
+}
+
 #[test]
 fn a_command_that_a_person_agrees_to_is_a_check() {
     let sandbox = IssueSandbox::new(FIX);

@@ -178,6 +178,21 @@ fn a_plan_is_agreed_at_the_terminal() {
     plan.sandbox.start_run(["--features", ".claude/data/ralph-loops/let-it-say-goodbye"]);
 }
 
+/// The end of a command runs too, so a person sees it before they answer.
+#[test]
+fn a_command_is_shown_whole_before_it_is_approved() {
+    let command = format!("grep -q bye {}", "main.sh ".repeat(54));
+    let command = format!("{command}|| exit");
+    assert!(command.chars().count() > 445);
+    let plan = PlanSandbox::answering(&[
+        json!({ "steps": [{ "step": "it says bye", "check": { "shell": command } }] }),
+    ]);
+    let (code, screen) = plan.plan_at_terminal(&["Let it speak"], &[RUN, WRITE]);
+    assert_eq!(code, Some(0), "{screen}");
+    // Before it runs, with its result, and before it is approved.
+    assert_eq!(screen.matches(&format!(" {command}\n")).count(), 3, "{screen}");
+}
+
 #[test]
 fn an_answer_that_differs_from_the_default_changes_the_steps() {
     let plan = PlanSandbox::answering(&[

@@ -1,6 +1,8 @@
-//! Steps and checks as text. All of it comes from a model or a file, so every line is cleaned.
+//! Steps and checks as text. All of it comes from a model or a file, so every line is cleaned. Only commands
+//! are shown whole, because a person approves them.
 
 use super::PlannedStep;
+use crate::approval_text::whole_command;
 use crate::term::{self, paint};
 use ralph_deck::wording::safe_line;
 use ralph_proof::CheckTrial;
@@ -12,7 +14,7 @@ pub(super) fn render_commands(steps: &[&PlannedStep]) -> String {
         out.push_str(&format!("{:>3}. {}\n", at + 1, safe_line(&step.description)));
         out.push_str(&format!(
             "     {}\n",
-            paint(term::BOLD, &safe_line(&step.check.command_line()))
+            paint(term::BOLD, &whole_command(&step.check.command_line(), 5))
         ));
     }
     out
@@ -32,7 +34,7 @@ pub(super) fn render_trials(steps: &[&PlannedStep]) -> String {
         };
         let word = paint(style, &format!("{word:<10}"));
         out.push_str(&format!("  {word} {}\n", safe_line(&step.description)));
-        out.push_str(&format!("             {}\n", safe_line(&step.check.command_line())));
+        out.push_str(&format!("             {}\n", whole_command(&step.check.command_line(), 13)));
         if !how.is_empty() {
             out.push_str(&format!("             {}\n", paint(term::DIM, &safe_line(how))));
         }

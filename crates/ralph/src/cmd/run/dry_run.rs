@@ -2,6 +2,7 @@
 
 use super::gate_source::GateSource;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
+use crate::approval_text::whole_command;
 use crate::cmd::start;
 use crate::term::{self, paint};
 use ralph_core::drive::{DriveSettings, LandingMode, SessionOrigin, SessionPolicy};
@@ -124,7 +125,8 @@ pub(super) fn render_plan(env: &Env, plan: &RunPlan) -> String {
     let width = planned.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (at, (name, command)) in planned.gates.iter().enumerate() {
         let label = if at == 0 { "gates" } else { "" };
-        line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
+        let command = whole_command(command, width + 14);
+        line(label, &format!("{:<width$}  {command}", safe_line(name)));
     }
     if let Some(files) = wording::sealed_files(&planned.sealed) {
         line("sealed", &format!("{files}; any change blocks every stop"));

@@ -7,6 +7,7 @@
 
 use super::run_args::RunArgs;
 use super::run_plan::{PlannedWork, RunPlan};
+use crate::approval_text::whole_command;
 use crate::cmd::{ASK_A_PERSON, init, open_home, refuse_agent};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
@@ -140,7 +141,7 @@ fn render_commands(asked: &[CommandsOfIssue<'_>]) -> String {
         let title = format!("{}: {}", issue.reference(), issue.title);
         out.push_str(&format!("{}\n", paint(term::BOLD, &safe_line(&title))));
         out.push_str("  commands from the text of the issue, which no person has approved:\n");
-        out.extend(commands.iter().map(|command| format!("    {}\n", safe_line(command))));
+        out.extend(commands.iter().map(|command| format!("    {}\n", whole_command(command, 4))));
     }
     out
 }
@@ -169,7 +170,8 @@ fn unapproved_failure(asked: &[CommandsOfIssue<'_>]) -> CommandFailure {
 
 /// For a dry run, which does not ask.
 pub(super) fn unapproved_notes(commands: &[String]) -> impl Iterator<Item = String> {
-    let note = |command: &String| format!("not approved, a start asks: `{}`", safe_line(command));
+    let note =
+        |command: &String| format!("not approved, a start asks: `{}`", whole_command(command, 4));
     commands.iter().map(note)
 }
 

@@ -5,6 +5,7 @@ use super::gate_source::{self, GateSource};
 use super::permission_notes::{self, EditPermission};
 use super::run_args::RunArgs;
 use super::run_plan::{NewRun, PlannedWork, RunPlan};
+use crate::approval_text::whole_command;
 use crate::cmd::gate::add;
 use crate::cmd::{init_text, open_world};
 use crate::failure::CommandFailure;
@@ -289,7 +290,8 @@ impl ConsentScreen {
         let width = self.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (at, (name, command)) in self.gates.iter().take(MAX_SHOWN_GATES).enumerate() {
             let label = if at == 0 { "gates" } else { "" };
-            line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
+            let command = whole_command(command, width + 13);
+            line(label, &format!("{:<width$}  {command}", safe_line(name)));
         }
         if self.gates.is_empty() {
             line("gates", "none");

@@ -1,6 +1,7 @@
 //! `ralph run --queue --dry-run`: shows what would be done, and starts nothing.
 
 use super::queue_prepare::PreparedQueue;
+use crate::approval_text::whole_command;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::limits::{LimitKind, LimitOverrides, RunLimits};
@@ -128,7 +129,8 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
     let width = prepared.gates.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     for (at, (name, command)) in prepared.gates.iter().enumerate() {
         let label = if at == 0 { "gates" } else { "" };
-        line(label, &format!("{:<width$}  {}", safe_line(name), safe_line(command)));
+        let command = whole_command(command, width + 11);
+        line(label, &format!("{:<width$}  {command}", safe_line(name)));
     }
     line("limits", &wording::limits(&prepared.limits));
     let argv: Vec<_> = prepared.argv.iter().map(|word| shell_quote(&safe_line(word))).collect();
@@ -156,7 +158,7 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
         out.push('\n');
     }
     for note in &prepared.notes {
-        out.push_str(&format!("  {} {}\n", paint(term::WARN, "note  "), safe_line(note)));
+        out.push_str(&format!("  {} {}\n", paint(term::WARN, "note  "), whole_command(note, 9)));
     }
     out.push_str("\nnothing was started\n");
     out
