@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Display;
 
 /// Removes what could control a terminal or hide from a reader: ANSI sequences, control, bidirectional and zero-width
-/// characters. Line breaks are kept; tabs become spaces.
+/// characters. Line breaks are kept; tabs and the spaces of other scripts become plain spaces.
 pub fn clean(text: &str) -> String {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return text.into();
@@ -56,6 +56,7 @@ pub fn clean(text: &str) -> String {
                 }
                 Some(_) | None => {}
             },
+            _ if is_foreign_space(char) => out.push(' '),
             _ if is_hidden(char) => {}
             _ => out.push(char),
         }
@@ -63,8 +64,8 @@ pub fn clean(text: &str) -> String {
     out
 }
 
-/// Replaces what [`clean`] would remove with an escape such as `\u{202e}`. For commands, where hidden characters
-/// matter.
+/// Replaces what [`clean`] would remove or replace with an escape such as `\u{202e}`. For commands, where such
+/// characters matter.
 pub fn reveal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -78,14 +79,30 @@ pub fn reveal(text: &str) -> String {
     out
 }
 
-/// Whether a character is invisible to a reader or controls a terminal.
+/// Replaces spaces other than U+0020 with it. For prose, where a no-break or an ideographic space is typography.
+pub fn with_plain_spaces(text: &str) -> String {
+    text.chars().map(|char| if is_foreign_space(char) { ' ' } else { char }).collect()
+}
+
+/// Whether a character looks like a space and is none for a shell: `main.sh\u{a0}#` is one word, not a word and a
+/// comment. The blank of Braille is one, too.
+fn is_foreign_space(char: char) -> bool {
+    matches!(
+        char,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{2800}' | '\u{3000}'
+    )
+}
+
+/// Whether a character is invisible to a reader, looks like a plain space, or controls a terminal.
 pub fn is_hidden(char: char) -> bool {
     char.is_control()
+        || is_foreign_space(char)
         || matches!(char,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Cleans text and joins it to one line of at most `most` characters.
@@ -197,6 +214,8 @@ mod tests {
             ("a\u{200b}b\u{feff}c\u{2066}d\u{e0041}", "abcd"),
             ("\u{9b}31mC1", "31mC1"),
             ("tab\there", "tab    here"),
+            ("10\u{a0}km, 1\u{202f}000 €\u{205f}, 漢字\u{3000}漢字", "10 km, 1 000 € , 漢字 漢字"),
+            ("a\u{fff0}b\u{1bca0}c\u{1d173}d", "abcd"),
         ] {
             assert_eq!(clean(foreign), shown, "{foreign:?}");
         }
@@ -219,6 +238,22 @@ mod tests {
             reveal("a\u{202e}b\u{200b}\u{1b}[2K\r\n\tc"),
             "a\\u{202e}b\\u{200b}\\u{1b}[2K\\u{d}\n    c"
         );
+    }
+
+    /// A blank that a shell takes as part of a word must not look like the space before a comment. Every whitespace
+    /// character of Unicode counts, apart from the three that a shell knows.
+    #[test]
+    fn blanks_that_are_no_spaces_for_a_shell_are_revealed() {
+        assert_eq!(reveal("sh main.sh\u{a0}# a test"), "sh main.sh\\u{a0}# a test");
+        let plain = [' ', '\t', '\n'];
+        let blanks =
+            (char::MIN..=char::MAX).filter(|char| char.is_whitespace() && !plain.contains(char));
+        let others = "\u{2800}\u{1bca0}\u{1bca3}\u{1d173}\u{1d17a}\u{fff0}\u{fff8}";
+        for char in blanks.chain(others.chars()) {
+            assert!(is_hidden(char), "{char:?}");
+            assert!(reveal(&format!("a{char}#")).starts_with("a\\u{"), "{char:?}");
+        }
+        assert_eq!(with_plain_spaces("10\u{a0}km\u{3000}\u{200b}"), "10 km \u{200b}");
     }
 
     #[test]

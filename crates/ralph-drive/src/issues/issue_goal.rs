@@ -47,7 +47,7 @@ impl IssueGoal {
 
 /// The text for the agent. The markers contain a digest of the body, so that the body cannot contain its own end.
 fn goal_text(issue: &TrackerIssue) -> String {
-    let body = text::reveal(issue.body.trim_matches('\n'));
+    let body = text::reveal(&text::with_plain_spaces(issue.body.trim_matches('\n')));
     let digest = blake3::hash(body.as_bytes()).to_hex();
     let mark = digest.get(..16).unwrap_or_default();
     let mut source = issue.reference();

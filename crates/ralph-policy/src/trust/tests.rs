@@ -359,6 +359,10 @@ fn displayed_commands_show_word_boundaries() {
         (argv(&["echo", "it's"]), r"echo 'it'\''s'"),
         (GateInvocation::Shell("a | b".to_string()), "/bin/sh -c 'a | b'"),
         (argv(&["a\u{202e}b\u{1b}[2K"]), r"'a\u{202e}b\u{1b}[2K'"),
+        (
+            GateInvocation::Shell("a\u{a0}# b\u{2800}".to_string()),
+            r"/bin/sh -c 'a\u{a0}# b\u{2800}'",
+        ),
     ] {
         assert_eq!(display_command(&command), expected);
     }

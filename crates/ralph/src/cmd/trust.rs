@@ -175,7 +175,9 @@ fn loop_question(
     let name = list_name(&config.project, &list);
     let question = new_question(home, Some(name), subject, search_path)?;
     let feature_line = |item: &ListItem| {
-        let line = text::clean_line(&text::reveal(&item.text), MAX_FEATURE_CHARS);
+        // Prose, in which a no-break space is typography.
+        let line = text::reveal(&text::with_plain_spaces(&item.text));
+        let line = text::clean_line(&line, MAX_FEATURE_CHARS);
         format!("{}  {line}", text::clean_line(&text::reveal(&item.name), MAX_FEATURE_CHARS))
     };
     let loop_features = sealed.items.iter().map(feature_line).collect();
