@@ -35,6 +35,20 @@ impl<'a> ApiErrorReport<'a> {
         }
     }
 
+    /// The report of a second answer in a row that a safety classifier stopped.
+    pub(crate) fn refusal(model: &str, request: u64) -> Self {
+        let model = display_name(model);
+        let text = format!(
+            "API Error: {model}'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes \
+             happens with safe, normal conversations. Claude Code can't respond to this message with {model}.\n\nTry \
+             rephrasing the request in a new session or change your model.\n\nLearn more: \
+             https://support.claude.com/en/articles/8106465\n\nRequest ID: {}\n\nMessage ID: {}",
+            model_answer::request_id(request),
+            model_answer::message_id(request)
+        );
+        Self { text, class: "invalid_request", status: None, kind: None }
+    }
+
     /// Writes the answer that the client makes up for the failed request.
     pub(crate) fn record(
         &self,
@@ -49,6 +63,22 @@ impl<'a> ApiErrorReport<'a> {
             text: &self.text,
         })
     }
+}
+
+/// What the client shows when it asks again after a refused answer.
+pub(crate) fn refusal_notice(model: &str) -> String {
+    let model = display_name(model);
+    format!("{model}'s safeguards stopped the response above · continuing once with that noted")
+}
+
+/// The client's name for a model: `Opus 5.5` for `claude-opus-5-5`.
+fn display_name(model: &str) -> String {
+    let words = model.strip_prefix("claude-").unwrap_or(model);
+    let (family, version) = words.split_once('-').unwrap_or((words, ""));
+    let mut letters = family.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let family: String = first.into_iter().chain(letters).collect();
+    format!("{family} {}", version.replace('-', ".")).trim_end().to_owned()
 }
 
 fn api_error_text(error: &ScriptedApiError) -> String {

@@ -22,6 +22,10 @@ use std::path::Path;
 
 /// The message after an answer without text and without tool calls.
 pub(crate) const EMPTY_ANSWER_PROMPT: &str = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+/// The message after an answer that a safety classifier stopped.
+pub(crate) const REFUSAL_PROMPT: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
+    it was withheld, and tool calls in it that had not finished did not run. Do not produce that content again, even \
+    reworded.";
 pub(crate) const INTERRUPTED_TEXT: &str = "[Request interrupted by user]";
 pub(crate) const INTERRUPTED_TOOL_TEXT: &str = "[Request interrupted by user for tool use]";
 

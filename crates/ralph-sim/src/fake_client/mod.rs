@@ -18,6 +18,7 @@ mod hook_callbacks;
 mod inbox;
 mod permissions;
 mod process;
+mod refused_answer;
 mod result_line;
 mod script_position;
 mod stop_attempt;

@@ -82,7 +82,7 @@ impl FakeClientProcess<'_> {
             "fast_mode_disabled_reason": "sdk_opt_in_required",
             "subagent_stats": super::background_commands::empty_subagent_stats(),
             "model_usage_since_last_result": model_usage_json(&since),
-            "safety_stops": 0,
+            "safety_stops": turn.refusals,
             "queued_turn_count": 0,
             "result_index": self.meter.results,
         });

@@ -257,6 +257,54 @@ fn a_rate_limit_is_reported_before_its_error() {
     "#);
 }
 
+/// As recorded with the client: it asks once more, and the second refusal ends the turn with an error.
+#[test]
+fn a_refusal_is_asked_about_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let script =
+        "[[step]]\nagent = 'no'\nstop_reason = 'refusal'\nrepeat = 3\n[[step]]\nagent = 'yes'";
+    let mut client = DrivenFakeClient::start(directory.path(), script, &[]);
+    let mut story = Vec::new();
+    for _ in 0..2 {
+        client.prompt("go");
+        loop {
+            let line = client.hear().unwrap();
+            match line["type"].as_str() {
+                Some("control_request") => client.answer(&line, &json!({})),
+                Some("control_response") => continue,
+                _ => {}
+            }
+            let words = summarize_line(&line);
+            let words: String = words.chars().take(47).collect();
+            story.push(words.replace('\n', " "));
+            if line["type"] == "result" {
+                let keys = ["subtype", "is_error", "stop_reason", "safety_stops", "num_turns"];
+                story.push(keys.map(|key| line[key].to_string()).join(" "));
+                break;
+            }
+        }
+    }
+    insta::assert_snapshot!(story.join("\n"), @r#"
+    init
+    assistant no
+    informational
+    user Your response above was stopped by a safet
+    assistant no
+    model_refusal_no_fallback
+    assistant API Error: Opus 5.5's safeguards flag
+    result api_error
+    "success" true "refusal" 2 2
+    init
+    assistant no
+    informational
+    user Your response above was stopped by a safet
+    assistant yes
+    stop
+    result completed
+    "success" false "end_turn" 1 2
+    "#);
+}
+
 /// One process runs a thousand turns with a stop and a result each, and the totals continue after a resume.
 #[test]
 fn totals_are_correct_after_a_thousand_turns() {

@@ -2,6 +2,7 @@
 
 use super::FakeClientExit;
 use super::process::{FakeClientProcess, PromptPriority, QueuedPrompt, ReceivedInput, TurnBreak};
+use super::refused_answer::REFUSAL;
 use super::result_line::NO_USAGE;
 use crate::client_rules::api_error_report::ApiErrorReport;
 use crate::client_rules::hook_input::SharedInputFields;
@@ -37,6 +38,8 @@ pub(super) struct FakeTurn {
     pub(super) task_run_id: Option<String>,
     /// The driver's ids of the messages that the turn answers.
     pub(super) message_ids: Vec<String>,
+    /// Answers that a safety classifier stopped.
+    pub(super) refusals: u32,
     is_nudged: bool,
 }
 
@@ -97,6 +100,7 @@ impl FakeClientProcess<'_> {
             mishap: TurnMishap::None,
             task_run_id: prompt.task_run_id.clone(),
             message_ids: prompt.id.iter().cloned().collect(),
+            refusals: 0,
             is_nudged: false,
         };
         let over = match self.play_turn(prompt, &mut turn) {
@@ -140,7 +144,9 @@ impl FakeClientProcess<'_> {
             }
             let before = turn.usage;
             self.write_answer(turn, &answer, number)?;
-            let over = if !answer.tools.is_empty() {
+            let over = if turn.stop_reason.as_deref() == Some(REFUSAL) {
+                self.handle_refusal(turn, number)?
+            } else if !answer.tools.is_empty() {
                 turn.stops.blocks = 0;
                 match self.run_tools(turn, &answer, number)? {
                     Some(over) => Some(over),
@@ -335,8 +341,21 @@ impl FakeClientProcess<'_> {
                 about.insert("api_error".to_owned(), json!("connection_failed"));
             }
         }
+        self.fail_with_report(turn, &report, &about, number)
+    }
+
+    /// Reports an error instead of an answer, to the transcript, the hooks and the driver.
+    pub(super) fn fail_with_report(
+        &mut self,
+        turn: &FakeTurn,
+        report: &ApiErrorReport<'_>,
+        about: &Map<String, Value>,
+        number: u64,
+    ) -> Result<FakeTurnOutcome, TurnBreak> {
         report.record(self.transcript()?, number)?;
-        self.write_message(error_message(&report, &about))?;
+        let mut line = error_message(report, about);
+        line["message"]["stop_reason"] = json!(turn.stop_reason);
+        self.write_message(line)?;
         let input = self
             .hook_input("StopFailure", SharedInputFields::Effort)
             .with("error", report.class)
@@ -345,7 +364,7 @@ impl FakeClientProcess<'_> {
         self.send_callbacks("StopFailure", Some(report.class), &input)?;
         self.open_requests.clear();
         let mut over = FakeTurnOutcome::success("api_error", &report.text);
-        over.fields.extend(about);
+        over.fields.extend(about.clone());
         Ok(FakeTurnOutcome { is_error: true, ..over })
     }
 

@@ -5,7 +5,7 @@ use super::compaction;
 use super::hook_dispatch::fire_event;
 use super::pending_messages::PendingMessages;
 use super::tool_calls::{self, ToolRoundOutcome};
-use crate::client_rules::api_error_report::ApiErrorReport;
+use crate::client_rules::api_error_report::{ApiErrorReport, refusal_notice};
 use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
 use crate::client_rules::file_tools::SeenFiles;
 use crate::client_rules::hook_input::{SharedInputFields, SubagentIdentity};
@@ -13,7 +13,7 @@ use crate::client_rules::stop_decision::{
     BLOCK_CAP_VARIABLE, StopCounters, StopDecision, parse_block_cap,
 };
 use crate::client_rules::transcript_records::{record_answer, record_hooks, record_stop_summary};
-use crate::client_rules::{EMPTY_ANSWER_PROMPT, INTERRUPTED_TEXT};
+use crate::client_rules::{EMPTY_ANSWER_PROMPT, INTERRUPTED_TEXT, REFUSAL_PROMPT};
 use crate::model_answer;
 use crate::scenario::{ScriptedApiError, ScriptedTurn, TurnInterrupt};
 use crate::timeline::{AgentLane, HookEffect, TimelineEntry, TimelineReply, TimelineRequest};
@@ -26,9 +26,6 @@ const CONTINUE_PROMPT: &str = "Output token limit hit. Resume directly — no ap
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
 const OUTPUT_LIMIT_ERROR: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
     the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
-const REFUSAL_PROMPT: &str = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of \
-    it was withheld, and tool calls in it that had not finished did not run. Do not produce that content again, even \
-    reworded.";
 
 /// The main conversation, or that of a subagent.
 pub(super) struct SimulatedConversation {
@@ -55,6 +52,8 @@ pub(super) struct SimulatedConversation {
     /// Whether the model was already asked for a visible answer since the prompt. The client asks once.
     was_nudged: bool,
     cut_off: u32,
+    /// Whether an answer since the prompt was refused. The client asks once more.
+    was_refused: bool,
     last_text: String,
 }
 
@@ -104,6 +103,7 @@ impl SimulatedConversation {
             was_stop_error_noticed: false,
             was_nudged: false,
             cut_off: 0,
+            was_refused: false,
             last_text: String::new(),
         }
     }
@@ -128,6 +128,7 @@ impl SimulatedConversation {
         self.was_stop_error_noticed = false;
         self.was_nudged = false;
         self.cut_off = 0;
+        self.was_refused = false;
         self.rounds = 0;
         self.last_text.clear();
     }
@@ -156,7 +157,9 @@ pub(super) fn run_query_loop(
                 return over;
             }
         } else if turn.stop_reason.as_deref() == Some("refusal") {
-            chat.pending.add_user_text(REFUSAL_PROMPT.to_owned());
+            if let Some(over) = continue_refused_answer(host, chat) {
+                return over;
+            }
         } else if turn.tools.is_empty()
             && turn.text.is_empty()
             && !std::mem::replace(&mut chat.was_nudged, true)
@@ -271,6 +274,23 @@ fn continue_cut_off_answer(
     chat.cut_off = 0;
     fire_stop_failure(host, chat, "max_output_tokens", OUTPUT_LIMIT_ERROR);
     Some(PromptOutcome::error("api_error", OUTPUT_LIMIT_ERROR))
+}
+
+/// Asks the model once more after a refused answer. The second one since the prompt is an error.
+fn continue_refused_answer(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+) -> Option<PromptOutcome> {
+    let model = host.model();
+    if !std::mem::replace(&mut chat.was_refused, true) {
+        host.notice(refusal_notice(&model));
+        chat.pending.add_user_text(REFUSAL_PROMPT.to_owned());
+        return None;
+    }
+    let report = ApiErrorReport::refusal(&model, host.requests);
+    host.note_write(report.record(&mut chat.transcript, host.requests));
+    fire_stop_failure(host, chat, report.class, &report.text);
+    Some(PromptOutcome::error("api_error", report.text))
 }
 
 fn fire_stop_failure(
