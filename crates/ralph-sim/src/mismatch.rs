@@ -259,17 +259,35 @@ impl<'a> ExpectationWatcher<'a> {
     /// Compares the final terminal screen with `screen`: each part must appear below the previous one. Line breaks and
     /// repeated spaces do not count.
     pub fn check_screen(&mut self, screen: &str) {
+        self.check_parts("screen", &self.expect.screen, screen, |_| "not on the screen".to_owned());
+    }
+
+    /// Compares the output of `ralph plan`, and of a `ralph run` that started no run, with `output`.
+    pub fn check_output(&mut self, output: &str) {
+        self.check_parts("output", &self.expect.output, output, |output| format!("{output:?}"));
+    }
+
+    /// Finds each part of a text below the previous one.
+    fn check_parts(
+        &mut self,
+        what: &str,
+        parts: &[String],
+        text: &str,
+        found: impl Fn(&str) -> String,
+    ) {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let screen = words(screen);
-        let mut below = screen.as_str();
-        for (place, part) in self.expect.screen.iter().enumerate() {
+        let text = words(text);
+        let mut below = text.as_str();
+        for (place, part) in parts.iter().enumerate() {
             match below.split_once(&words(part)) {
                 Some((_, rest)) => below = rest,
-                None => self.add_mismatch(
-                    format!("screen[{place}]"),
-                    format!("{part:?}"),
-                    "not on the screen".to_owned(),
-                ),
+                None => {
+                    self.add_mismatch(
+                        format!("{what}[{place}]"),
+                        format!("{part:?}"),
+                        found(below),
+                    );
+                }
             }
         }
     }
@@ -493,6 +511,17 @@ mod tests {
         check.check_screen("  held:\n   two  tests fail\n● verified\n");
         let missed: Vec<_> = check.mismatches.iter().map(|missed| missed.what.as_str()).collect();
         assert_eq!(missed, ["screen[2]", "screen[3]"]);
+    }
+
+    #[test]
+    fn the_output_of_a_plan_is_read_in_order() {
+        let output = texts(&["red a", "wrote", "red a"]);
+        let expect = ScenarioExpectations { output, ..ScenarioExpectations::default() };
+        let mut check = ExpectationWatcher::new(&expect);
+        check.check_output("  red   a\nwrote it\n");
+        let missed: Vec<_> =
+            check.mismatches.iter().map(|missed| (&*missed.what, &*missed.found)).collect();
+        assert_eq!(missed, [("output[2]", "\" it\"")]);
     }
 
     #[test]

@@ -218,6 +218,7 @@ fn an_overridden_block_does_not_count() {
         status: None,
         iterations: None,
         sessions: None,
+        output: [],
         told: {},
     }
     "#);

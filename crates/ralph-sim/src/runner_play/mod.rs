@@ -2,12 +2,13 @@
 //! events that `ralph run` prints form the timeline.
 //!
 //! ```text
-//! scenario ─ scratch ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
+//! scenario ─ scratch ─▶ [ralph plan] ─▶ ralph run ARGS --json ─▶ agent ─▶ the client ─▶ server: the script
 //!    │                     ▲        │              └────▶ ralph lab pretend: script and client in one
 //!    └─ [[runner.at]] ─────┘        └─▶ timeline
 //! ```
 
 mod agent_program;
+mod plan_play;
 mod random_crashes;
 mod request_counter;
 mod scenario_trial;
@@ -70,8 +71,10 @@ pub enum RunnerPlayError {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunnerPlayOutcome {
-    /// Exit code of the first run.
+    /// Exit code of the first run, or of the plan if no run was started.
     pub code: i32,
+    /// Output of `ralph plan`, and of the first `ralph run` if it started no run.
+    pub output: String,
     /// Command lines of processes that should have exited.
     pub leftover_processes: Vec<String>,
 }
@@ -99,19 +102,15 @@ pub fn play(
         runs: Vec::new(),
         exited: Vec::new(),
         due: Vec::new(),
+        output: String::new(),
     };
-    if !runner.plan.is_empty() {
-        play.make_plan()?;
-    }
-    for args in std::iter::once(&runner.args).chain(&runner.beside) {
-        let number = play.runs.len();
-        let talk = play.start_runner(number, args)?;
-        let resumes = if number == 0 { runner.resumes } else { 0 };
-        play.runs.push(PlayedRun { talk: Some(talk), run_id: None, resumes, code: None });
-    }
-    let code = play.run_to_end()?;
+    let code = play.play_plan_and_runs()?;
     (play.watcher)(&TimelineEntry::Exit { code });
-    Ok(RunnerPlayOutcome { code, leftover_processes: agent_program::leftover_processes(stage) })
+    Ok(RunnerPlayOutcome {
+        code,
+        output: play.output,
+        leftover_processes: agent_program::leftover_processes(stage),
+    })
 }
 
 /// Inputs that all runners share.
@@ -135,6 +134,8 @@ struct RunnerPlay<'a, 'b> {
     /// which must be detected instead.
     exited: Vec<LineProcess>,
     due: Vec<(Deadline, InterventionAction)>,
+    /// See [`RunnerPlayOutcome::output`].
+    output: String,
 }
 
 /// One of the runs.
@@ -153,46 +154,36 @@ enum RunnerPlayEvent {
 }
 
 impl RunnerPlay<'_, '_> {
+    /// Returns the exit code of the first run, or of the plan if no run was started.
+    fn play_plan_and_runs(&mut self) -> Result<i32, RunnerPlayError> {
+        let runner = self.runner;
+        if !runner.plan.is_empty() {
+            let code = self.make_plan()?;
+            if code != 0 || runner.args.is_empty() {
+                return Ok(code);
+            }
+        }
+        for args in std::iter::once(&runner.args).chain(&runner.beside) {
+            let number = self.runs.len();
+            let talk = self.start_runner(number, args)?;
+            let resumes = if number == 0 { runner.resumes } else { 0 };
+            self.runs.push(PlayedRun { talk: Some(talk), run_id: None, resumes, code: None });
+        }
+        self.run_to_end()
+    }
+
     fn start_runner(
         &self,
         number: usize,
         words: &[String],
     ) -> Result<LineProcess, RunnerPlayError> {
-        self.start_ralph("run", number, words)
-    }
-
-    /// Runs `ralph plan` to its end, with the agent of the runs. They use its list.
-    fn make_plan(&mut self) -> Result<(), RunnerPlayError> {
-        let number = self.runs.len();
-        let mut talk = self.start_ralph("plan", number, &self.runner.plan)?;
-        let bound = Deadline::after(SCENARIO_TIMEOUT);
-        loop {
-            if self.context.tools.cancel.is_cancelled() {
-                return Err(RunnerPlayError::Cancelled);
-            }
-            if bound.has_passed() {
-                return Err(RunnerPlayError::TimedOut);
-            }
-            match self.events.recv_timeout(POLL_INTERVAL) {
-                Ok(RunnerPlayEvent::End(_)) => break,
-                Ok(RunnerPlayEvent::Line(..))
-                | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
-            self.count_requests()?;
-        }
-        let code = talk.wait(Deadline::after(EXIT_TIMEOUT)).map_err(RunnerPlayError::Wait)?;
-        match code.ok_or(RunnerPlayError::TimedOut)? {
-            0 => Ok(()),
-            code => {
-                let lines = scratch::last_stderr_lines(&stderr_path(self.context.stage, number))?;
-                Err(RunnerPlayError::PlanFailed { code, said: lines.join(" · ") })
-            }
-        }
+        self.start_ralph("run", &["--json"], number, words)
     }
 
     fn start_ralph(
         &self,
         command: &str,
+        more: &[&str],
         number: usize,
         words: &[String],
     ) -> Result<LineProcess, RunnerPlayError> {
@@ -201,11 +192,8 @@ impl RunnerPlay<'_, '_> {
         let own = words.iter().take_while(|word| *word != "--");
         let flags = words.iter().skip_while(|word| *word != "--");
         argv.extend(own.map(OsString::from));
-        argv.extend([
-            "--agent-program".into(),
-            agent_program::agent_path(stage).into(),
-            "--json".into(),
-        ]);
+        argv.extend(["--agent-program".into(), agent_program::agent_path(stage).into()]);
+        argv.extend(more.iter().map(OsString::from));
         argv.extend(flags.map(OsString::from));
         let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
         let env = real_client::client_environment(scenario, &stage.home, tools.search_path, port);
@@ -322,6 +310,9 @@ impl RunnerPlay<'_, '_> {
             if let Some(seat) = self.runs.get_mut(number) {
                 seat.talk = Some(talk);
             }
+        } else if run.is_none() && number == 0 && self.expects_output() {
+            let errors = self.read_stderr(number)?;
+            self.add_output("run", &errors);
         } else if run.is_none() {
             let lines = scratch::last_stderr_lines(&stderr_path(self.context.stage, number))?;
             let said = if lines.is_empty() { "no output".to_owned() } else { lines.join(" · ") };

@@ -26,6 +26,7 @@ pub fn run_trial(
     scratch::run_setup(scenario, &stage, tools)?;
     let mut check = ExpectationWatcher::new(&scenario.expect);
     let outcome = play(scenario, &stage, tools, client, &mut |entry| check.watch(entry))?;
+    check.check_output(&outcome.output);
     check.check_leftover_processes(&outcome.leftover_processes);
     check.check_command_output(|command| scratch::command_output(command, scenario, &stage, tools));
     let (_, mismatches) = check.finish(&stage);

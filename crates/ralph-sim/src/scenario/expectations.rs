@@ -109,6 +109,9 @@ pub struct ScenarioExpectations {
     pub iterations: Option<u64>,
     /// Number of agent sessions of that run.
     pub sessions: Option<u64>,
+    /// Parts of the output of `ralph plan`, and of a `ralph run` that started no run, in order. Any white space counts
+    /// as one space.
+    pub output: Vec<String>,
     /// Number of runner events, by name.
     pub told: BTreeMap<String, u64>,
 }

@@ -54,7 +54,7 @@ pub(super) struct ScenarioClientToml {
 #[serde(deny_unknown_fields)]
 pub(super) struct ScenarioRunnerToml {
     pub(super) plan: Option<Spanned<Vec<String>>>,
-    pub(super) args: Spanned<Vec<String>>,
+    pub(super) args: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     pub(super) beside: Vec<Spanned<Vec<String>>>,
     #[serde(default)]
@@ -246,6 +246,7 @@ pub(super) struct ScenarioExpectationsToml {
     pub(super) status: Option<Spanned<String>>,
     pub(super) iterations: Option<Spanned<u64>>,
     pub(super) sessions: Option<Spanned<u64>>,
+    pub(super) output: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     pub(super) told: BTreeMap<Spanned<String>, u64>,
 }

@@ -50,11 +50,12 @@ fn scenario_flaws(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
     let expects = expect.endings.is_some()
         || expect.events.is_some()
         || !expect.screen.is_empty()
+        || !expect.output.is_empty()
         || expect.status.is_some();
     let faults = [
         (!is_sentence, "its name is not a sentence"),
         (!has_person, "it starts with neither a person nor a runner"),
-        (!expects, "it expects no endings, events, screen or run status"),
+        (!expects, "it expects no endings, events, screen, output or run status"),
     ];
     faults.into_iter().filter(|(is_fault, _)| *is_fault).map(|(_, fault)| fault)
 }

@@ -9,9 +9,10 @@ use toml::Spanned;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScenarioRunner {
-    /// Arguments of `ralph plan`, which asks the same agent before the run starts; empty without a plan.
+    /// Arguments of `ralph plan`, which asks the same agent before the run starts; empty without a plan. If it fails, no
+    /// run starts.
     pub plan: Vec<String>,
-    /// Arguments of `ralph run`: a goal, limits, and flags of the agent after `--`.
+    /// Arguments of `ralph run`: a goal, limits, and flags of the agent after `--`. Empty if there is only a plan.
     pub args: Vec<String>,
     /// Arguments of further runs in the same project, started at the same time.
     pub beside: Vec<Vec<String>>,
@@ -52,12 +53,12 @@ impl ScenarioReader {
         &mut self,
         runner: file_format::ScenarioRunnerToml,
     ) -> ScenarioRunner {
-        for args in std::iter::once(&runner.args).chain(&runner.beside).chain(&runner.plan) {
+        for args in runner.args.iter().chain(&runner.beside).chain(&runner.plan) {
             self.check_runner_args(args);
         }
         ScenarioRunner {
             plan: runner.plan.map(Spanned::into_inner).unwrap_or_default(),
-            args: runner.args.into_inner(),
+            args: runner.args.map(Spanned::into_inner).unwrap_or_default(),
             beside: runner.beside.into_iter().map(Spanned::into_inner).collect(),
             wrapper: runner.wrapper,
             resumes: runner.resumes,
@@ -127,6 +128,10 @@ impl ScenarioReader {
             let hint = "set `only` to `client` or `pretend`, or leave it out";
             self.add_problem(runner.clone(), message.to_owned(), Some(hint));
         }
+        if file.runner.as_ref().is_some_and(|runner| lacks_args(runner.as_ref())) {
+            let hint = "only a scenario whose runner has a `plan`, and no `beside`, can do without";
+            self.add_problem(runner.clone(), "missing key `args`".to_owned(), Some(hint));
+        }
         let client = &file.client;
         let is_started = client.session.is_some()
             || client.model.is_some()
@@ -160,7 +165,7 @@ impl ScenarioReader {
         ];
         for (key, span) in foreign {
             let Some(span) = span else { continue };
-            let hint = "use `status`, `exit`, `iterations`, `sessions` or `told`";
+            let hint = "use `status`, `exit`, `iterations`, `sessions`, `output` or `told`";
             self.add_problem(span, format!("`{key}` is not available with a runner"), Some(hint));
         }
     }
@@ -170,6 +175,7 @@ impl ScenarioReader {
             expect.status.as_ref().map(Spanned::span),
             expect.iterations.as_ref().map(Spanned::span),
             expect.sessions.as_ref().map(Spanned::span),
+            expect.output.as_ref().map(Spanned::span),
             expect.told.keys().next().map(Spanned::span),
         ];
         for span in spans.into_iter().flatten() {
@@ -177,6 +183,11 @@ impl ScenarioReader {
             self.add_problem(span, message, Some("add `[runner]` with `args`"));
         }
     }
+}
+
+/// A plan can be all that is played. Runs beside others have a first one.
+fn lacks_args(runner: &file_format::ScenarioRunnerToml) -> bool {
+    runner.args.is_none() && (runner.plan.is_none() || !runner.beside.is_empty())
 }
 
 fn first_span(list: Option<&Vec<Spanned<String>>>) -> Option<Range<usize>> {
@@ -196,6 +207,7 @@ mod tests {
     fn errors_in_a_runner_section() {
         let cases = [
             "[runner]",
+            "[runner]\nplan = ['go']\nbeside = [['go']]",
             "[runner]\nargs = 'go'",
             "[runner]\nargs = ['go', '--json', '--agent-program=x', '--', '--resume']",
             "[runner]\nargs = ['go']\nbeside = [['--resume', 'x']]",
@@ -209,7 +221,7 @@ mod tests {
             "[runner]\nargs = ['go']\n[[step]]\nhang = 'answer'",
             "[runner]\nargs = ['go']\n[expect]\nstops = 1\nevents = ['Stop']\nendings = ['completed']",
             "[runner]\nargs = ['go']\n[expect]\nstatus = 'done'\ntold = { hold = 1 }",
-            "step = [{ person = 'x' }]\n[expect]\nstatus = 'stuck'\ntold = { held = 1 }",
+            "step = [{ person = 'x' }]\n[expect]\nstatus = 'stuck'\noutput = ['x']\ntold = { held = 1 }",
         ];
         let shown = cases.map(|case| format!("{}\n", mistakes(case)));
         insta::assert_snapshot!(shown.join("\n"));
@@ -249,6 +261,7 @@ mod tests {
                 status: Some("verified".to_owned()),
                 iterations: Some(3),
                 sessions: Some(2),
+                output: words(&["red", "wrote `x`"]),
                 told: [("held".to_owned(), 1)].into(),
                 ..ScenarioExpectations::default()
             },
@@ -290,6 +303,7 @@ mod tests {
         status = "verified"
         iterations = 3
         sessions = 2
+        output = ["red", "wrote `x`"]
         told = { held = 1 }
         "#);
     }

@@ -489,6 +489,7 @@ impl ScenarioReader {
             status: expect.status.map(Spanned::into_inner),
             iterations: expect.iterations.map(Spanned::into_inner),
             sessions: expect.sessions.map(Spanned::into_inner),
+            output: expect.output.map(Spanned::into_inner).unwrap_or_default(),
             told: expect.told.into_iter().map(|(name, count)| (name.into_inner(), count)).collect(),
         }
     }

@@ -106,7 +106,9 @@ fn write_client(out: &mut TomlWriter, client: &ScenarioClient) {
 
 fn write_runner(out: &mut TomlWriter, runner: &ScenarioRunner) {
     out.heading("[runner]");
-    out.set("args", &format_strings(&runner.args));
+    if !runner.args.is_empty() {
+        out.set("args", &format_strings(&runner.args));
+    }
     if !runner.beside.is_empty() {
         out.set("beside", &format_list(runner.beside.iter().map(|args| format_strings(args))));
     }
@@ -348,6 +350,9 @@ fn write_expectations(out: &mut TomlWriter, expect: &ScenarioExpectations) {
     out.set_opt("status", expect.status.as_deref().map(format_string));
     out.set_opt("iterations", expect.iterations.map(format_count));
     out.set_opt("sessions", expect.sessions.map(format_count));
+    if !expect.output.is_empty() {
+        out.set("output", &format_strings(&expect.output));
+    }
     if !expect.told.is_empty() {
         let counts = expect
             .told

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 const MAX_SCENARIO_BYTES: usize = 4 * 1024 * 1024;
 /// The keys of `[expect]`, in the order of the documentation.
-const EXPECT_KEYS: [&str; 16] = [
+const EXPECT_KEYS: [&str; 17] = [
     "status",
     "endings",
     "results",
@@ -37,6 +37,7 @@ const EXPECT_KEYS: [&str; 16] = [
     "exit",
     "iterations",
     "sessions",
+    "output",
     "told",
     "files",
     "says",
@@ -198,7 +199,7 @@ fn play_on_stage(
             show.print_entry(entry);
         }
     };
-    let mut alive = Vec::new();
+    let (mut alive, mut output) = (Vec::new(), String::new());
     let exit = match &world.client {
         client if scenario.runner.is_some() => {
             let driven =
@@ -206,6 +207,7 @@ fn play_on_stage(
                     .map_err(|error| {
                         CommandFailure::caused_by("the scenario cannot be played", &error)
                     })?;
+            output = driven.output;
             alive = driven.leftover_processes;
             driven.code
         }
@@ -222,6 +224,7 @@ fn play_on_stage(
         }
     };
     check.check_leftover_processes(&alive);
+    check.check_output(&output);
     check
         .check_command_output(|command| scratch::command_output(command, scenario, &stage, &tools));
     let ms = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
