@@ -13,12 +13,14 @@ use ralph_sys::fs::{self, FileKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::issue_feed::{MAX_OUTPUT_BYTES, TrackerCall, find_program, unexpected_output};
+use super::issue_feed::{TrackerCall, find_program, unexpected_output};
 use super::{IssueError, IssueTracker, TrackerIssue};
 
 const PROGRAM: &str = "bd";
 pub(super) const DIRECTORY: &str = ".beads";
 const ISSUES_FILE: &str = ".beads/issues.jsonl";
+/// As much as `ralph import` reads of a file. Parsed issues take many times the memory.
+const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 const HOOKS_DIRECTORY: &str = "hooks";
 /// Names another directory that `bd` uses instead.
 const REDIRECT_FILE: &str = "redirect";
@@ -178,10 +180,13 @@ fn ask_bd(
 
 fn read_file(project: &Path) -> Result<Vec<BeadsIssue>, IssueError> {
     let path = project.join(ISSUES_FILE);
-    if !fs::exists(&path) {
-        return Err(IssueError::NoBeads(PathBuf::from(ISSUES_FILE)));
+    let missing = || IssueError::NoBeads(PathBuf::from(ISSUES_FILE));
+    // A repository must not turn other files of the person into issues by a link.
+    let real = fs::resolve(&path).ok_or_else(missing)?;
+    if !fs::resolve(project).is_some_and(|project| real.starts_with(project)) {
+        return Err(IssueError::OutsideProject(ISSUES_FILE));
     }
-    let bytes = fs::read(&path, MAX_OUTPUT_BYTES)?;
+    let bytes = fs::read(&real, MAX_FILE_BYTES)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let parsed = lines.map(|line| {
         serde_json::from_slice(line).map_err(|error| unexpected_output(ISSUES_FILE, &error))

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{IssueError, TrackerIssue};
 
 /// The output of a command, and the length of a file.
-pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 const CALL_TIMEOUT: Duration = Duration::from_mins(2);
 const LONGEST_WHY: usize = 300;
 

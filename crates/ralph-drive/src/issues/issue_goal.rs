@@ -134,7 +134,10 @@ impl IssueReader {
         // A person must see exactly what would run.
         if line.len() > MAX_COMMAND_BYTES || line.chars().any(text::is_hidden) {
             self.left_out += 1;
-        } else if !self.commands.iter().any(|known| known == line) {
+        } else if self.commands.len() <= MAX_CHECKS
+            && !self.commands.iter().any(|known| known == line)
+        {
+            // One more than accepted shows that there are too many.
             self.commands.push(line.to_owned());
         }
     }
@@ -198,4 +201,17 @@ fn task_item(item: &str) -> Option<(bool, &str)> {
 fn code_span(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('`')?.strip_suffix('`')?.trim();
     (!inside.is_empty() && !inside.contains('`')).then_some(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each line is compared with all commands that are kept.
+    #[test]
+    fn no_more_commands_are_kept_than_show_that_there_are_too_many() {
+        let mut reader = IssueReader::default();
+        (0..1_000).for_each(|number| reader.add_command(&format!("run {number}")));
+        assert_eq!(reader.commands.len(), MAX_CHECKS + 1);
+    }
 }

@@ -97,7 +97,9 @@ impl TrackerIssue {
     /// The name of its task in a queue, and of its loop.
     pub fn task_name(&self) -> String {
         let is_number = self.id.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { format!("issue-{}", self.id) } else { self.id.clone() }
+        // ralph adopts a loop with this name into a session, which an issue must not cause.
+        let is_adopted = self.id.eq_ignore_ascii_case("current");
+        if is_number || is_adopted { format!("issue-{}", self.id) } else { self.id.clone() }
     }
 
     /// The issue in the notation of `--issue`.
@@ -163,6 +165,8 @@ pub enum IssueError {
         text::clean_line(&.0.to_string_lossy(), 400)
     )]
     BeadsHooks(PathBuf),
+    #[error("`{0}` resolves to a path outside the project")]
+    OutsideProject(&'static str),
     #[error("`{program}` could not {what}: {why}")]
     Program { program: String, what: &'static str, why: String },
     #[error("`{0}` printed something other than issues as JSON: {1}")]
@@ -209,6 +213,7 @@ impl IssueError {
             Self::BeadsHooks(_) => {
                 "read what it runs, then add the comment yourself with `bd comments add`".to_owned()
             }
+            Self::OutsideProject(_) => "replace the link by a file, or install `bd`".to_owned(),
             Self::TooLong(_) => {
                 "put long material into files of the project and name them in the issue".to_owned()
             }

@@ -347,6 +347,34 @@ fn issues_of_beads_come_from_its_file_without_bd() {
     );
 }
 
+#[test]
+fn the_file_of_beads_is_bounded_and_inside_the_project() {
+    let scene = TrackerScene::new();
+    let file = scene.project().join(".beads/issues.jsonl");
+    let show = || scene.list("bd:ready").replace(scene.directory.path().to_str().unwrap(), "ROOT");
+    fs::replace(&file, &vec![b'\n'; 8 * 1024 * 1024 + 1], Durability::Cached).unwrap();
+    let large = show();
+    let outside = scene.directory.path().join("outside.jsonl");
+    fs::replace(&outside, br#"{"id":"a","title":"Secret","status":"open"}"#, Durability::Cached)
+        .unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+    insta::assert_snapshot!(format!("{large}\n{}", show()), @r"
+    cannot read `ROOT/project/.beads/issues.jsonl` ()
+    `.beads/issues.jsonl` resolves to a path outside the project (replace the link by a file, or install `bd`)
+    ");
+}
+
+/// `current` is the directory of adopted loops.
+#[test]
+fn names_of_tasks() {
+    let name = |id: &str| TrackerIssue { id: id.to_owned(), ..issue("") }.task_name();
+    assert_eq!(
+        ["7", "bd-a1", "current", "Current", "current-1"].map(name),
+        ["issue-7", "bd-a1", "issue-current", "issue-Current", "current-1"]
+    );
+}
+
 /// `bd` prints arrays; `bd show` has other issues in `dependencies`.
 #[test]
 fn bd_is_called_with_words_and_not_with_a_shell() {
