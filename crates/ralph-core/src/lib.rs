@@ -19,6 +19,7 @@ pub mod ending;
 pub mod event;
 pub mod facts;
 pub mod gate;
+pub mod goal_origin;
 pub mod hint;
 pub mod hold;
 pub mod host_name;

@@ -7,6 +7,7 @@ mod stop_report;
 
 use crate::bounded_text::BoundedText;
 use crate::digest64::Digest64;
+use crate::goal_origin::goal_label;
 use crate::hint;
 use crate::hold::StopHold;
 use crate::id::RunId;
@@ -49,7 +50,7 @@ pub struct ReasonContext<'a> {
     pub redactor: &'a Redactor,
     /// Unpredictable, so that quoted text cannot end its own quotation.
     pub nonce: u64,
-    /// The goal as the person wrote it. Shown in the first block only.
+    /// The goal as the person or the issue has it. Shown in the first block only.
     pub goal: Option<&'a str>,
     /// Explains that this session was adopted by a run it did not start. Shown in the first block only.
     pub adoption_notice: Option<&'a str>,
@@ -239,12 +240,7 @@ fn render_full(
     }
     if let Some(goal) = context.goal.filter(|_| is_first) {
         out.push_block("\n");
-        out.push_block(&fence_text(
-            "the goal, in the person's words",
-            goal,
-            MAX_GOAL_CHARS,
-            context,
-        ));
+        out.push_block(&fence_text(goal_label(goal), goal, MAX_GOAL_CHARS, context));
     }
     out.push_block("\n");
     let run = match held.hold {

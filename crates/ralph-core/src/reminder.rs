@@ -1,6 +1,7 @@
 //! The reminder an agent gets after its conversation was compacted, cleared or reopened, when it may no longer know
 //! what holds it. At most 2,000 characters, most useful information first.
 
+use crate::goal_origin::goal_label;
 use crate::reason::{self, ReasonContext};
 use crate::record::{ReportedStatus, RunRecord};
 use crate::run::RunState;
@@ -41,12 +42,7 @@ pub fn render_reminder(anchor: &Reminder<'_>, context: &ReasonContext<'_>) -> St
     };
     out.push_str(&format!("ralph holds this session: run {}, {counter}\n", run.id));
     if let Some(goal) = anchor.goal {
-        out.push_str(&reason::fence_text(
-            "the goal, in the person's words",
-            goal,
-            MAX_GOAL_CHARS,
-            context,
-        ));
+        out.push_str(&reason::fence_text(goal_label(goal), goal, MAX_GOAL_CHARS, context));
     }
     let gates: Vec<_> = run
         .seal

@@ -11,6 +11,7 @@ mod tests;
 use bounded_page::HandoverPage;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
+use ralph_core::goal_origin::goal_label;
 use ralph_core::limits::{LimitDefinition, LimitKind, LimitUsage, RUN_LIMITS};
 use ralph_core::reason::{self, FULL_LOG_LABEL, ReasonContext};
 use ralph_core::record::{
@@ -71,7 +72,7 @@ pub fn handover_text(handover: &HandoverInput<'_>, redactor: &Redactor) -> Strin
     let reason_context =
         ReasonContext { redactor, nonce: handover.nonce, goal: None, adoption_notice: None };
     let mut page = HandoverPage::new(opening(handover, redactor), &reason_context, CLOSING);
-    page.quote("Goal", "the goal, in the person's words", handover.goal, LONGEST_GOAL);
+    page.quote("Goal", goal_label(handover.goal), handover.goal, LONGEST_GOAL);
     page.list("Status", LONGEST_LIST, &status_lines(handover));
     if let Some(report) = &handover.state.report {
         add_open_section(&mut page, handover, report);

@@ -4,6 +4,7 @@ use super::ControlError;
 use crate::contract::{self, SealError};
 use ralph_core::drive::DriveSettings;
 use ralph_core::gate::Gate;
+use ralph_core::goal_origin::goal_title;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::model_price::ModelPrice;
@@ -337,10 +338,7 @@ fn run_title(terms: &RunTerms, redactor: &Redactor) -> String {
         .map(|name| name.to_string_lossy())
         .collect();
     let goal = String::from_utf8_lossy(&terms.goal);
-    // The goal may start with a Markdown heading.
-    let mut lines = goal.lines().map(|line| line.trim_start_matches('#').trim());
-    let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
-    let title = match (first, names.is_empty()) {
+    let title = match (goal_title(&goal), names.is_empty()) {
         ("", false) if lists.plans.is_empty() => format!("the features of {}", names.join(", ")),
         ("", false) => format!("everything in {}", names.join(" and ")),
         ("", true) => match &terms.promise {

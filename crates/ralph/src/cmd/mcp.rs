@@ -4,6 +4,7 @@ use super::{declare, open_home, recall, run_choice, status, verify, why};
 use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
+use ralph_core::goal_origin::goal_label;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason::{self, ReasonContext};
 use ralph_core::redact::Redactor;
@@ -163,7 +164,7 @@ impl CommandTools {
                 goal: None,
                 adoption_notice: None,
             };
-            let label = "the goal, in the person's words";
+            let label = goal_label(&goal);
             out.push_str(&reason::fence_text(label, &goal, MAX_GOAL_CHARS, &context));
         }
         match &state.report {

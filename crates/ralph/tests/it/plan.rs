@@ -215,7 +215,7 @@ fn an_answer_that_differs_from_the_default_changes_the_steps() {
     ");
     let prompt = ".claude/data/ralph-loops/let-it-speak/RALPH_PROMPT.md";
     let prompt = fs::read_to_string(plan.sandbox.project().join(prompt)).unwrap();
-    assert!(prompt.contains("- What should it say? ciao"), "{prompt}");
+    assert!(prompt.contains("Decided before:\n\n- What should it say? ciao\n"), "{prompt}");
 }
 
 /// Decisions that are given beforehand reach the agent, and nothing is asked. Its cost is in the day's ledger.
@@ -301,6 +301,18 @@ fn with_yes_the_defaults_count_and_the_project_is_not_touched() {
       "v": 1
     }
     "#);
+    // No person answered, so the default is no decision.
+    let prompt = ".claude/data/ralph-loops/speak/RALPH_PROMPT.md";
+    let prompt = fs::read_to_string(plan.sandbox.project().join(prompt)).unwrap();
+    assert_snapshot!(prompt.split("\n\nWork through").next().unwrap(), @r"
+    # speak
+
+    Let it speak
+
+    Assumed by the agent that planned; no person answered these:
+
+    - What should it say? goodbye
+    ");
     assert!(!plan.sandbox.project().join("written").exists());
     let main = fs::read_to_string(plan.sandbox.project().join("main.sh")).unwrap();
     assert_eq!(main, "echo hello\n");

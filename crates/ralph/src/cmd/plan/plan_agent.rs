@@ -162,12 +162,17 @@ fn ask_watched(
     })
 }
 
+/// Whether the person answers the agent's questions. Otherwise its defaults count.
+pub(super) fn asks_questions(context: &PlanContext<'_>) -> bool {
+    plan_consent::can_ask(context) && context.args.answers.is_none()
+}
+
 /// The person's answers, or the defaults of the agent with `--yes` and after `--answers`.
 fn answer_questions(
     context: &PlanContext<'_>,
     questions: &[PlanQuestion],
 ) -> Result<Vec<(PlanQuestion, AnsweredQuestion)>, CommandFailure> {
-    let asks = plan_consent::can_ask(context) && context.args.answers.is_none();
+    let asks = asks_questions(context);
     let mut answers = Vec::new();
     for question in questions {
         let default = safe_line(&question.default);

@@ -1,6 +1,8 @@
 //! Writes the list, approves its checks and says how to use it.
 
-use super::{PlanContext, PlanOutcome, PlannedStep, plan_consent, plan_screen, relative};
+use super::{
+    PlanContext, PlanOutcome, PlannedStep, plan_agent, plan_consent, plan_screen, relative,
+};
 use crate::SUCCESS;
 use crate::cmd::print_json;
 use crate::failure::CommandFailure;
@@ -131,13 +133,22 @@ fn write_list(
     Ok(made)
 }
 
-/// The goal with the decisions that the steps rest on.
+/// The goal with the decisions that the steps rest on. A default that no person was asked about is an assumption of the
+/// planning agent, not a decision.
 fn goal_with_answers(context: &PlanContext<'_>, outcome: &PlanOutcome) -> String {
     let mut goal = context.goal.clone();
-    if !outcome.answers.is_empty() {
-        goal.push_str("\n\nDecided before:\n\n");
-        for answer in &outcome.answers {
-            goal.push_str(&format!("- {} {}\n", answer.question, answer.answer));
+    let is_asked = plan_agent::asks_questions(context);
+    let (assumed, decided): (Vec<_>, Vec<_>) =
+        outcome.answers.iter().partition(|answer| answer.is_default && !is_asked);
+    for (heading, answers) in [
+        ("Decided before:", decided),
+        ("Assumed by the agent that planned; no person answered these:", assumed),
+    ] {
+        if !answers.is_empty() {
+            goal.push_str(&format!("\n\n{heading}\n"));
+        }
+        for answer in answers {
+            goal.push_str(&format!("\n- {} {}", answer.question, answer.answer));
         }
     }
     goal.trim().to_string()

@@ -4,6 +4,7 @@ use super::queue_prepare::PreparedQueue;
 use crate::approval_text::whole_command;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
+use ralph_core::goal_origin::goal_title;
 use ralph_core::limits::{LimitKind, LimitOverrides, RunLimits};
 use ralph_core::text;
 use ralph_deck::view::limit_fields::LimitFields;
@@ -54,7 +55,7 @@ pub(super) fn queue_dry_run_json<'a>(
 ) -> QueueDryRunJson<'a> {
     let tasks = prepared.queue.tasks.iter().zip(known).map(|(task, known)| QueueTaskPlanJson {
         name: &task.name,
-        title: goal_title(&task.terms.goal),
+        title: task_title(&task.terms.goal),
         after: predecessor_names(&prepared.queue, task),
         then: planned_action(known),
         run: known.run.as_ref().map(ralph_core::id::RunId::as_str),
@@ -109,10 +110,8 @@ fn planned_action(known: &KnownQueueTask) -> &'static str {
     }
 }
 
-fn goal_title(goal: &[u8]) -> String {
-    let goal = String::from_utf8_lossy(goal);
-    let first = goal.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    text::clean_line(first.trim_start_matches(['#', ' ']), LONGEST_TITLE)
+fn task_title(goal: &[u8]) -> String {
+    text::clean_line(goal_title(&String::from_utf8_lossy(goal)), LONGEST_TITLE)
 }
 
 pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueueTask]) -> String {
@@ -152,7 +151,7 @@ pub(super) fn render_queue_dry_run(prepared: &PreparedQueue, known: &[KnownQueue
             "  {:widest$}  {then}{after}{}: {}",
             task.name,
             own_limits_text(task, prepared),
-            safe_line(&goal_title(&task.terms.goal))
+            safe_line(&task_title(&task.terms.goal))
         );
         out.push_str(line.trim_end());
         out.push('\n');
