@@ -14,7 +14,7 @@ use inline_promise::{CLOSE, OPEN};
 use plain_prose::PlainProse;
 
 /// Markers of other tools that stand on a line of their own.
-const PLAIN_MARKERS: [&str; 6] = [
+pub const PLAIN_MARKERS: [&str; 6] = [
     "LOOP_COMPLETE",
     "VERIFIED_DONE",
     "ALL_TASKS_COMPLETE",

@@ -50,6 +50,11 @@ impl RunId {
         Self(format!("{SESSION_RECORD_PREFIX}{digest:016x}"))
     }
 
+    /// The id of something that is kept like a run for a while, such as the checkpoints of a proof; no run has it.
+    pub fn temporary(nonce: u64) -> Self {
+        Self(format!("p{nonce:016x}"))
+    }
+
     /// Whether it names the record of a session without a run.
     pub fn is_of_session(&self) -> bool {
         self.0.starts_with(SESSION_RECORD_PREFIX)

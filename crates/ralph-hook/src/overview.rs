@@ -105,17 +105,17 @@ pub struct GatedSession {
     /// Whether a person turned the gates off for it.
     pub is_off: bool,
     pub at_ms: u64,
-    /// What its gates are at now.
+    /// What its gates are doing now.
     pub activity: Option<GateActivity>,
 }
 
-/// What the gates of a session without a run are at now, if one runs.
+/// What the gates of a session without a run are doing now, if one runs.
 pub fn session_gate_activity(home: &RalphHome, session: &SessionId) -> Option<GateActivity> {
     let record = session_note::find_record(home, session)?;
     gate_log::read_activity(home, &store::load_run(home, &record).ok()?.run)
 }
 
-/// A session of which the gates were turned off before they decided anything about it.
+/// A session whose gates were turned off before they decided anything about it.
 #[derive(Debug)]
 pub struct OffSession {
     pub session: SessionId,

@@ -106,7 +106,7 @@ fn write_prompt_note(
     let listing = list_tree(world, &config.project)?;
     // The result of a slow gate holds the next stop, whichever prompt it answers.
     let is_waiting = known.as_ref().is_some_and(|note| note.prompt.is_waiting);
-    let awaited = known.as_ref().and_then(|note| note.awaited.clone());
+    let reported_tree = known.as_ref().and_then(|note| note.reported_tree.clone());
     let identity = listing.identity();
     let (base, record) = match known {
         Some(note) if note.is_tree_known(&identity) || has_agent_written(world, prompt, &note) => {
@@ -121,7 +121,7 @@ fn write_prompt_note(
         holds: 0,
         is_waiting,
     };
-    let note = SessionNote { awaited, record, ..SessionNote::new(project, base, prompt) };
+    let note = SessionNote { reported_tree, record, ..SessionNote::new(project, base, prompt) };
     Ok(note.write(&world.home, session)?)
 }
 
@@ -232,7 +232,7 @@ fn judge_stop(
         Ok(decision) => {
             // A gate may have written files.
             let identity = list_tree(world, Path::new(&note.project))?.identity();
-            let is_reported = note.awaited.as_ref() == Some(&identity);
+            let is_reported = note.reported_tree.as_ref() == Some(&identity);
             let transcript_length =
                 transcript_reader::transcript_length(stop.transcript.as_deref());
             let judged = JudgedStop { identity, transcript_length };
@@ -264,7 +264,7 @@ fn settle(note: &mut SessionNote, judged: JudgedStop, decision: &StopDecision) {
     note.prompt.holds = note.prompt.holds.saturating_add(u32::from(is_held));
     if decision.outcome != StopOutcome::Repeated {
         note.prompt.is_waiting = decision.rule == DecisionRule::Waiting;
-        note.awaited = note.prompt.is_waiting.then(|| judged.identity.clone());
+        note.reported_tree = note.prompt.is_waiting.then(|| judged.identity.clone());
     }
     note.judged = Some(judged);
 }

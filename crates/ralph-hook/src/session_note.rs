@@ -22,9 +22,9 @@ pub(crate) struct SessionNote {
     /// The last judged stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) judged: Option<JudgedStop>,
-    /// Fingerprint of the tree that a gate was still running on when the person was told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) awaited: Option<String>,
+    /// Fingerprint of the tree for which the person has seen that a gate is still running.
+    #[serde(default, rename = "awaited", skip_serializing_if = "Option::is_none")]
+    pub(crate) reported_tree: Option<String>,
     /// The record of its decisions, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) record: Option<RunId>,
@@ -61,7 +61,7 @@ impl SessionNote {
             base,
             prompt,
             judged: None,
-            awaited: None,
+            reported_tree: None,
             record: None,
             unapproved: None,
         }

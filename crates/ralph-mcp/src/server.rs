@@ -2,7 +2,7 @@
 
 use crate::RunTools;
 use crate::bounded_transport::BoundedTransport;
-use crate::tool_list::ToolKind;
+use crate::tool_list::McpTool;
 use crate::tool_request::ToolRequest;
 use ralph_core::text;
 use ralph_sys::clock::Stopwatch;
@@ -103,7 +103,7 @@ impl<Tools: RunTools> McpServer<Tools> {
 
     async fn answer(
         &self,
-        kind: ToolKind,
+        kind: McpTool,
         request: ToolRequest,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
@@ -159,12 +159,12 @@ impl<Tools: RunTools> ServerHandler for McpServer<Tools> {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = ToolKind::ALL.into_iter().map(ToolKind::describe).collect();
+        let tools = McpTool::ALL.into_iter().map(McpTool::describe).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        ToolKind::parse(name).map(ToolKind::describe)
+        McpTool::parse(name).map(McpTool::describe)
     }
 
     async fn call_tool(
@@ -172,8 +172,8 @@ impl<Tools: RunTools> ServerHandler for McpServer<Tools> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(kind) = ToolKind::parse(&request.name) else {
-            let names: Vec<_> = ToolKind::ALL.into_iter().map(ToolKind::name).collect();
+        let Some(kind) = McpTool::parse(&request.name) else {
+            let names: Vec<_> = McpTool::ALL.into_iter().map(McpTool::name).collect();
             let shown = text::clean_line(&request.name, 60);
             let what = format!("unknown tool `{shown}`; the tools are {}", names.join(", "));
             return Err(ErrorData::invalid_params(what, None));
@@ -189,15 +189,13 @@ impl<Tools: RunTools> ServerHandler for McpServer<Tools> {
     }
 }
 
-fn tool_answer(kind: ToolKind, answer: &str) -> CallToolResult {
+fn tool_answer(kind: McpTool, answer: &str) -> CallToolResult {
     let mut content = vec![ContentBlock::text(bound(answer))];
     let has_foreign_text = match kind {
-        ToolKind::Contract
-        | ToolKind::Verify
-        | ToolKind::Status
-        | ToolKind::Why
-        | ToolKind::Recall => true,
-        ToolKind::Ask | ToolKind::Dispute => false,
+        McpTool::Contract | McpTool::Verify | McpTool::Status | McpTool::Why | McpTool::Recall => {
+            true
+        }
+        McpTool::Ask | McpTool::Dispute => false,
     };
     if has_foreign_text {
         content.push(ContentBlock::text(DATA_NOTE));

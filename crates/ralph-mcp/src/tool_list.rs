@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// Every tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolKind {
+pub enum McpTool {
     Contract,
     Verify,
     Status,
@@ -15,7 +15,7 @@ pub enum ToolKind {
     Recall,
 }
 
-impl ToolKind {
+impl McpTool {
     pub const ALL: [Self; 7] = [
         Self::Contract,
         Self::Verify,

@@ -1,6 +1,6 @@
 //! Parses the arguments of a call. They come from a model: wrong ones get an error that says what is expected.
 
-use crate::tool_list::ToolKind;
+use crate::tool_list::McpTool;
 use ralph_core::text;
 use rmcp::model::JsonObject;
 use serde::Deserialize;
@@ -77,34 +77,34 @@ enum RecordKind {
 
 impl ToolRequest {
     /// The error is one line for the model.
-    pub(crate) fn parse(kind: ToolKind, arguments: Option<JsonObject>) -> Result<Self, String> {
+    pub(crate) fn parse(kind: McpTool, arguments: Option<JsonObject>) -> Result<Self, String> {
         let given = Value::Object(arguments.unwrap_or_default());
         Ok(match kind {
-            ToolKind::Contract => {
+            McpTool::Contract => {
                 Self::Contract { run: run_name(parse::<RunArguments>(given)?.run)? }
             }
-            ToolKind::Status => Self::Status { run: run_name(parse::<RunArguments>(given)?.run)? },
-            ToolKind::Verify => {
+            McpTool::Status => Self::Status { run: run_name(parse::<RunArguments>(given)?.run)? },
+            McpTool::Verify => {
                 let VerifyArguments { run, wait_seconds } = parse(given)?;
                 let wait_seconds = wait_seconds.unwrap_or(MAX_WAIT_SECONDS);
                 let wait_seconds = within("wait_seconds", wait_seconds, MAX_WAIT_SECONDS)?;
                 Self::Verify { run: run_name(run)?, wait_seconds }
             }
-            ToolKind::Why => {
+            McpTool::Why => {
                 let WhyArguments { run, last } = parse(given)?;
                 let last = within("last", last.unwrap_or(5), MAX_SHOWN)?;
                 Self::Why { run: run_name(run)?, last: usize::from(last) }
             }
-            ToolKind::Ask => {
+            McpTool::Ask => {
                 let AskArguments { question } = parse(given)?;
                 Self::Ask { question: filled("question", question, MAX_QUESTION_CHARS)? }
             }
-            ToolKind::Dispute => {
+            McpTool::Dispute => {
                 let DisputeArguments { requirement, why } = parse(given)?;
                 let requirement = filled("requirement", requirement, MAX_NAME_CHARS)?;
                 Self::Dispute { requirement, why: filled("why", why, MAX_WHY_CHARS)? }
             }
-            ToolKind::Recall => {
+            McpTool::Recall => {
                 let RecallArguments { query, limit, kind } = parse(given)?;
                 let limit = within("limit", limit.unwrap_or(8), MAX_SHOWN)?;
                 Self::Recall {
@@ -169,7 +169,7 @@ mod tests {
     fn arguments_are_parsed_strictly() {
         let parse = |name: &str, arguments: Value| {
             let Value::Object(arguments) = arguments else { panic!("no object") };
-            ToolRequest::parse(ToolKind::parse(name).unwrap(), Some(arguments))
+            ToolRequest::parse(McpTool::parse(name).unwrap(), Some(arguments))
         };
         let run = || Some("k7f2".to_string());
         let long = "x".repeat(2_001);

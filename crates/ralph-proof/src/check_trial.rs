@@ -16,7 +16,6 @@ use ralph_git::tree::{self, ListingRequest};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use ralph_sys::fs::FileError;
 use ralph_sys::proc::cancel::CancelToken;
 
 use crate::checkout_run::{CheckoutTree, run_in_checkout};
@@ -34,11 +33,34 @@ const PYTHON_PARSER: &str = "import ast, sys; ast.parse(sys.argv[1])";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckTrial {
     /// It fails, as it must. The text says how.
-    Red(String),
+    Failing(String),
     /// It passes already.
-    Green,
+    Passing,
     /// It gives no result. The text says why.
     Unrunnable(String),
+}
+
+impl CheckTrial {
+    /// `failing`, `passing` or `unrunnable`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Failing(_) => "failing",
+            Self::Passing => "passing",
+            Self::Unrunnable(_) => "unrunnable",
+        }
+    }
+
+    /// How the check fails, or why it measures nothing.
+    pub fn describe(&self) -> &str {
+        match self {
+            Self::Failing(text) | Self::Unrunnable(text) => text,
+            Self::Passing => "passes already, so it measures nothing",
+        }
+    }
+
+    pub fn is_failing(&self) -> bool {
+        matches!(self, Self::Failing(_))
+    }
 }
 
 /// What to try, and where.
@@ -70,8 +92,7 @@ impl std::fmt::Debug for CheckTrialRequest<'_> {
 pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, ProofError> {
     let directory = ProofDirectory::create(trial.home, trial.env, trial.project)?;
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
-    let name = RunId::parse(&format!("p{:016x}", clock::nonce()))
-        .ok_or_else(|| FileError::refused(directory.root(), "the checkout cannot be named"))?;
+    let name = RunId::temporary(clock::nonce());
     let repository =
         CheckpointRepository::open_temporary(&name, directory.root(), trial.project, &deadline)?;
     let excluded = [trial.home.root().to_path_buf()];
@@ -159,11 +180,11 @@ pub fn judge_trial(report: &GateReport, syntax: Option<&GateReport>) -> CheckTri
         return CheckTrial::Unrunnable("it failed and then passed on the same files".to_string());
     }
     match &report.outcome {
-        GateOutcome::Passed => CheckTrial::Green,
-        GateOutcome::Failed => CheckTrial::Red(how(report)),
+        GateOutcome::Passed => CheckTrial::Passing,
+        GateOutcome::Failed => CheckTrial::Failing(how(report)),
         // To write the tests is work for the agent.
         GateOutcome::Unknown(UnknownReason::NoTests(why)) => {
-            CheckTrial::Red(text::clean_line(why, MAX_SUMMARY_CHARS))
+            CheckTrial::Failing(text::clean_line(why, MAX_SUMMARY_CHARS))
         }
         GateOutcome::Unknown(unknown) => {
             CheckTrial::Unrunnable(text::clean_line(&unknown.describe(), MAX_SUMMARY_CHARS))
@@ -224,16 +245,24 @@ mod tests {
             GateReport { steadiness: ResultStability::Flaky, ..report(GateOutcome::Passed, "") };
         let failed = report(GateOutcome::Failed, "exit 1: \u{1b}[2Jno export");
         for (report, syntax, expected) in [
-            (failed.clone(), None, "red: exit 1: no export"),
-            (failed.clone(), Some(self::report(GateOutcome::Passed, "")), "red: exit 1: no export"),
+            (failed.clone(), None, "failing: exit 1: no export"),
+            (
+                failed.clone(),
+                Some(self::report(GateOutcome::Passed, "")),
+                "failing: exit 1: no export",
+            ),
             (
                 failed,
                 Some(self::report(GateOutcome::Failed, "unexpected end of file")),
                 "unrunnable: its script cannot be parsed: unexpected end of file",
             ),
-            (report(GateOutcome::Passed, ""), None, "green"),
+            (
+                report(GateOutcome::Passed, ""),
+                None,
+                "passing: passes already, so it measures nothing",
+            ),
             (flaky, None, "unrunnable: it failed and then passed on the same files"),
-            (unknown(UnknownReason::NoTests("no tests ran".into())), None, "red: no tests ran"),
+            (unknown(UnknownReason::NoTests("no tests ran".into())), None, "failing: no tests ran"),
             (
                 unknown(UnknownReason::Error("exit 127: nosuch: not found".into())),
                 None,
@@ -245,12 +274,8 @@ mod tests {
                 "unrunnable: timed out after 2 s",
             ),
         ] {
-            let judged = match judge_trial(&report, syntax.as_ref()) {
-                CheckTrial::Red(why) => format!("red: {why}"),
-                CheckTrial::Green => "green".to_string(),
-                CheckTrial::Unrunnable(why) => format!("unrunnable: {why}"),
-            };
-            assert_eq!(judged, expected);
+            let judged = judge_trial(&report, syntax.as_ref());
+            assert_eq!(format!("{}: {}", judged.word(), judged.describe()), expected);
         }
     }
 

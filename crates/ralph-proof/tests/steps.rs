@@ -152,7 +152,7 @@ impl SmallProject {
         let path = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
         let env = Env::from_pairs([("PATH", path)], None, Vec::new());
         let directory = ProofDirectory::create(&home, &env, &self.path()).unwrap();
-        let name = RunId::parse(&format!("p{:016x}", clock::nonce())).unwrap();
+        let name = RunId::temporary(clock::nonce());
         let project = self.path();
         let repository =
             CheckpointRepository::open_temporary(&name, directory.root(), &project, &deadline)

@@ -107,23 +107,36 @@ pub(crate) fn is_confirmed() -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Asks until the answer is the first letter or the whole of one of `words`. `None` for an empty answer, for `n`, at the
+/// Whether the person answers the question that was just printed with `y`, `yes` or an empty line. The end of the input is
+/// a no; any other answer is asked for again.
+pub(crate) fn is_accepted() -> bool {
+    for _ in 0..MAX_QUESTIONS {
+        match read_answer().map(|answer| answer.to_lowercase()).as_deref() {
+            Ok("" | "y" | "yes") => return true,
+            Ok("n" | "no") | Err(_) => return false,
+            Ok(_) => drop(out("please answer y or n: ")),
+        }
+    }
+    false
+}
+
+/// Asks until the answer is the first letter or the whole word of a choice. `None` for an empty answer, for `n`, at the
 /// end of the input, and after too many other answers.
-pub(crate) fn ask_for_word(
+pub(crate) fn ask_for_choice<T: Copy>(
     question: &str,
-    words: &[&'static str],
-) -> Result<Option<&'static str>, CommandFailure> {
+    choices: &[(&str, T)],
+) -> Result<Option<T>, CommandFailure> {
     for _ in 0..MAX_QUESTIONS {
         out(question)?;
         let answer = read_answer().unwrap_or_default().to_lowercase();
         if matches!(answer.as_str(), "" | "n" | "no") {
             return Ok(None);
         }
-        let is_meant = |word: &&&str| **word == answer || word.get(..1) == Some(answer.as_str());
-        if let Some(word) = words.iter().find(is_meant) {
-            return Ok(Some(word));
+        let is_meant = |word: &str| word == answer || word.get(..1) == Some(answer.as_str());
+        if let Some((_, choice)) = choices.iter().find(|(word, _)| is_meant(word)) {
+            return Ok(Some(*choice));
         }
-        let letters: Vec<_> = words.iter().filter_map(|word| word.get(..1)).collect();
+        let letters: Vec<_> = choices.iter().filter_map(|(word, _)| word.get(..1)).collect();
         let shown = text::clean_line(&answer, MAX_SHOWN_ANSWER);
         out(&format!("`{shown}` is not an answer; type {} or n\n", letters.join(", ")))?;
     }

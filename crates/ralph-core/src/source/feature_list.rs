@@ -17,11 +17,14 @@ use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
 
 const MAX_ID_LEN: usize = 40;
 const MAX_DESCRIPTION_CHARS: usize = 20_000;
-const MAX_WORD_BYTES: usize = 4_000;
+/// The longest word of a check.
+pub const MAX_WORD_BYTES: usize = 4_000;
 // A feature takes thirty times the memory of the `{},` that declares it.
 const MAX_STEPS: usize = 1_000;
-const MAX_WORDS: usize = 64;
-const MAX_SHELL_BYTES: usize = 8_000;
+/// The most words of a check.
+pub const MAX_CHECK_WORDS: usize = 64;
+/// The longest line of a check that a shell runs.
+pub const MAX_SHELL_BYTES: usize = 8_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureList {
@@ -212,7 +215,8 @@ impl<'de> Visitor<'de> for WordsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CommandWords, A::Error> {
         let mut words = Vec::new();
         while let Some(word) = list.next_element::<String>()? {
-            if words.len() == MAX_WORDS || word.len() > MAX_WORD_BYTES || word.contains('\0') {
+            if words.len() == MAX_CHECK_WORDS || word.len() > MAX_WORD_BYTES || word.contains('\0')
+            {
                 return Err(A::Error::custom("\"verify\" is not a runnable command"));
             }
             words.push(word);

@@ -73,7 +73,7 @@ pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
     format!("session {}  {off}{holds}, {news}", short_id(&one.session))
 }
 
-/// A session of which the gates are off.
+/// A session whose gates are off.
 pub fn off_session_text(one: &OffSession) -> String {
     format!("session {}  {GATES_OFF}", short_id(&one.session))
 }

@@ -68,7 +68,7 @@ pub struct RunBoard {
     pub held: Vec<HeldSession>,
     /// Sessions without a run that gates decided about within a day.
     pub gated: Vec<GatedSession>,
-    /// Sessions without a decision of which the gates were turned off within a day.
+    /// Sessions without a decision whose gates were turned off within a day.
     pub switched_off: Vec<OffSession>,
     pub unreadable: Vec<UnreadableRun>,
     pub faults: Vec<Fault>,

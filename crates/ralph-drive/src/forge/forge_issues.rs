@@ -33,7 +33,7 @@ pub struct ForgeIssue {
 
 #[derive(Deserialize)]
 struct ForgeIssueWire {
-    /// GitLab also has a `number` of its own for the whole instance, `id`.
+    /// GitLab: `iid`. Its `id` counts across the whole instance.
     #[serde(alias = "iid")]
     number: u64,
     title: String,

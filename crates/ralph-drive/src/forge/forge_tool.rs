@@ -18,7 +18,7 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 const OUTPUT_CAP: usize = 16 * 1024 * 1024;
 /// Timeout of a single API call.
 const CALL_TIMEOUT: Duration = Duration::from_mins(2);
-const LONGEST_WHY: usize = 300;
+const MAX_WHY_CHARS: usize = 300;
 const DETAILS: usize = 3;
 /// The exit code of `gh` without a login.
 const LOGGED_OUT_EXIT_CODE: i32 = 4;
@@ -197,7 +197,12 @@ fn refusal(tool: ForgeTool, what: &'static str, code: i32, stdout: &[u8]) -> For
     let details = details.map(|one| said(one.get("message").unwrap_or(one)));
     let message = message.unwrap_or_else(|| format!("it exited with {code}"));
     let why: Vec<String> = std::iter::once(message).chain(details).collect();
-    ForgeError::Refused { tool, what, status, why: text::clean_line(&why.join(": "), LONGEST_WHY) }
+    ForgeError::Refused {
+        tool,
+        what,
+        status,
+        why: text::clean_line(&why.join(": "), MAX_WHY_CHARS),
+    }
 }
 
 /// The HTTP status in a message such as GitLab's `404 Project Not Found`. Older versions of GitHub give no number.

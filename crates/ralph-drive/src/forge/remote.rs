@@ -8,7 +8,7 @@ use super::{Forge, ForgeError, forge_tool};
 use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 use ralph_sys::clock::Deadline;
 
-const LONGEST_WHY: usize = 300;
+const MAX_WHY_CHARS: usize = 300;
 /// Alternative host names of forges.
 const ALIASES: [(&str, &str); 3] = [
     ("ssh.github.com", "github.com"),
@@ -157,7 +157,7 @@ pub fn push_branch(
 }
 
 fn push_refused(forge: &Forge, branch: &str, why: &str) -> ForgeError {
-    let why = text::clean_line(why, LONGEST_WHY);
+    let why = text::clean_line(why, MAX_WHY_CHARS);
     ForgeError::PushRefused { remote: forge.remote.clone(), branch: branch.to_owned(), why }
 }
 

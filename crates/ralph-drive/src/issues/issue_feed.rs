@@ -18,11 +18,11 @@ use super::{IssueError, TrackerIssue};
 /// The output of a command, and the length of a file.
 const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 const CALL_TIMEOUT: Duration = Duration::from_mins(2);
-const LONGEST_WHY: usize = 300;
+const MAX_WHY_CHARS: usize = 300;
 
 /// An issue as a program prints it.
 #[derive(Deserialize)]
-struct FedIssue {
+struct FeedIssue {
     id: Value,
     title: String,
     #[serde(default)]
@@ -35,7 +35,7 @@ struct FedIssue {
     state: Option<String>,
 }
 
-impl FedIssue {
+impl FeedIssue {
     fn into_issue(self) -> Result<TrackerIssue, IssueError> {
         let id = match &self.id {
             Value::String(id) => id.clone(),
@@ -75,14 +75,14 @@ pub(super) fn issues_of_command(
     let call = TrackerCall { program: &program, arguments: &arguments, project, env: &variables };
     let printed = call.run("list issues", deadline)?;
     let unexpected = |error: serde_json::Error| unexpected_output(&name, &error);
-    let issues: Vec<FedIssue> = serde_json::from_slice(&printed).map_err(unexpected)?;
-    issues.into_iter().map(FedIssue::into_issue).collect()
+    let issues: Vec<FeedIssue> = serde_json::from_slice(&printed).map_err(unexpected)?;
+    issues.into_iter().map(FeedIssue::into_issue).collect()
 }
 
 pub(super) fn issue_of_file(path: &Path) -> Result<TrackerIssue, IssueError> {
     let bytes = fs::read(path, MAX_OUTPUT_BYTES)?;
     let shown = path.to_string_lossy();
-    let issue: FedIssue =
+    let issue: FeedIssue =
         serde_json::from_slice(&bytes).map_err(|error| unexpected_output(&shown, &error))?;
     issue.into_issue()
 }
@@ -90,7 +90,7 @@ pub(super) fn issue_of_file(path: &Path) -> Result<TrackerIssue, IssueError> {
 pub(super) fn unexpected_output(program: &str, error: &serde_json::Error) -> IssueError {
     IssueError::Unexpected(
         text::clean_line(program, 200),
-        text::clean_line(&error.to_string(), LONGEST_WHY),
+        text::clean_line(&error.to_string(), MAX_WHY_CHARS),
     )
 }
 

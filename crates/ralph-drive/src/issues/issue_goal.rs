@@ -7,7 +7,7 @@ use ralph_core::text;
 
 use super::{IssueError, TrackerIssue};
 
-/// More items than anyone reads through belong into several issues.
+/// A longer list belongs in several issues.
 const MAX_ITEMS: usize = 500;
 const MAX_CHECKS: usize = 50;
 const MAX_ITEM_CHARS: usize = 1_000;

@@ -136,6 +136,8 @@ pub enum IssueError {
         "cannot tell which tracker has issue `{0}`: a number needs a remote on GitHub or GitLab, any other id a `.beads` directory"
     )]
     NoTracker(String),
+    #[error("the repository has no remote on GitHub or GitLab")]
+    NoRemoteProject,
     #[error("issue `{0}` does not exist on {1}")]
     Missing(String, String),
     #[error("`{0}` is a pull request, not an issue")]
@@ -181,10 +183,13 @@ pub enum IssueError {
 
 impl From<ForgeError> for IssueError {
     fn from(error: ForgeError) -> Self {
-        if let ForgeError::NoTool { tool, host } = error {
-            Self::NoForgeTool { tool, host }
-        } else {
-            Self::Forge(error)
+        match error {
+            ForgeError::NoTool { tool, host } => Self::NoForgeTool { tool, host },
+            // Their texts are about pushing.
+            ForgeError::NotARepository(_) | ForgeError::NoRemote | ForgeError::NoForge(_) => {
+                Self::NoRemoteProject
+            }
+            error => Self::Forge(error),
         }
     }
 }
@@ -201,6 +206,9 @@ impl IssueError {
             }
             Self::NoTracker(_) => {
                 "name it: `gh:owner/name#123`, `gl:group/name#45`, `bd:ID`, or its address".to_owned()
+            }
+            Self::NoRemoteProject => {
+                "name the project: `gh:owner/name#123` or `gl:group/name#45`".to_owned()
             }
             Self::NoForgeTool { tool, host } => format!(
                 "install it from {}, then `{} auth login --hostname {host}`",

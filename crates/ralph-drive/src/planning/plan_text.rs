@@ -17,6 +17,8 @@ pub struct WrittenStep {
     pub description: String,
     /// The command line of its check.
     pub check: String,
+    /// The line of its check, from 1.
+    pub line: usize,
 }
 
 /// A mistake in the text, with its line from 1.
@@ -72,8 +74,8 @@ pub fn parse_plan_text(text: &str) -> Result<Vec<WrittenStep>, PlanTextError> {
             if description != text::clean_line(description, MAX_STEP_CHARS) {
                 return Err(error("the step is too long or has a control character"));
             }
-            let step = WrittenStep { description: description.to_string(), check: String::new() };
-            steps.push((at, step));
+            let (description, check) = (description.to_string(), String::new());
+            steps.push((at, WrittenStep { description, check, line: at + 1 }));
         } else if let Some(check) = line.strip_prefix("check:") {
             let step = steps.last_mut().map(|(_, step)| step);
             let step = step.ok_or_else(|| error("a check comes after its step"))?;
@@ -81,6 +83,7 @@ pub fn parse_plan_text(text: &str) -> Result<Vec<WrittenStep>, PlanTextError> {
                 return Err(error("the step has a check already; join them with `&&`"));
             }
             step.check = check.trim().to_string();
+            step.line = at + 1;
         } else {
             return Err(error("expected `- STEP`, `check: COMMAND` or a comment"));
         }
@@ -103,8 +106,9 @@ mod tests {
     fn describe(text: &str) -> String {
         match parse_plan_text(text) {
             Ok(steps) => {
-                let lines =
-                    steps.iter().map(|step| format!("{}: {}", step.description, step.check));
+                let lines = steps
+                    .iter()
+                    .map(|step| format!("{}: {} ({})", step.description, step.check, step.line));
                 lines.collect::<Vec<_>>().join("; ")
             }
             Err(error) => error.to_string(),
@@ -117,7 +121,7 @@ mod tests {
             ("", ""),
             (
                 "# x\n\n- a\n  check: cargo test a | tail\n- b\ncheck: t\n",
-                "a: cargo test a | tail; b: t",
+                "a: cargo test a | tail (4); b: t (6)",
             ),
             ("- a\n", "line 1: the step has no check; add `check: COMMAND` below it"),
             ("- a\n  check:\n", "line 1: the step has no check; add `check: COMMAND` below it"),
@@ -145,7 +149,10 @@ mod tests {
             },
             AnnotatedStep { description: "b", check: "t", note: None },
         ];
-        assert_eq!(describe(&render_plan_text("two\nlines", &steps)), "a: sh -c 'x | y'; b: t");
+        assert_eq!(
+            describe(&render_plan_text("two\nlines", &steps)),
+            "a: sh -c 'x | y' (7); b: t (11)"
+        );
         assert_eq!(describe(&render_plan_text("", &[])), "");
     }
 }

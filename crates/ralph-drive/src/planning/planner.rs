@@ -55,7 +55,7 @@ pub struct PlannerSpec<'a> {
 pub enum PlannerEvent {
     /// It calls a tool: the tool's name.
     Tool(String),
-    /// The client repeats a request to the model by itself.
+    /// The client retries a request to the model by itself.
     Retry,
 }
 
@@ -67,7 +67,7 @@ pub enum PlannerError {
     File(#[from] FileError),
     #[error("the system provides no random numbers for a session id")]
     NoRandomness,
-    #[error("the agent has spent {spent}, and the plan may cost {most}")]
+    #[error("the agent has spent {spent} of the {most} allowed")]
     Budget { spent: String, most: String },
     #[error("the daily limit of {0} is reached")]
     DailyLimit(String),
@@ -92,16 +92,15 @@ pub struct Planner<'a> {
     tally: CostTally,
     /// The part of the cost that is in the day's ledger.
     booked: Spending,
-    /// Identifies the conversation in the ledger; there is no run of this name.
-    name: RunId,
+    /// Identifies the conversation in the ledger; no run has this id.
+    ledger_id: RunId,
     errors: PathBuf,
 }
 
 impl<'a> Planner<'a> {
     pub fn start(spec: PlannerSpec<'a>) -> Result<Self, PlannerError> {
         let session = agent::new_session_id().ok_or(PlannerError::NoRandomness)?;
-        let name =
-            RunId::parse(&format!("p{:016x}", clock::nonce())).ok_or(PlannerError::NoRandomness)?;
+        let ledger_id = RunId::temporary(clock::nonce());
         let limits =
             RunLimits { max_cost_micro_usd: Some(spec.max_micro_usd), ..RunLimits::DEFAULT };
         let caps = meter::native_caps(&limits, Spending::default(), left_today(&spec)?);
@@ -130,7 +129,7 @@ impl<'a> Planner<'a> {
             carried: Spending::default(),
             worst_turn_micro_usd: spec.settings.worst_turn_micro_usd,
         });
-        Ok(Self { spec, process, lines, tally, booked: Spending::default(), name, errors })
+        Ok(Self { spec, process, lines, tally, booked: Spending::default(), ledger_id, errors })
     }
 
     /// What the conversation has cost so far.
@@ -261,7 +260,7 @@ impl<'a> Planner<'a> {
     /// Adds the cost to the day's ledger, which limits all runs together. If it cannot be written, the plan's own limit
     /// still holds.
     fn book(&mut self, reading: &MeterReading) {
-        if let Some(entry) = LedgerEntry::new(&self.name, self.booked, reading) {
+        if let Some(entry) = LedgerEntry::new(&self.ledger_id, self.booked, reading) {
             drop(ledger::append_spending(self.spec.home, clock::now_ms(), &entry));
         }
         self.booked = self.tally.spent();
@@ -308,7 +307,7 @@ fn start_process(
     spec: &PlannerSpec<'_>,
     argv: &[OsString],
     errors: &std::path::Path,
-    hear: impl FnMut(LineProcessOutput) + Send + 'static,
+    on_output: impl FnMut(LineProcessOutput) + Send + 'static,
 ) -> Result<LineProcess, LineProcessError> {
     let launch = &spec.host.launch;
     let removed = launch.removed_variables.iter().chain(&REMOVED_VARIABLES).copied();
@@ -329,7 +328,7 @@ fn start_process(
         mark: None,
         on_parent_death: OnParentDeath::Kill(&this),
     };
-    line_process::start_line_process(&process, hear)
+    line_process::start_line_process(&process, on_output)
 }
 
 #[cfg(test)]

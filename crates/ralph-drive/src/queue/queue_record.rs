@@ -19,7 +19,7 @@ use super::{QueueTaskEnd, QueueTaskEnding};
 
 const VERSION: u8 = 1;
 const LARGEST: usize = 64 * 1024 * 1024;
-const LONGEST_WHY: usize = 2_000;
+const MAX_WHY_CHARS: usize = 2_000;
 /// A process that was just killed may still hold the lock.
 const PATIENCE: Duration = Duration::from_secs(3);
 const ID_LENGTH: usize = 7;
@@ -192,7 +192,7 @@ impl QueueRecord {
 fn bound_entry(entry: QueueRecordEntry) -> QueueRecordEntry {
     match entry {
         QueueRecordEntry::Ended { task, end } => {
-            let why = text::clean_line(&end.why, LONGEST_WHY);
+            let why = text::clean_line(&end.why, MAX_WHY_CHARS);
             QueueRecordEntry::Ended { task, end: QueueTaskEnd { why, ..end } }
         }
         other @ (QueueRecordEntry::Opened(_)

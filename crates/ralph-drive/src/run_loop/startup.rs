@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// How long a new run waits for the results of its checks at the base, before the agent starts.
-const BASE_LOOK_TIMEOUT: Duration = Duration::from_secs(5);
+const BASE_CHECKS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the previous runner was about to do, derived from the journal.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,9 +77,9 @@ impl RunLoop<'_, '_> {
         if state.driving.count > 0 {
             return;
         }
-        let until = Deadline::after(BASE_LOOK_TIMEOUT);
-        let look = contract::await_base_checks(self.ctx.home, run, &until);
-        if let Some(note) = look.and_then(|look| look.describe()) {
+        let until = Deadline::after(BASE_CHECKS_TIMEOUT);
+        let results = contract::await_base_checks(self.ctx.home, run, &until);
+        if let Some(note) = results.and_then(|results| results.describe()) {
             self.ctx.note(&note);
         }
     }

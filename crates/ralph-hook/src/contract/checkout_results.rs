@@ -13,7 +13,7 @@ use super::environment_evidence::{self, InstalledState};
 use super::gate_worker::{self, GateSite, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
 use super::{
-    ContractContext, base_checkpoint, base_look, baseline, project_base, session_contract,
+    ContractContext, base_checkpoint, base_checks, baseline, project_base, session_contract,
 };
 use ralph_gates::findings::confirm_base;
 use ralph_gates::gates::gate_history::GateHistory;
@@ -162,7 +162,7 @@ pub(super) fn measure_base(
     }
     let cache = ResultCache::open(&contract.world.home)?;
     with_base_sides(contract, &cache, |sides| {
-        base_look::look_at_checks(contract, sides, &checks, cancel)
+        base_checks::try_base_checks(contract, sides, &checks, cancel)
     })
 }
 

@@ -5,7 +5,7 @@
 
 mod agent_contract;
 mod base_checkpoint;
-mod base_look;
+mod base_checks;
 mod baseline;
 mod change_checks;
 mod change_summary;
@@ -59,7 +59,7 @@ pub const CONTRACT_REQUIREMENTS: [&str; 6] =
     ["a change", "policy", "tools", "nothing hidden", "protected files", "test integrity"];
 
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
-pub use base_look::{BaseChecks, await_base_checks, read_base_checks};
+pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
@@ -223,7 +223,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     records.extend(checked.records);
     requirements.append(&mut weighed);
     requirements.extend(chunks.requirements(contract, &listing, &look.touched, results));
-    requirements.extend(base_look::base_checks_requirement(contract));
+    requirements.extend(base_checks::base_checks_requirement(contract));
     // The first open requirement becomes the agent's next step.
     requirements.sort_by_key(|one| one.stage);
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);

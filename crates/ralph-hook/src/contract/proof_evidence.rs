@@ -21,7 +21,7 @@ use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
 use super::{
-    ContractContext, ContractJudgement, ListChecks, base_checkpoint, base_look,
+    ContractContext, ContractJudgement, ListChecks, base_checkpoint, base_checks,
     contract_requirement, project_base,
 };
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
@@ -288,7 +288,7 @@ fn make_targets(gate: &Gate) -> Vec<String> {
 /// Starts to measure the base of a new run in the background, so that its failures are known at the first stop.
 pub fn start_base_measurement(world: &World, run: &RunRecord) {
     let Some(seal) = run.seal.as_deref().filter(|seal| seal.base.is_some()) else { return };
-    let looked_at = base_look::checks_to_look_at(&world.home, run);
+    let looked_at = base_checks::base_check_gates(&world.home, run);
     if world.env.is_rehearsal() || (!needs_base(seal) && looked_at.is_empty()) {
         return;
     }

@@ -136,11 +136,11 @@ pub fn examine_setup(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
     checks.extend(cost_checks::check_cost_limit(context));
     checks.extend(project_checks::check_project(context, &policy));
     checks.push(client_version_checks::check_client_version(context));
-    keep_first_of_each(checks)
+    drop_repeated_checks(checks)
 }
 
 /// Two commands of one program have the same path and version, which is said once.
-fn keep_first_of_each(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
+fn drop_repeated_checks(checks: Vec<DoctorCheck>) -> Vec<DoctorCheck> {
     let mut seen = HashSet::new();
     let is_new = |check: &DoctorCheck| seen.insert((check.name, check.what.clone()));
     let mut checks = checks;

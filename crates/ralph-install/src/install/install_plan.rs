@@ -20,8 +20,8 @@ use ralph_policy::detect::{self, ProposedGate, ToolLookup};
 use ralph_policy::trust;
 use ralph_sys::env::Env;
 
-const UNCHOSEN_SESSIONS: &str = "the policy does not choose the sessions that its gates hold, so they hold only those with \
-     a goal; `ralph init --session-gates every` extends that to all";
+const UNCHOSEN_SESSIONS: &str = "`[session] gates` is not set, so the gates hold only sessions with a goal; \
+     `ralph init --session-gates every` extends that to all";
 
 pub use super::proposed_policy::{ProposedPolicy, approve_proposed, is_project_directory};
 

@@ -6,8 +6,9 @@ use ralph_core::text;
 
 use super::check_text;
 use super::data_tree::{self, DataNode, UnreadFields};
-use super::{CheckLine, ImportedContent, ImportedFeature};
+use super::{ImportedContent, ImportedFeature};
 
+const MAX_SHOWN_CHARS: usize = 200;
 const BOOKKEEPING_KEYS: [&str; 18] = [
     "createdAt",
     "createdBy",
@@ -33,18 +34,15 @@ pub(super) fn import_issues(text: &str) -> Result<ImportedContent, String> {
     let mut understood = ImportedContent::default();
     let mut closed = 0_usize;
     let mut parents: Vec<(String, String)> = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1_u32..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }
         let node = match data_tree::parse_json_tree(line) {
             Ok(node) if node.get("id").is_some() => node,
-            Ok(_) => {
-                add_unread(number, line, "it is no issue", &mut understood);
-                continue;
-            }
-            Err(_) => {
-                add_unread(number, line, "it is not JSON", &mut understood);
+            Ok(_) | Err(_) => {
+                let line = text::clean_line(line, MAX_SHOWN_CHARS);
+                understood.ignore_entry(&format!("line {number}"), &line, "it is not an issue");
                 continue;
             }
         };
@@ -61,14 +59,6 @@ pub(super) fn import_issues(text: &str) -> Result<ImportedContent, String> {
     }
     add_parents(&parents, &mut understood.features);
     Ok(understood)
-}
-
-fn add_unread(line: u32, text: &str, why: &'static str, into: &mut ImportedContent) {
-    into.check_lines.push(CheckLine {
-        line,
-        text: text::clean_line(text, 200),
-        why_not: Some(why),
-    });
 }
 
 fn import_issue(node: &DataNode, parents: &mut Vec<(String, String)>, into: &mut ImportedContent) {

@@ -300,7 +300,7 @@ fn plain_phrase(text: &str) -> String {
     let text = text.trim().trim_start_matches("=>").trim_start_matches("->").trim_matches(trim);
     let text = text.to_lowercase();
     let text = text.strip_prefix("should ").or_else(|| text.strip_prefix("must ")).unwrap_or(&text);
-    let text = text.replace("return ", "returns ").replace("returnss", "returns");
+    let text = text.replace("return ", "returns ");
     text.trim_matches(trim).to_string()
 }
 

@@ -35,7 +35,7 @@ pub(super) fn import_rule(source: &str) -> Result<ImportedContent, String> {
             }
             "its pattern has no counterpart"
         }
-        (true, true, "stop", _) => "a gate proves what it looks for: `ralph gate detect`",
+        (true, true, "stop", _) => "use a gate instead: `ralph gate detect`",
         (true, true, "bash", _) => "ralph guards protected files, not commands",
         (true, true, ..) => "its conditions have no counterpart",
     };

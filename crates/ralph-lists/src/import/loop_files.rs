@@ -9,13 +9,12 @@ use serde::Serialize;
 
 use super::{ImportSource, ImportedFeature, MergedImport};
 use crate::loop_directory::{self, LOOPS_DIR, PROMPT_FILE};
-use ralph_policy::config;
+use ralph_policy::config::{self, toml_string};
 use ralph_policy::detect::{self, DeclaredCommand, DetectedGates};
 use ralph_sys::fs::{self, FileError};
 
 const NOTES_FILE: &str = "NOTES.md";
 const MAX_NOTES_BYTES: usize = 256 * 1024;
-const MAX_LOOP_NUMBER: u32 = 1000;
 const MAX_MESSAGE_CHARS: usize = 300;
 
 const POLICY_HEADER: &str = "\
@@ -33,13 +32,6 @@ pub struct NewFile {
 #[derive(Serialize)]
 struct ImportedListWire<'f> {
     features: &'f [ImportedFeature],
-}
-
-/// A name that no loop of the project has: the wanted one, or that with a number.
-pub fn free_loop_name(project: &Path, wanted: &str) -> Option<String> {
-    let numbered = (2..MAX_LOOP_NUMBER).map(|number| format!("{wanted}-{number}"));
-    let mut names = std::iter::once(wanted.to_string()).chain(numbered);
-    names.find(|name| fs::stat_no_follow(&project.join(LOOPS_DIR).join(name)).is_none())
 }
 
 /// Why the files of a loop cannot be rendered.
@@ -233,7 +225,7 @@ pub fn render_import_policy(mut detected: DetectedGates, merged: &MergedImport) 
 pub fn render_rules(merged: &MergedImport) -> String {
     let mut out = String::new();
     if !merged.protect.is_empty() {
-        let globs: Vec<String> = merged.protect.iter().map(|glob| toml_text(glob)).collect();
+        let globs: Vec<String> = merged.protect.iter().map(|glob| toml_string(glob)).collect();
         out.push_str(&format!("\n[protect]\npaths = [{}]\n", globs.join(", ")));
     }
     out + &render_line_rules(merged)
@@ -251,9 +243,9 @@ fn render_line_rules(merged: &MergedImport) -> String {
         }
         out.push_str(&format!(
             "\n[[lines.pattern]]\nname = {}\npattern = {}\nmessage = {}\n",
-            toml_text(&name),
-            toml_text(&rule.pattern),
-            toml_text(&text::clean_line(&rule.message, MAX_MESSAGE_CHARS)),
+            toml_string(&name),
+            toml_string(&rule.pattern),
+            toml_string(&text::clean_line(&rule.message, MAX_MESSAGE_CHARS)),
         ));
     }
     out
@@ -265,11 +257,6 @@ fn config_name(name: &str) -> String {
     let name: String =
         name.chars().map(|char| if is_plain(char) { char } else { '-' }).take(50).collect();
     if name.is_empty() { "imported".to_string() } else { name }
-}
-
-/// A basic string of TOML. JSON escapes are a subset of its escapes.
-fn toml_text(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// The error that kept some files from being created, and the files that were.

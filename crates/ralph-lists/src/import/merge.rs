@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ralph_core::input_bounds::MAX_LIST_ITEMS;
+use ralph_core::source::feature_list::{MAX_CHECK_WORDS, MAX_SHELL_BYTES, MAX_WORD_BYTES};
 use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 
@@ -13,10 +14,6 @@ use super::{
 
 const MAX_CONFLICTS: usize = 20;
 const MAX_ID_BYTES: usize = 40;
-// What the reader of feature lists accepts.
-const MAX_CHECK_WORDS: usize = 64;
-const MAX_WORD_BYTES: usize = 4_000;
-const MAX_LINE_BYTES: usize = 8_000;
 const MAX_LOOP_NAME_BYTES: usize = 48;
 /// A loop of this name would be adopted by the first session that stops, so an import never uses it.
 const ADOPTED_LOOP_NAME: &str = "current";
@@ -130,7 +127,7 @@ fn drop_unusable_checks(features: &mut [ImportedFeature]) -> Vec<String> {
                 };
                 words.len() <= MAX_CHECK_WORDS && words.iter().all(is_word)
             }
-            ItemCheck::Shell { shell } => shell.len() <= MAX_LINE_BYTES,
+            ItemCheck::Shell { shell } => shell.len() <= MAX_SHELL_BYTES,
         });
         if !is_usable {
             let name = if feature.id.is_empty() { &feature.description } else { &feature.id };

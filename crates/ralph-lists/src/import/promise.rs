@@ -1,19 +1,10 @@
-//! The completion word that imported instructions agree on. It is kept as the loop's promise: a claim, never a proof.
+//! The completion marker that imported instructions agree on. It is kept as the loop's promise: a claim, never a proof.
 
 use std::collections::BTreeSet;
 
-use ralph_core::claim::CompletionMarker;
+use ralph_core::claim::{CompletionMarker, PLAIN_MARKERS};
 
 use super::limits;
-
-/// Words of other tools that stand on a line of their own.
-const BARE_WORDS: [&str; 5] = [
-    "LOOP_COMPLETE",
-    "ALL_TASKS_COMPLETE",
-    "TASK_COMPLETE",
-    "CONTINUOUS_CLAUDE_PROJECT_COMPLETE",
-    "VERIFIED_DONE",
-];
 
 /// The one promise that a text asks for: in `<promise>…</promise>`, otherwise as a bare word.
 pub(super) fn find_promise(text: &str) -> Option<String> {
@@ -30,11 +21,12 @@ pub(super) fn find_promise(text: &str) -> Option<String> {
         (_, [only]) => Some(**only),
         _ => None,
     };
+    // A marker in angle brackets is never one word: it is too unlike a promise to be agreed on as one.
     let is_word = |word: &&str| {
         let part = |char: char| !char.is_ascii_alphanumeric() && char != '_';
         text.split(part).any(|found| found == *word)
     };
-    only.or_else(|| BARE_WORDS.into_iter().find(is_word)).map(str::to_string)
+    only.or_else(|| PLAIN_MARKERS.into_iter().find(is_word)).map(str::to_string)
 }
 
 #[cfg(test)]

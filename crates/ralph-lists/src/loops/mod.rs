@@ -119,6 +119,18 @@ pub fn is_loop_name(name: &str) -> bool {
         && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
+/// Whether the project has no loop of this name.
+pub fn is_free_loop_name(project: &Path, name: &str) -> bool {
+    fs::stat_no_follow(&project.join(LOOPS_DIR).join(name)).is_none()
+}
+
+/// A name that no loop of the project has: the wanted one, or that with a number.
+pub fn free_loop_name(project: &Path, wanted: &str) -> Option<String> {
+    let numbered = (2..=MAX_LOOPS).map(|number| format!("{wanted}-{number}"));
+    let mut names = std::iter::once(wanted.to_string()).chain(numbered);
+    names.find(|name| is_free_loop_name(project, name))
+}
+
 /// Sets `passes` of a feature and changes nothing else.
 pub fn set_claim(
     home: &RalphHome,

@@ -1,11 +1,11 @@
 //! Parses the command that an item names as its check: into words, or, if it needs one, as a line for a shell. Nothing is
 //! run here.
 
+use ralph_core::source::feature_list::MAX_CHECK_WORDS;
 use ralph_core::source::item_check::ItemCheck;
 use ralph_core::text;
 
 const MAX_CHECK_BYTES: usize = 4_000;
-const MAX_CHECK_WORDS: usize = 64;
 
 const IS_PROSE: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
 const OPEN_QUOTE: &str = "its check has an unclosed quote";

@@ -32,7 +32,8 @@ use std::sync::Arc;
 pub use glob_check::check_glob;
 pub use keys::MAX_GATE_TIMEOUT_MS;
 pub use schema::json_schema;
-pub(crate) use value::{toml_list, toml_string};
+pub(crate) use value::toml_list;
+pub use value::toml_string;
 
 /// File names of a project's policy. Having both is an error.
 pub const POLICY_FILE_NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];

@@ -468,7 +468,7 @@ pub(crate) fn toml_list(texts: &[String]) -> String {
 }
 
 /// A basic TOML string. Invisible and control characters are escaped.
-pub(crate) fn toml_string(text: &str) -> String {
+pub fn toml_string(text: &str) -> String {
     let mut out = String::from('"');
     for char in text.chars() {
         match char {

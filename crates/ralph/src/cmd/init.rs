@@ -221,6 +221,13 @@ enum InitAnswer {
     GoalsOnly,
 }
 
+/// What a person can type at the question.
+#[derive(Clone, Copy)]
+enum InitChoice {
+    Answer(InitAnswer),
+    ShowDiff,
+}
+
 /// A root or home directory would be searched as a whole, and hooks there hold nothing below it.
 fn refuse_no_project(env: &Env, args: &InitArgs, project: &Path) -> Result<(), CommandFailure> {
     if args.scope == ScopeArg::User || install_plan::is_project_directory(env, project) {
@@ -240,21 +247,22 @@ fn ask_to_write(args: &InitArgs, plan: &InstallPlan) -> Result<InitAnswer, Comma
     }
     require_terminal(&asking)?;
     let holds_every = plan.policy.is_some() && plan.sessions == Some(SessionGates::Every);
-    let (question, words): (_, &[&str]) = match &plan.policy {
-        Some(_) if holds_every => (
-            "write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: ",
-            &["yes", "goals", "diff"],
-        ),
-        Some(_) => {
-            ("write this and approve these gates? [y]es · [d]iff · [N]o: ", &["yes", "diff"])
+    let mut choices = vec![("yes", InitChoice::Answer(InitAnswer::Write))];
+    if holds_every {
+        choices.push(("goals", InitChoice::Answer(InitAnswer::GoalsOnly)));
+    }
+    choices.push(("diff", InitChoice::ShowDiff));
+    let question = match &plan.policy {
+        Some(_) if holds_every => {
+            "write this and approve these gates? [y]es · [g]oals only · [d]iff · [N]o: "
         }
-        None => ("write this? [y]es · [d]iff · [N]o: ", &["yes", "diff"]),
+        Some(_) => "write this and approve these gates? [y]es · [d]iff · [N]o: ",
+        None => "write this? [y]es · [d]iff · [N]o: ",
     };
     loop {
-        match term::ask_for_word(question, words)? {
-            Some("yes") => return Ok(InitAnswer::Write),
-            Some("goals") => return Ok(InitAnswer::GoalsOnly),
-            Some(_) => {
+        match term::ask_for_choice(question, &choices)? {
+            Some(InitChoice::Answer(answer)) => return Ok(answer),
+            Some(InitChoice::ShowDiff) => {
                 let shown = render_diffs(&plan.changes);
                 term::out(&format!("{shown}\n"))?;
             }

@@ -106,10 +106,9 @@ impl CommandTools {
     /// The run that holds the session of the calling agent. Whatever its environment says, a caller of this server is an
     /// agent, so no other run will do.
     fn own_run(&self, home: &RalphHome) -> Result<RunId, CommandFailure> {
-        let hint = "run `ralph ask \"…\"` or `ralph dispute …` in the agent's own shell, or stop and write it to the person";
-        let session = host_env::host_session(&self.env).ok_or_else(|| {
-            CommandFailure::new("the client does not say which session calls", hint)
-        })?;
+        let hint = "run `ralph ask \"…\"` or `ralph dispute …` in the agent's own shell, or stop and put it in your last message";
+        let session = host_env::host_session(&self.env)
+            .ok_or_else(|| CommandFailure::new("the client did not identify its session", hint))?;
         let unheld = || {
             let hint = "you may stop freely; `status` shows the run of this project";
             CommandFailure::new("no run holds this session", hint)
@@ -168,7 +167,7 @@ impl CommandTools {
             out.push_str(&reason::fence_text(label, &goal, MAX_GOAL_CHARS, &context));
         }
         match &state.report {
-            None => out.push_str("nothing was measured yet: `verify` does it now\n"),
+            None => out.push_str("nothing has been measured yet; call `verify`\n"),
             Some(report) => {
                 out.push_str(&format!("at the last stop: {}\n", report.tally().describe()));
                 out.push_str(&verify::render_report(report));

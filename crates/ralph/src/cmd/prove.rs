@@ -133,8 +133,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         CommandFailure::caused_by("cannot create a directory for checkouts", &error)
     })?;
     let deadline = Deadline::after(GIT_TIMEOUT);
-    let name = RunId::parse(&format!("p{:016x}", clock::nonce()))
-        .ok_or_else(|| CommandFailure::new("cannot name the proof", "try again"))?;
+    let name = RunId::temporary(clock::nonce());
     let repository =
         CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
     let (base, candidate) = find_versions(&repository, &config, &home, &mut range, &deadline)?;

@@ -95,7 +95,8 @@ fn a_feature_list() {
     create `.claude/data/ralph-loops/chat/progress.txt`, 8 lines
 
     created 3 files; `rm -r .claude/data/ralph-loops/chat` removes all of it
-    next: `/ralph:goal --features .claude/data/ralph-loops/chat` in the agent's session
+    next: `ralph run --loop chat`
+    next: `/ralph:goal --features .claude/data/ralph-loops/chat` in the agent's session instead
 
     === .claude/data/ralph-loops/chat/RALPH_PROMPT.md
     # chat
@@ -168,7 +169,8 @@ fn the_state_file_of_the_official_plugin() {
     create `.claude/data/ralph-loops/project/NOTES.md`, 10 lines
 
     created 2 files; `rm -r .claude/data/ralph-loops/project` removes all of it
-    next: `ralph start --session ID --goal-file .claude/data/ralph-loops/project/RALPH_PROMPT.md --max-iterations 30 --completion-promise "ALL TESTS PASS"`
+    next: `ralph run --goal-file .claude/data/ralph-loops/project/RALPH_PROMPT.md --max-iterations 30`
+    next: `/ralph:goal --max-iterations 30 --completion-promise "ALL TESTS PASS" Follow the instructions in .claude/data/ralph-loops/project/RALPH_PROMPT.md` in the agent's session instead
 
     === .claude/data/ralph-loops/project/NOTES.md
     # Notes
@@ -358,7 +360,8 @@ fn existing_files_are_not_overwritten() {
 
     created 3 files; `rm -r .claude/data/ralph-loops/one-2` removes all of it
     next: `ralph trust`, after reviewing what it would run
-    next: `/ralph:goal --features .claude/data/ralph-loops/one-2` in the agent's session
+    next: `ralph run --loop one-2`
+    next: `/ralph:goal --features .claude/data/ralph-loops/one-2` in the agent's session instead
     "#);
     let after = read_files(&sandbox.project().join(".claude"));
     assert!(before.iter().all(|file| after.contains(file)));
@@ -384,7 +387,7 @@ fn json_output_is_one_object() {
     assert_snapshot!(sandbox.normalize(&shown.to_string()), @r##"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","name":"task-priority","status":"planned","features":2,"done":1,"sources":[{"path":"prd.json","family":"stories","error":null,"items":2,"done":1,"checks":0,"commands":0,"protect":[],"line_rules":0,"goal":true,"reference":false,"not_understood":[],"kept":[{"key":"branchName","line":3}],"ignored":[]}],"gates":[],"limits":{"max_iterations":null,"max_duration_ms":null,"max_cost_usd":null,"stuck_after":null,"completion_promise":null},"notes":[],"files":[{"path":".claude/data/ralph-loops/task-priority/RALPH_PROMPT.md","text":"# task-priority\n\nMyApp\n\nAdd priority levels to tasks\n\nMake every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\nEverything else from the imported files is in `NOTES.md`, next to this file.\n"},{"path":".claude/data/ralph-loops/task-priority/feature_list.json","text":"{\n  \"features\": [\n    {\n      \"id\": \"US-001\",\n      \"description\": \"Store priority\",\n      \"steps\": [\n        \"A column is there\"\n      ],\n      \"passes\": true,\n      \"priority\": 1,\n      \"notes\": \"migration 7\"\n    },\n    {\n      \"id\": \"US-002\",\n      \"description\": \"Show priority\",\n      \"steps\": [\n        \"A badge is shown\"\n      ],\n      \"passes\": false,\n      \"priority\": 2\n    }\n  ]\n}\n"},{"path":".claude/data/ralph-loops/task-priority/progress.txt","text":"# Progress of task-priority\n\n- Iteration: 0\n- Status: IN_PROGRESS\n"},{"path":".claude/data/ralph-loops/task-priority/NOTES.md","text":"# Notes\n\nContent that `ralph import` read and could not place elsewhere, verbatim.\n\n## `prd.json`: branchName, line 3\n\nralph/task-priority\n"}],"next":["`/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session"]}
+    {"v":1,"project":"$ROOT/project","name":"task-priority","status":"planned","features":2,"done":1,"sources":[{"path":"prd.json","family":"stories","error":null,"items":2,"done":1,"checks":0,"commands":0,"protect":[],"line_rules":0,"goal":true,"reference":false,"not_understood":[],"kept":[{"key":"branchName","line":3}],"ignored":[]}],"gates":[],"limits":{"max_iterations":null,"max_duration_ms":null,"max_cost_usd":null,"stuck_after":null,"completion_promise":null},"notes":[],"files":[{"path":".claude/data/ralph-loops/task-priority/RALPH_PROMPT.md","text":"# task-priority\n\nMyApp\n\nAdd priority levels to tasks\n\nMake every feature in `feature_list.json`, next to this file, pass: in order, one at a time.\nEverything else from the imported files is in `NOTES.md`, next to this file.\n"},{"path":".claude/data/ralph-loops/task-priority/feature_list.json","text":"{\n  \"features\": [\n    {\n      \"id\": \"US-001\",\n      \"description\": \"Store priority\",\n      \"steps\": [\n        \"A column is there\"\n      ],\n      \"passes\": true,\n      \"priority\": 1,\n      \"notes\": \"migration 7\"\n    },\n    {\n      \"id\": \"US-002\",\n      \"description\": \"Show priority\",\n      \"steps\": [\n        \"A badge is shown\"\n      ],\n      \"passes\": false,\n      \"priority\": 2\n    }\n  ]\n}\n"},{"path":".claude/data/ralph-loops/task-priority/progress.txt","text":"# Progress of task-priority\n\n- Iteration: 0\n- Status: IN_PROGRESS\n"},{"path":".claude/data/ralph-loops/task-priority/NOTES.md","text":"# Notes\n\nContent that `ralph import` read and could not place elsewhere, verbatim.\n\n## `prd.json`: branchName, line 3\n\nralph/task-priority\n"}],"next":["`ralph run --loop task-priority`","`/ralph:goal --features .claude/data/ralph-loops/task-priority` in the agent's session instead"]}
     "##);
     let made = sandbox.ralph(["import", "--json", "--yes"]);
     let object: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();

@@ -167,7 +167,7 @@ fn a_later_init_offers_the_choice_of_sessions() {
     sandbox.approve_policy();
     let before = read_text(&policy);
     let scripted = ralph_succeeds(&sandbox, &["init", "--yes"]);
-    assert!(scripted.contains("note: the policy does not choose the sessions"), "{scripted}");
+    assert!(scripted.contains("note: `[session] gates` is not set"), "{scripted}");
     assert_eq!(read_text(&policy), before, "a script has not seen the question");
 
     let chosen = answer_on_terminal(&sandbox, "init", "x\ng\n", || ());

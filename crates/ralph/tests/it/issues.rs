@@ -444,6 +444,7 @@ fn what_cannot_be_worked_on_is_refused_with_the_next_step() {
     let IssueSandbox { runner, github } = sandbox;
     let runner = RunnerSandbox { sandbox: runner.sandbox.env("PATH", &path) };
     shown.push_str(&IssueSandbox { runner, github }.failure(&["--issue", "1"]));
+    shown.push_str(&Sandbox::new().ralph(["run", "--issue", "gh:7"]).stderr);
     let agent = Sandbox::new().env("CLAUDECODE", "1");
     shown.push_str(&agent.ralph(["run", "--issue", "1"]).stderr);
     assert_snapshot!(shown, @r"
@@ -504,6 +505,9 @@ fn what_cannot_be_worked_on_is_refused_with_the_next_step() {
     error: cannot work on the issue
       caused by: `gh` is not installed; issues on `github.com` are read with it
       hint: install it from https://cli.github.com, then `gh auth login --hostname github.com`
+    error: cannot work on the issue
+      caused by: the repository has no remote on GitHub or GitLab
+      hint: name the project: `gh:owner/name#123` or `gl:group/name#45`
     error: an agent may not start a run that drives agents
       hint: ask a person to do this in their own terminal
     ");
@@ -519,7 +523,11 @@ fn a_label_is_a_queue() {
     sandbox.github.answer(list, json!([issue(7, "## Verify\n- `sh tests.sh`\n"), request]));
     let queue = ["--queue", "gh:label:good first issue", "--comment", "--accept", "green"];
     let refused = sandbox.failure(&queue);
-    assert!(refused.contains("no person has approved 1 command"), "{refused}");
+    assert_snapshot!(refused, @r"
+    --queue gh:label:good first issue --comment --accept green
+    error: no person has approved 1 command from the issue's text: `sh tests.sh`; nothing was started
+      hint: at a terminal ralph asks; `--skip-issue-checks` starts without them, and `--yes` approves none
+    ");
     let dry =
         ["run", "--queue", "gh:label:good first issue", "--dry-run", "--agent-program", "../agent"];
     assert_snapshot!(sandbox.runner.sandbox.normalize(&sandbox.runner.sandbox.ralph(dry).to_string()), @r#"

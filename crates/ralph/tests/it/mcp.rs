@@ -121,7 +121,7 @@ fn an_agent_asks_what_is_missing() {
     ┌ 00000000 the goal, in the person's words
     │ make it work
     └ 00000000
-    nothing was measured yet: `verify` does it now
+    nothing has been measured yet; call `verify`
     ");
     let verified = call("verify", json!({}));
     assert_snapshot!(verified, @r"
@@ -207,8 +207,8 @@ fn nothing_loosens_a_run() {
       hint: you may stop freely; `status` shows the run of this project
     ");
     assert_snapshot!(unknown.call("ask", json!({ "question": "who?" })), @r#"
-    error: the client does not say which session calls
-      hint: run `ralph ask "…"` or `ralph dispute …` in the agent's own shell, or stop and write it to the person
+    error: the client did not identify its session
+      hint: run `ralph ask "…"` or `ralph dispute …` in the agent's own shell, or stop and put it in your last message
     "#);
     let dispute = json!({ "requirement": "tests", "why": "no" });
     assert_eq!(

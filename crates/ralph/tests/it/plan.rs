@@ -1,7 +1,10 @@
 //! `ralph plan`: steps with checks that are tried before the work, from an agent and by hand.
 
-use crate::sandbox::{CommandOutcome, SESSION, Sandbox, eventually, write_program};
+use crate::sandbox::{
+    CommandOutcome, SESSION, Sandbox, eventually, spawn_with_input, write_program,
+};
 use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -118,10 +121,10 @@ fn a_plan_is_agreed_at_the_terminal() {
       4. it says bye in a loop
          sh -c 'for x in'
     run these 4 checks on a copy of the project? [y/N] trying the checks …
-      red        main.sh says goodbye
+      failing    main.sh says goodbye
                  sh main.sh | grep -q goodbye
                  exit 1, no output
-      green      main.sh exists
+      passing    main.sh exists
                  test -f main.sh
                  passes already, so it measures nothing
       unrunnable main.sh is linted
@@ -134,7 +137,7 @@ fn a_plan_is_agreed_at_the_terminal() {
       1. the greeting is documented
          grep -q bye README
     run this check on a copy of the project? [y/N] trying the checks …
-      red        the greeting is documented
+      failing    the greeting is documented
                  grep -q bye README
                  exit 2: grep: README: No such file or directory
 
@@ -146,7 +149,7 @@ fn a_plan_is_agreed_at_the_terminal() {
     2 rounds, $0.0016 of $1
     write these 2 steps and approve the checks? [y/N] wrote `.claude/data/ralph-loops/let-it-say-goodbye` and approved its checks
     next: `ralph run --loop let-it-say-goodbye`
-    next: or in a session, `/ralph:goal --features .claude/data/ralph-loops/let-it-say-goodbye Follow the instructions in its RALPH_PROMPT.md`
+    or in a session: `/ralph:goal --features .claude/data/ralph-loops/let-it-say-goodbye Follow the instructions in its RALPH_PROMPT.md`
     ");
     let arguments = fs::read_to_string(plan.sandbox.root().join("arguments")).unwrap();
     let session = arguments.lines().skip_while(|line| *line != "--session-id").nth(1).unwrap();
@@ -157,13 +160,13 @@ fn a_plan_is_agreed_at_the_terminal() {
 
     - main.sh exists
       check: test -f main.sh
-      It passes already, so it measures nothing.
+      passing: passes already, so it measures nothing
     - main.sh is linted
       check: nosuchlint main.sh
-      It cannot run: it could not be started: cannot start `nosuchlint`: No such file or directory (os error 2)
+      unrunnable: it could not be started: cannot start `nosuchlint`: No such file or directory (os error 2)
     - it says bye in a loop
       check: sh -c 'for x in'
-      It cannot run: its script cannot be parsed: exit 2: sh: 1: Syntax error: end of file unexpected
+      unrunnable: its script cannot be parsed: exit 2: sh: 1: Syntax error: end of file unexpected
 
     Answer with one JSON object whose `steps` replace exactly these, each with another check, and without questions. Leave out a step that is done already or that no command can check, but give at least one. The other steps stay as they are.
     ");
@@ -288,7 +291,7 @@ fn with_yes_the_defaults_count_and_the_project_is_not_touched() {
       "spent_usd": 0.0024,
       "steps": [
         {
-          "base": "red",
+          "base": "failing",
           "check": [
             "sh",
             "-c",
@@ -329,12 +332,12 @@ fn with_yes_the_defaults_count_and_the_project_is_not_touched() {
 #[test]
 fn without_a_plan_nothing_is_written() {
     let text = |text: &str| format!("[[step]]\nagent = {}\n", serde_json::to_string(text).unwrap());
-    let green = || json!({ "steps": [step("main.sh exists", &["test", "-f", "main.sh"])] });
+    let passing = || json!({ "steps": [step("main.sh exists", &["test", "-f", "main.sh"])] });
     let many = vec![goodbye(); 10_000];
     let few = vec![goodbye(); 31];
     let mut results = String::new();
     for (name, steps, more) in [
-        ("green", answer_steps(&[green(), green(), green()]), &[][..]),
+        ("passing", answer_steps(&[passing(), passing(), passing()]), &[][..]),
         (
             "unrunnable",
             answer_steps(&[json!({ "steps": [step("x", &["nosuch"])] })]),
@@ -360,7 +363,7 @@ fn without_a_plan_nothing_is_written() {
         results.push_str(&format!("{name}: exit {:?}\n{}\n", ended.code, error.join("\n")));
     }
     assert_snapshot!(results, @r#"
-    green: exit Some(1)
+    passing: exit Some(1)
     error: no check fails on the project as it is, so nothing would measure the goal
       hint: give the agent decisions with `--answers FILE`, or write checks with `--no-agent`
     unrunnable: exit Some(1)
@@ -382,7 +385,7 @@ fn without_a_plan_nothing_is_written() {
     error: the model refused to answer
       hint: state the goal in other words, or write the steps yourself with `--no-agent`
     budget: exit Some(1)
-    error: the agent has spent $3.60, and the plan may cost $0.01
+    error: the agent has spent $3.60 of the $0.01 allowed
       hint: allow more with `--max-cost USD`
     "#);
 }
@@ -417,7 +420,13 @@ fn nothing_runs_before_a_person_approves() {
       hint: run it in a terminal, or with `--yes` to run and approve the checks unread
     ");
     assert!(plan.messages().is_empty(), "the agent was not even asked");
-    assert_eq!(plan.plan(&[goal, "--json"]).code, Some(3));
+    let refused = plan.plan(&[goal, "--json"]);
+    assert_snapshot!(refused, @r"
+    exit 3
+    --- stderr
+    error: checks run only once a person has seen them; `--json` does not ask
+      hint: add `--yes` to run and approve the checks unread
+    ");
 
     let shell = PlanSandbox::in_sandbox(Sandbox::new().env("CLAUDECODE", "1"), "");
     let refused = shell.plan(&[goal, "--yes"]);
@@ -448,10 +457,10 @@ fn steps_by_hand_are_tried_too() {
          sh main.sh | grep -q goodbye
       2. main.sh exists
          test -f main.sh
-      red        main.sh says goodbye
+      failing    main.sh says goodbye
                  sh main.sh | grep -q goodbye
                  exit 1, no output
-      green      main.sh exists
+      passing    main.sh exists
                  test -f main.sh
                  passes already, so it measures nothing
 
@@ -459,24 +468,56 @@ fn steps_by_hand_are_tried_too() {
       1. main.sh says goodbye
          sh main.sh | grep -q goodbye
     left out, because nothing measures them:
-      green      main.sh exists
+      passing    main.sh exists
                  test -f main.sh
                  passes already, so it measures nothing
     wrote `.claude/data/ralph-loops/plan` and approved its checks
     next: `ralph run --loop plan`
-    next: or in a session, `/ralph:goal --features .claude/data/ralph-loops/plan Follow the instructions in its RALPH_PROMPT.md`
+    or in a session: `/ralph:goal --features .claude/data/ralph-loops/plan Follow the instructions in its RALPH_PROMPT.md`
 
     --- stderr
     trying the checks …
     ");
-    plan.sandbox.write("steps.txt", "- main.sh says goodbye\n");
-    let mistake = plan.sandbox.ralph(["plan", "--from", "steps.txt", "--yes"]);
-    assert_snapshot!(mistake, @r"
-    exit 1
-    --- stderr
+    let mut mistakes = String::new();
+    for text in [
+        "- main.sh says goodbye\n",
+        "# one\n- main.sh says goodbye\n  check: grep \u{200b}bye main.sh\n",
+        "- main.sh exists\n  check: test -f main.sh\n",
+    ] {
+        plan.sandbox.write("steps.txt", text);
+        let ended = plan.sandbox.ralph(["plan", "--from", "steps.txt", "--yes"]);
+        let error = ended.stderr.lines().skip_while(|line| !line.starts_with("error"));
+        mistakes.push_str(&format!("{}\n", error.collect::<Vec<_>>().join("\n")));
+    }
+    assert_snapshot!(mistakes, @r"
     error: line 1: the step has no check; add `check: COMMAND` below it
       hint: `ralph plan --help` shows the form
+    error: no check fails on the project as it is, so nothing would measure the goal
+      hint: write checks that fail until their steps are done
+    error: no check fails on the project as it is, so nothing would measure the goal
+      hint: write checks that fail until their steps are done
     ");
+}
+
+/// Ctrl-C while the agent answers is an interruption, not a failed plan.
+#[test]
+fn an_interrupt_ends_the_plan() {
+    let plan = PlanSandbox::new("");
+    let started = plan.sandbox.root().join("started");
+    let script =
+        format!("#!/bin/sh\nread -r message\ntouch {}\nexec sleep 600\n", started.display());
+    write_program(&plan.sandbox.root().join("agent"), &script);
+    let agent = plan.agent();
+    let mut command = plan.sandbox.command();
+    command.args(plan_args(&agent, &["Let it speak", "--yes"]));
+    let child = spawn_with_input(&mut command, b"");
+    eventually(|| started.exists().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    assert!(!errors.contains("error"), "{errors}");
+    assert!(!plan.has_list());
 }
 
 /// The editor is opened again with the results, until every check measures something.
@@ -489,7 +530,7 @@ fn an_editor_is_opened_until_every_check_fails() {
     sandbox.commit();
     let text = sandbox.root().join("text");
     let script = format!(
-        "#!/bin/sh\ncat \"$2\" >> {}\nif grep -q green \"$2\"; then check='grep -q bye main.sh'; else check='test -f main.sh'; fi\nprintf -- '- it says bye\\n  check: %s\\n' \"$check\" > \"$2\"\n",
+        "#!/bin/sh\ncat \"$2\" >> {}\nif grep -q passing \"$2\"; then check='grep -q bye main.sh'; else check='test -f main.sh'; fi\nprintf -- '- it says bye\\n  check: %s\\n' \"$check\" > \"$2\"\n",
         text.display()
     );
     write_program(&editor, &script);
@@ -501,13 +542,13 @@ fn an_editor_is_opened_until_every_check_fails() {
       1. it says bye
          test -f main.sh
     run this check on a copy of the project? [y/N] trying the checks …
-      green      it says bye
+      passing    it says bye
                  test -f main.sh
                  passes already, so it measures nothing
     0 of 1 checks measure something; edit the others? [Y/n]   1. it says bye
          grep -q bye main.sh
     run this check on a copy of the project? [y/N] trying the checks …
-      red        it says bye
+      failing    it says bye
                  grep -q bye main.sh
                  exit 1, no output
 
@@ -516,7 +557,7 @@ fn an_editor_is_opened_until_every_check_fails() {
          grep -q bye main.sh
     write this step and approve the checks? [y/N] wrote `.claude/data/ralph-loops/say-bye` and approved its checks
     next: `ralph run --loop say-bye`
-    next: or in a session, `/ralph:goal --features .claude/data/ralph-loops/say-bye Follow the instructions in its RALPH_PROMPT.md`
+    or in a session: `/ralph:goal --features .claude/data/ralph-loops/say-bye Follow the instructions in its RALPH_PROMPT.md`
     ");
     assert_snapshot!(fs::read_to_string(text).unwrap(), @r"
     # One item per step, with the command that checks it: it has to fail now
@@ -531,7 +572,7 @@ fn an_editor_is_opened_until_every_check_fails() {
 
     - it says bye
       check: test -f main.sh
-      # green: passes already, so it measures nothing
+      # passing: passes already, so it measures nothing
     ");
 }
 

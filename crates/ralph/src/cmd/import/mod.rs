@@ -10,8 +10,9 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_deck::wording::{count_noun, count_of, safe_line};
 use ralph_lists::import::loop_files::{self, ImportWriteError, NewFile};
-use ralph_lists::import::{self, ImportSource, ImportedContent, MergedImport};
-use ralph_lists::loop_directory;
+use ralph_lists::import::{self, ImportSource, ImportedContent, ImportedLimits, MergedImport};
+use ralph_lists::loop_directory::{self, PROMPT_FILE};
+use ralph_lists::loops;
 use ralph_policy::config;
 use ralph_policy::detect::{self, DeclaredGates, DetectedGates};
 use ralph_sys::env::Env;
@@ -140,14 +141,14 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
         let hint = "nothing was created; `ralph import FILE` also reads a finished list";
         return Err(CommandFailure::new(what, hint));
     }
-    let wished = args.name.clone().or_else(|| merged.name.clone());
-    let wished = wished.or_else(|| {
+    let preferred = args.name.clone().or_else(|| merged.name.clone());
+    let preferred = preferred.or_else(|| {
         let of_file = from.file_stem().filter(|_| from != project);
         import::loop_slug(&of_file.or(project.file_name())?.to_string_lossy())
     });
-    let wished = wished.unwrap_or_else(|| "imported".to_string());
-    let name = loop_files::free_loop_name(&project, &wished).ok_or_else(|| {
-        let what = format!("there are too many loops named `{wished}`");
+    let preferred = preferred.unwrap_or_else(|| "imported".to_string());
+    let name = loops::free_loop_name(&project, &preferred).ok_or_else(|| {
+        let what = format!("there are too many loops named `{preferred}`");
         CommandFailure::new(&what, "choose another name with `--name`")
     })?;
     let DeclaredGates { detected, without_gate } =
@@ -165,7 +166,7 @@ fn plan_import(env: &Env, args: &ImportArgs) -> Result<ImportPlan, CommandFailur
     Ok(ImportPlan {
         project,
         name,
-        preferred_name: wished,
+        preferred_name: preferred,
         sources,
         merged,
         detected,
@@ -237,8 +238,8 @@ fn remarks(planned: &ImportPlan) -> String {
         out.push_str(&format!("{}: `{tool}`, for {gates}\n", paint(term::WARN, "missing")));
     }
     if planned.name != planned.preferred_name {
-        let (wished, name) = (&planned.preferred_name, &planned.name);
-        let what = format!("there is a loop `{wished}` already, so this one is named `{name}`");
+        let (preferred, name) = (&planned.preferred_name, &planned.name);
+        let what = format!("there is a loop `{preferred}` already, so this one is named `{name}`");
         out.push_str(&format!("{}: {what}\n", paint(term::WARN, "note")));
     }
     out
@@ -398,15 +399,24 @@ fn next_steps(planned: &ImportPlan) -> Vec<String> {
         steps.push("`ralph trust`, after reviewing what it would run".to_string());
     }
     let directory = format!("{}/{}", loop_directory::LOOPS_DIR, planned.name);
-    let mut options = planned.merged.limits.to_options();
-    options.insert(0, String::new());
-    let options = options.join(" ");
-    let options = options.trim_end();
-    steps.push(if planned.merged.features.is_empty() {
-        format!("`ralph start --session ID --goal-file {directory}/RALPH_PROMPT.md{options}`")
+    let limits = &planned.merged.limits;
+    let list_options = |options: Vec<String>| -> String {
+        options.iter().map(|option| format!(" {option}")).collect()
+    };
+    // `ralph run` holds its agent to no promise.
+    let driven = list_options(ImportedLimits { promise: None, ..limits.clone() }.to_options());
+    let in_session = list_options(limits.to_options());
+    if planned.merged.features.is_empty() {
+        steps.push(format!("`ralph run --goal-file {directory}/{PROMPT_FILE}{driven}`"));
+        steps.push(format!(
+            "`/ralph:goal{in_session} Follow the instructions in {directory}/{PROMPT_FILE}` in the agent's session instead"
+        ));
     } else {
-        format!("`/ralph:goal --features {directory}{options}` in the agent's session")
-    });
+        steps.push(format!("`ralph run --loop {}{driven}`", planned.name));
+        steps.push(format!(
+            "`/ralph:goal --features {directory}{in_session}` in the agent's session instead"
+        ));
+    }
     steps
 }
 

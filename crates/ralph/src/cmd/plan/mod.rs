@@ -29,7 +29,6 @@ use ralph_core::{text, units};
 use ralph_drive::planning::planner::PlannerError;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
-use ralph_lists::loop_directory::LOOPS_DIR;
 use ralph_lists::loops;
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_proof::CheckTrial;
@@ -41,7 +40,6 @@ use std::sync::Arc;
 
 const MAX_NAME_WORDS: usize = 4;
 const MAX_NAME_CHARS: usize = 40;
-const MOST_NUMBERED_NAMES: u32 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -158,15 +156,16 @@ pub(crate) fn run(env: &Env, args: &PlanArgs) -> Result<u8, CommandFailure> {
     plan_consent::require_consent_possible(&context)?;
     let name = context.loop_name()?;
     let is_by_hand = args.no_agent || args.from.is_some();
-    let outcome = if is_by_hand {
-        plan_editor::plan_by_hand(&context)?
+    let planned = if is_by_hand {
+        plan_editor::plan_by_hand(&context)
     } else {
-        plan_agent::plan_with_agent(&context)?
+        plan_agent::plan_with_agent(&context)
     };
+    // An interrupted agent or check fails, too.
     if context.cancel.is_cancelled() {
         return Ok(super::gate::gate_run::INTERRUPTED);
     }
-    plan_output::finish(&context, &name, &outcome)
+    plan_output::finish(&context, &name, &planned?)
 }
 
 impl<'a> PlanContext<'a> {
@@ -192,23 +191,18 @@ impl<'a> PlanContext<'a> {
 
     /// The name of the new loop. One that the person chose must be free; one from the goal gets a number.
     fn loop_name(&self) -> Result<String, CommandFailure> {
-        let is_free =
-            |name: &str| fs::stat_no_follow(&self.project.join(LOOPS_DIR).join(name)).is_none();
         if let Some(name) = &self.args.name {
             if !loops::is_loop_name(name) {
                 let what = format!("`{}` cannot be the name of a loop", text::clean_line(name, 80));
                 return Err(CommandFailure::new(&what, "use letters, digits, `.`, `_` and `-`"));
             }
-            if !is_free(name) {
+            if !loops::is_free_loop_name(&self.project, name) {
                 let what = format!("the loop `{name}` exists already");
                 return Err(CommandFailure::new(&what, "choose another `--name`"));
             }
             return Ok(name.clone());
         }
-        let base = name_from_goal(&self.goal);
-        let numbered = (2..MOST_NUMBERED_NAMES).map(|number| format!("{base}-{number}"));
-        let mut names = std::iter::once(base.clone()).chain(numbered);
-        names.find(|name| is_free(name)).ok_or_else(|| {
+        loops::free_loop_name(&self.project, &name_from_goal(&self.goal)).ok_or_else(|| {
             CommandFailure::new("there are too many loops of this name", "choose a `--name`")
         })
     }
@@ -219,15 +213,15 @@ impl PlannedStep {
         Self { description, check, trial: None }
     }
 
-    fn is_red(&self) -> bool {
-        matches!(self.trial, Some(CheckTrial::Red(_)))
+    fn is_failing(&self) -> bool {
+        self.trial.as_ref().is_some_and(CheckTrial::is_failing)
     }
 }
 
 impl PlanOutcome {
     /// Moves the steps whose checks do not fail out of the plan.
-    fn keep_red(&mut self, steps: Vec<PlannedStep>) {
-        let (kept, left_out) = steps.into_iter().partition(PlannedStep::is_red);
+    fn keep_failing(&mut self, steps: Vec<PlannedStep>) {
+        let (kept, left_out) = steps.into_iter().partition(PlannedStep::is_failing);
         self.steps = kept;
         self.left_out = left_out;
     }

@@ -17,7 +17,6 @@ use ralph_drive::planning::plan_answer::{
 };
 use ralph_drive::planning::planner::{Planner, PlannerError, PlannerEvent, PlannerSpec};
 use ralph_drive::planning::planner_messages::{self, RejectedCheck};
-use ralph_proof::CheckTrial;
 use ralph_sys::fs;
 use std::time::Duration;
 
@@ -25,24 +24,24 @@ const TURN_TIMEOUT: Duration = Duration::from_mins(10);
 const MAX_NOTES_BYTES: usize = 64 * 1024;
 const MAX_ANSWER_CHARS: usize = 1_000;
 
-/// Why an agent gave no plan.
-enum NoAnswer {
+/// Why a request for a plan failed.
+enum PlanRequestError {
     Planner(PlannerError),
     /// Two answers in a row that are not a plan: what is wrong with the second.
-    Garbage(String),
+    NotAPlan(String),
 }
 
-impl From<PlannerError> for NoAnswer {
+impl From<PlannerError> for PlanRequestError {
     fn from(error: PlannerError) -> Self {
         Self::Planner(error)
     }
 }
 
-impl From<NoAnswer> for CommandFailure {
-    fn from(error: NoAnswer) -> Self {
+impl From<PlanRequestError> for CommandFailure {
+    fn from(error: PlanRequestError) -> Self {
         match error {
-            NoAnswer::Planner(error) => planner_failure(&error),
-            NoAnswer::Garbage(why) => Self::new(
+            PlanRequestError::Planner(error) => planner_failure(&error),
+            PlanRequestError::NotAPlan(why) => Self::new(
                 &format!("the agent answered twice, but not with a plan: {why}"),
                 "try again or with another `--model`, or write the steps with `--no-agent`",
             ),
@@ -105,7 +104,7 @@ pub(super) fn plan_with_agent(context: &PlanContext<'_>) -> Result<PlanOutcome, 
         let message = planner_messages::rejection_message(&rejected);
         match ask_for_plan(context, &mut planner, &message) {
             Ok(again) => steps = replace_rejected(&steps, again.steps),
-            // What is red stays useful.
+            // Checks that fail stay useful.
             Err(error) => {
                 let why = CommandFailure::from(error).message().to_string();
                 outcome.notes.push(format!("no further round: {why}"));
@@ -114,7 +113,7 @@ pub(super) fn plan_with_agent(context: &PlanContext<'_>) -> Result<PlanOutcome, 
         }
     }
     outcome.spent_micro_usd = Some(planner.spent().micro_usd);
-    outcome.keep_red(steps);
+    outcome.keep_failing(steps);
     Ok(outcome)
 }
 
@@ -130,14 +129,14 @@ fn ask_for_plan(
     context: &PlanContext<'_>,
     planner: &mut Planner<'_>,
     message: &str,
-) -> Result<PlanAnswer, NoAnswer> {
+) -> Result<PlanAnswer, PlanRequestError> {
     let error = match parse_plan_answer(&ask_watched(context, planner, message)?) {
         Ok(plan) => return Ok(plan),
         Err(error) => error,
     };
     tell(context, &format!("the answer was not a plan: {}", safe_line(&error.to_string())));
     let again = ask_watched(context, planner, &planner_messages::retry_message(&error))?;
-    parse_plan_answer(&again).map_err(|error| NoAnswer::Garbage(error.to_string()))
+    parse_plan_answer(&again).map_err(|error| PlanRequestError::NotAPlan(error.to_string()))
 }
 
 /// Asks, and shows how often the agent has called a tool.
@@ -157,7 +156,7 @@ fn ask_watched(
         }),
         PlannerEvent::Retry => {
             progress
-                .count(|_| "the request to the model failed; the client repeats it".to_string());
+                .count(|_| "the request to the model failed; the client is retrying".to_string());
         }
     })
 }
@@ -201,9 +200,9 @@ fn replace_rejected(steps: &[PlannedStep], new: Vec<ProposedStep>) -> Vec<Planne
     for step in &mut new {
         step.trial = known(step);
     }
-    let at = steps.iter().position(|step| !step.is_red()).unwrap_or(steps.len());
-    let at = steps.iter().take(at).filter(|step| step.is_red()).count();
-    let mut kept: Vec<PlannedStep> = steps.iter().filter(|step| step.is_red()).cloned().collect();
+    let at = steps.iter().position(|step| !step.is_failing()).unwrap_or(steps.len());
+    let mut kept: Vec<PlannedStep> =
+        steps.iter().filter(|step| step.is_failing()).cloned().collect();
     // A repeated step is in the plan already.
     new.retain(|step| !kept.iter().any(|known| known.check == step.check));
     kept.splice(at..at, new);
@@ -219,11 +218,8 @@ impl From<ProposedStep> for PlannedStep {
 impl PlannedStep {
     /// Why the check goes back to the agent.
     fn rejection(&self) -> Option<RejectedCheck> {
-        let why = match self.trial.as_ref()? {
-            CheckTrial::Red(_) => return None,
-            CheckTrial::Green => "It passes already, so it measures nothing.".to_string(),
-            CheckTrial::Unrunnable(why) => format!("It cannot run: {why}"),
-        };
+        let trial = self.trial.as_ref().filter(|trial| !trial.is_failing())?;
+        let why = format!("{}: {}", trial.word(), trial.describe());
         let (step, check) = (self.description.clone(), self.check.clone());
         Some(RejectedCheck { step, check, why })
     }
@@ -233,6 +229,7 @@ impl PlannedStep {
 mod tests {
     use super::*;
     use ralph_core::source::item_check::ItemCheck;
+    use ralph_proof::CheckTrial;
 
     fn step(name: &str, trial: Option<CheckTrial>) -> PlannedStep {
         PlannedStep {
@@ -248,26 +245,24 @@ mod tests {
         }
     }
 
-    /// Red steps stay, new ones take the place of the rejected ones, and a repeated check keeps its result.
+    /// Failing steps stay, new ones take the place of the rejected ones, and a repeated check keeps its result.
     #[test]
     fn new_steps_replace_the_rejected_ones() {
-        let red = || Some(CheckTrial::Red("exit 1".to_string()));
+        let failing = || Some(CheckTrial::Failing("exit 1".to_string()));
         let steps = [
-            step("a", red()),
-            step("b", Some(CheckTrial::Green)),
-            step("c", red()),
+            step("a", failing()),
+            step("b", Some(CheckTrial::Passing)),
+            step("c", failing()),
             step("d", Some(CheckTrial::Unrunnable("x".to_string()))),
         ];
         let replaced = replace_rejected(&steps, ["e", "b", "c", "f"].map(proposed).to_vec());
         let shown: Vec<String> = replaced
             .iter()
             .map(|step| match &step.trial {
-                Some(CheckTrial::Red(_)) => format!("{} red", step.description),
-                Some(CheckTrial::Green) => format!("{} green", step.description),
-                Some(CheckTrial::Unrunnable(_)) => format!("{} unrunnable", step.description),
+                Some(trial) => format!("{} {}", step.description, trial.word()),
                 None => step.description.clone(),
             })
             .collect();
-        assert_eq!(shown, ["a red", "e", "b green", "f", "c red"]);
+        assert_eq!(shown, ["a failing", "e", "b passing", "f", "c failing"]);
     }
 }

@@ -15,9 +15,15 @@ pub(super) fn require_consent_possible(context: &PlanContext<'_>) -> Result<(), 
     if context.args.yes || can_ask(context) {
         return Ok(());
     }
+    let why =
+        if context.args.json { "`--json` does not ask" } else { "not a terminal, so I can't ask" };
     Err(CommandFailure::untrusted(
-        "checks run only once a person has seen them; not a terminal, so I can't ask",
-        "run it in a terminal, or with `--yes` to run and approve the checks unread",
+        &format!("checks run only once a person has seen them; {why}"),
+        if context.args.json {
+            "add `--yes` to run and approve the checks unread"
+        } else {
+            "run it in a terminal, or with `--yes` to run and approve the checks unread"
+        },
     ))
 }
 

@@ -11,7 +11,6 @@ use ralph_drive::planning::plan_text::{
     self, AnnotatedStep, MAX_TEXT_BYTES, PlanTextError, WrittenStep, parse_plan_text,
 };
 use ralph_policy::detect::typed_command::{self, TypedCommand};
-use ralph_proof::CheckTrial;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
 use ralph_sys::proc::foreground;
@@ -53,9 +52,10 @@ pub(super) fn plan_by_hand(context: &PlanContext<'_>) -> Result<PlanOutcome, Com
         let (written, mut planned): (Vec<WrittenStep>, Vec<PlannedStep>) =
             steps.into_iter().map(|step| (step.written, step.planned)).unzip();
         plan_trial::try_new_steps(context, &mut planned)?;
-        let is_finished = planned.iter().all(PlannedStep::is_red) || context.cancel.is_cancelled();
+        let is_finished =
+            planned.iter().all(PlannedStep::is_failing) || context.cancel.is_cancelled();
         if is_finished || !plan_consent::can_ask(context) || !wants_to_edit(&planned)? {
-            outcome.keep_red(planned);
+            outcome.keep_failing(planned);
             return Ok(outcome);
         }
         text = open_editor(context, &annotated_text(context, &written, &planned))?;
@@ -99,7 +99,8 @@ fn edited_step(
     let typed = TypedCommand { command: &written.check, name: None, stage: None };
     let gate =
         typed_command::typed_gate(&context.project, context.env, typed).map_err(|error| {
-            PlanTextError { line: 1, why: format!("`{}`: {error}", safe_line(&written.check)) }
+            let why = format!("`{}`: {error}", safe_line(&written.check));
+            PlanTextError { line: written.line, why }
         })?;
     let check = match gate.gate.command {
         GateInvocation::Argv(words) => ItemCheck::Argv(words),
@@ -109,11 +110,10 @@ fn edited_step(
 }
 
 fn wants_to_edit(steps: &[PlannedStep]) -> Result<bool, CommandFailure> {
-    let red = steps.iter().filter(|step| step.is_red()).count();
+    let failing = steps.iter().filter(|step| step.is_failing()).count();
     let total = steps.len();
-    term::out(&format!("{red} of {total} checks measure something; edit the others? [Y/n] "))?;
-    let answer = term::read_answer().unwrap_or_default().to_lowercase();
-    Ok(!matches!(answer.as_str(), "n" | "no"))
+    term::out(&format!("{failing} of {total} checks measure something; edit the others? [Y/n] "))?;
+    Ok(term::is_accepted())
 }
 
 fn annotated_text(
@@ -136,8 +136,7 @@ fn annotated_text(
 
 fn edit_again(context: &PlanContext<'_>, text: &str) -> Result<String, CommandFailure> {
     term::out("edit it again? [Y/n] ")?;
-    let answer = term::read_answer().unwrap_or_default().to_lowercase();
-    if matches!(answer.as_str(), "n" | "no") {
+    if !term::is_accepted() {
         return Err(CommandFailure::new(
             "nothing was written",
             "`ralph plan --help` shows the form",
@@ -178,10 +177,6 @@ fn open_editor(context: &PlanContext<'_>, text: &str) -> Result<String, CommandF
 impl PlannedStep {
     /// The result of its check, as a comment in the text.
     fn note(&self) -> Option<String> {
-        Some(match self.trial.as_ref()? {
-            CheckTrial::Red(_) => "red: fails now, as it should".to_string(),
-            CheckTrial::Green => "green: passes already, so it measures nothing".to_string(),
-            CheckTrial::Unrunnable(why) => format!("unrunnable: {why}"),
-        })
+        self.trial.as_ref().map(|trial| format!("{}: {}", trial.word(), trial.describe()))
     }
 }

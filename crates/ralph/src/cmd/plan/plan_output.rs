@@ -16,7 +16,6 @@ use ralph_lists::loop_directory::{LOOPS_DIR, PROMPT_FILE};
 use ralph_lists::loops::{self, FeatureDraft, FeatureError, FeatureLoop, InitialList, NewLoop};
 use ralph_lists::run_lists;
 use ralph_policy::trust;
-use ralph_proof::CheckTrial;
 use serde::Serialize;
 use std::path::Path;
 
@@ -43,9 +42,9 @@ struct PlanJson<'a> {
 struct StepJson<'a> {
     step: &'a str,
     check: &'a ItemCheck,
-    /// `red`, `green`, `unrunnable`
+    /// `failing`, `passing`, `unrunnable`
     base: &'static str,
-    why: Option<&'a str>,
+    why: &'a str,
 }
 
 #[derive(Serialize)]
@@ -66,8 +65,12 @@ pub(super) fn finish(
         for note in &outcome.notes {
             what.push_str(&format!("; {note}"));
         }
-        let hint =
-            "give the agent decisions with `--answers FILE`, or write checks with `--no-agent`";
+        let is_by_hand = context.args.no_agent || context.args.from.is_some();
+        let hint = if is_by_hand {
+            "write checks that fail until their steps are done"
+        } else {
+            "give the agent decisions with `--answers FILE`, or write checks with `--no-agent`"
+        };
         return Err(CommandFailure::new(&what, hint));
     }
     if !context.args.json {
@@ -167,8 +170,8 @@ fn show_result(
             v: 1,
             name: &made.name,
             directory: made.directory.display().to_string(),
-            steps: outcome.steps.iter().map(step_json).collect(),
-            left_out: outcome.left_out.iter().map(step_json).collect(),
+            steps: outcome.steps.iter().filter_map(step_json).collect(),
+            left_out: outcome.left_out.iter().filter_map(step_json).collect(),
             questions: outcome
                 .answers
                 .iter()
@@ -187,7 +190,7 @@ fn show_result(
         return Ok(());
     }
     term::out(&format!(
-        "wrote `{}` and approved its checks\nnext: `{next}`\nnext: or in a session, `{in_session}`\n",
+        "wrote `{}` and approved its checks\nnext: `{next}`\nor in a session: `{in_session}`\n",
         safe_line(&directory)
     ))?;
     Ok(())
@@ -198,12 +201,9 @@ fn session_command(directory: &Path) -> String {
     format!("/ralph:goal --features {directory} Follow the instructions in its {PROMPT_FILE}")
 }
 
-fn step_json(step: &PlannedStep) -> StepJson<'_> {
-    let (base, why) = match &step.trial {
-        Some(CheckTrial::Red(how)) => ("red", Some(how.as_str())),
-        Some(CheckTrial::Green) => ("green", None),
-        Some(CheckTrial::Unrunnable(why)) => ("unrunnable", Some(why.as_str())),
-        None => ("unknown", None),
-    };
-    StepJson { step: &step.description, check: &step.check, base, why }
+/// `None` for a step that was not tried, which only an interruption leaves.
+fn step_json(step: &PlannedStep) -> Option<StepJson<'_>> {
+    let trial = step.trial.as_ref()?;
+    let (base, why) = (trial.word(), trial.describe());
+    Some(StepJson { step: &step.description, check: &step.check, base, why })
 }

@@ -5,7 +5,6 @@ use super::PlannedStep;
 use crate::approval_text::whole_command;
 use crate::term::{self, paint};
 use ralph_deck::wording::safe_line;
-use ralph_proof::CheckTrial;
 
 /// Steps with their commands, before they are run.
 pub(super) fn render_commands(steps: &[&PlannedStep]) -> String {
@@ -23,21 +22,12 @@ pub(super) fn render_commands(steps: &[&PlannedStep]) -> String {
 /// The results of checks before the work.
 pub(super) fn render_trials(steps: &[&PlannedStep]) -> String {
     let mut out = String::new();
-    for step in steps {
-        let (style, word, how) = match &step.trial {
-            Some(CheckTrial::Red(how)) => (term::GOOD, "red", how.as_str()),
-            Some(CheckTrial::Green) => {
-                (term::BAD, "green", "passes already, so it measures nothing")
-            }
-            Some(CheckTrial::Unrunnable(why)) => (term::BAD, "unrunnable", why.as_str()),
-            None => (term::DIM, "not run", ""),
-        };
-        let word = paint(style, &format!("{word:<10}"));
+    for (step, trial) in steps.iter().filter_map(|step| Some((step, step.trial.as_ref()?))) {
+        let style = if trial.is_failing() { term::GOOD } else { term::BAD };
+        let word = paint(style, &format!("{:<10}", trial.word()));
         out.push_str(&format!("  {word} {}\n", safe_line(&step.description)));
         out.push_str(&format!("             {}\n", whole_command(&step.check.command_line(), 13)));
-        if !how.is_empty() {
-            out.push_str(&format!("             {}\n", paint(term::DIM, &safe_line(how))));
-        }
+        out.push_str(&format!("             {}\n", paint(term::DIM, &safe_line(trial.describe()))));
     }
     out
 }

@@ -119,22 +119,30 @@ fn agent_host(plan: &RunPlan) -> &'static HostProfile {
     ralph_host::recorded_host(&plan.settings().unwrap_or(&usual).agent)
 }
 
+/// What a person can type at the question.
+#[derive(Clone, Copy)]
+enum StartChoice<'a> {
+    Run,
+    EditFirst(&'a ProposedPolicy),
+    ShowDetails,
+}
+
 /// Asks until the answer is yes. Every other answer starts nothing.
 fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
     let proposed = proposed_policy(plan);
-    let (edit, words): (_, &[&str]) = match proposed {
-        Some(_) => (" · [e] edit ralph.toml first", &["yes", "edit", "details"]),
-        None => ("", &["yes", "details"]),
-    };
+    let edit = if proposed.is_some() { " · [e] edit ralph.toml first" } else { "" };
     let question = format!("[y] run{edit} · [d] details · [N] cancel: ");
+    let mut choices = vec![("yes", StartChoice::Run)];
+    choices.extend(proposed.map(|proposed| ("edit", StartChoice::EditFirst(proposed))));
+    choices.push(("details", StartChoice::ShowDetails));
     loop {
-        match (term::ask_for_word(&question, words)?, proposed) {
-            (Some("yes"), _) => return Ok(()),
-            (Some("details"), _) => {
+        match term::ask_for_choice(&question, &choices)? {
+            Some(StartChoice::Run) => return Ok(()),
+            Some(StartChoice::ShowDetails) => {
                 let gates = proposed.map(init_text::render_gates).unwrap_or_default();
                 term::out(&format!("{}{gates}\n", dry_run::render_plan(env, plan)))?;
             }
-            (Some(_), Some(proposed)) => {
+            Some(StartChoice::EditFirst(proposed)) => {
                 gate_source::write_policy(proposed)?;
                 let path = safe_line(&proposed.path.to_string_lossy());
                 let what = format!("wrote `{path}`; nothing was approved or started");
@@ -142,7 +150,7 @@ fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
                     format!("edit it, then paste `ralph trust && {}`", line_to_paste(env, ""));
                 return Err(CommandFailure::chosen(&what, &hint));
             }
-            (Some(_) | None, _) => return Err(cancelled_failure(env)),
+            None => return Err(cancelled_failure(env)),
         }
     }
 }

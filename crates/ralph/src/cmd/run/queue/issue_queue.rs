@@ -1,6 +1,6 @@
 //! Queues of issues: each open issue becomes a task.
 
-use super::super::issue_run::{self, CommandsOfIssue};
+use super::super::issue_run::{self, IssueCommands};
 use super::super::run_args::RunArgs;
 use super::super::run_plan;
 use crate::cmd::{ASK_A_PERSON, init, refuse_agent};
@@ -37,7 +37,7 @@ pub(super) fn read_issues(
     let asked: Vec<_> = found
         .iter()
         .zip(&goals)
-        .map(|(issue, goal)| CommandsOfIssue { issue, commands: goal.commands.clone() })
+        .map(|(issue, goal)| IssueCommands { issue, commands: goal.commands.clone() })
         .collect();
     let approved = if args.dry_run {
         asked.iter().map(|_| Vec::new()).collect()

@@ -25,17 +25,17 @@ use super::proof_sides::ProofSides;
 
 const FILE_VERSION: u8 = 1;
 const MAX_FILE_BYTES: usize = 64 * 1024;
-/// More checks are not looked at: the note would not be clearer.
+/// More checks are not tried: the note would not be clearer.
 const MAX_CHECKS: usize = 64;
 /// Checks that run in one checkout.
 const CHECKS_AT_ONCE: usize = 8;
-/// After this time no further checks are looked at. Proofs of the run wait for the look.
-const LOOK_TIMEOUT: Duration = Duration::from_mins(2);
+/// After this time no further checks are tried. Proofs of the run wait for the trial.
+const TRIAL_TIMEOUT: Duration = Duration::from_mins(2);
 const SHOWN_NAMES: usize = 4;
 const MAX_NAME_CHARS: usize = 60;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the look at the base found.
+/// The results of the checks at the base.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseChecks {
     v: u8,
@@ -80,23 +80,23 @@ impl BaseChecks {
     }
 }
 
-/// The checks that are looked at when the run starts.
-pub(super) fn checks_to_look_at(home: &RalphHome, run: &RunRecord) -> Vec<Gate> {
+/// The checks that are tried when the run starts.
+pub(super) fn base_check_gates(home: &RalphHome, run: &RunRecord) -> Vec<Gate> {
     let mut checks = run_lists::sealed_checks(home, run);
     checks.truncate(MAX_CHECKS);
     checks
 }
 
 /// Runs the checks at the base and records the result, even if it is only a part of it.
-pub(super) fn look_at_checks(
+pub(super) fn try_base_checks(
     contract: &ContractContext<'_>,
     sides: &ProofSides<'_>,
     checks: &[&Gate],
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
     let names = run_lists::check_item_names(&contract.world.home, contract.run);
-    let until = Deadline::after(LOOK_TIMEOUT);
-    let mut look = BaseChecks { v: FILE_VERSION, ..BaseChecks::default() };
+    let until = Deadline::after(TRIAL_TIMEOUT);
+    let mut results = BaseChecks { v: FILE_VERSION, ..BaseChecks::default() };
     for checks in checks.chunks(CHECKS_AT_ONCE) {
         if until.has_passed() || cancel.is_cancelled() {
             break;
@@ -108,13 +108,13 @@ pub(super) fn look_at_checks(
         for report in reports {
             let name = names.get(&report.name).cloned().unwrap_or_else(|| report.name.clone());
             match judge_trial(&report, None) {
-                CheckTrial::Red(_) => look.measured += 1,
-                CheckTrial::Green => {
-                    look.measured += 1;
-                    look.passing.push(name);
+                CheckTrial::Failing(_) => results.measured += 1,
+                CheckTrial::Passing => {
+                    results.measured += 1;
+                    results.passing.push(name);
                 }
                 CheckTrial::Unrunnable(_) if is_slow(&report) => {}
-                CheckTrial::Unrunnable(_) => look.unrunnable.push(name),
+                CheckTrial::Unrunnable(_) => results.unrunnable.push(name),
             }
         }
     }
@@ -122,7 +122,7 @@ pub(super) fn look_at_checks(
         return Ok(());
     }
     let path = contract.world.home.run(&contract.run.id).base_checks();
-    let bytes = fs::encode_json(&path, &look)?;
+    let bytes = fs::encode_json(&path, &results)?;
     Ok(fs::replace(&path, &bytes, Durability::Cached)?)
 }
 
@@ -134,8 +134,8 @@ fn is_slow(report: &ralph_core::gate::GateReport) -> bool {
 /// What is known about the checks of a run at its base; `None` while it is unknown.
 pub fn read_base_checks(home: &RalphHome, run: &RunId) -> Option<BaseChecks> {
     let bytes = fs::read_if_exists(&home.run(run).base_checks(), MAX_FILE_BYTES).ok()??;
-    let look: BaseChecks = serde_json::from_slice(&bytes).ok()?;
-    (look.v == FILE_VERSION).then_some(look)
+    let results: BaseChecks = serde_json::from_slice(&bytes).ok()?;
+    (results.v == FILE_VERSION).then_some(results)
 }
 
 /// Waits until the checks of a run that has just started are known, at most until the deadline.
@@ -144,7 +144,7 @@ pub fn await_base_checks(
     run: &RunRecord,
     until: &Deadline,
 ) -> Option<BaseChecks> {
-    if checks_to_look_at(home, run).is_empty() || !has_base(run) {
+    if base_check_gates(home, run).is_empty() || !has_base(run) {
         return None;
     }
     loop {
@@ -202,8 +202,8 @@ mod tests {
             (0, &[], &["a", "b"], "2 checks could not run: a, b"),
         ] {
             let (passing, unrunnable) = (items(passing), items(unrunnable));
-            let look = BaseChecks { v: FILE_VERSION, measured, passing, unrunnable };
-            assert_eq!(look.describe().as_deref().unwrap_or("-"), expected);
+            let results = BaseChecks { v: FILE_VERSION, measured, passing, unrunnable };
+            assert_eq!(results.describe().as_deref().unwrap_or("-"), expected);
         }
     }
 }
