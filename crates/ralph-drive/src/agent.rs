@@ -68,16 +68,23 @@ fn agent_environment(
 ) -> Vec<(OsString, OsString)> {
     let HostProfile { launch, variables: names, .. } = host;
     let added = launch.added_variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
-    let ours: Vec<_> =
-        [(env::RUNNER_VARIABLE, run.to_string()), (names.block_cap, block_cap.to_string())]
-            .into_iter()
-            .chain(added)
-            .collect();
-    let removed = launch.removed_variables.iter().chain(&REMOVED_VARIABLES).copied();
-    let is_removed = |name: &OsStr| removed.clone().any(|other| name == other);
+    let own = [(env::RUNNER_VARIABLE, run.to_string()), (names.block_cap, block_cap.to_string())];
+    client_environment(host, client, own.into_iter().chain(added).collect())
+}
+
+/// The person's environment for a process of the client: without the variables that concern only ralph or an outer
+/// session, and with the added ones.
+pub(crate) fn client_environment(
+    host: &HostProfile,
+    client: &AgentClient,
+    added: Vec<(&str, String)>,
+) -> Vec<(OsString, OsString)> {
+    let removed = host.launch.removed_variables.iter().chain(&REMOVED_VARIABLES);
+    let is_removed = |name: &OsStr| removed.clone().any(|other| name == *other);
+    let is_added = |name: &OsStr| added.iter().any(|(other, _)| name == *other);
     let mut variables = client.env.variables();
-    variables.retain(|(name, _)| !is_removed(name) && !ours.iter().any(|(other, _)| name == other));
-    variables.extend(ours.into_iter().map(|(name, value)| (name.into(), value.into())));
+    variables.retain(|(name, _)| !is_removed(name) && !is_added(name));
+    variables.extend(added.into_iter().map(|(name, value)| (name.into(), value.into())));
     variables
 }
 

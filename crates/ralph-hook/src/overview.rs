@@ -117,29 +117,29 @@ pub fn session_gate_activity(home: &RalphHome, session: &SessionId) -> Option<Ga
 
 /// A session whose gates were turned off before they decided anything about it.
 #[derive(Debug)]
-pub struct OffSession {
+pub struct UngatedSession {
     pub session: SessionId,
     /// When it was turned off.
     pub at_ms: u64,
 }
 
 /// Sessions without a decision of which a person turned the gates off since `since_ms`, latest first.
-pub fn list_off_sessions(
+pub fn list_ungated_sessions(
     home: &RalphHome,
     scope: Option<&ProjectScope>,
     since_ms: u64,
-) -> Result<Vec<OffSession>, FileError> {
+) -> Result<Vec<UngatedSession>, FileError> {
     const MOST: usize = 10_000;
     let names = fs::list_if_exists(&home.session_notes(), MOST)?;
     let sessions = names.iter().filter_map(|name| SessionId::parse(name.to_str()?));
-    let mut found: Vec<OffSession> = sessions
+    let mut found: Vec<UngatedSession> = sessions
         .filter_map(|session| {
             let at_ms = fs::stat(&home.tombstone(session.as_str()))?.modified_ns / 1_000_000;
             let note = SessionNote::read(home, &session)?;
             let is_meant =
                 scope.is_none_or(|scope| scope.contains_directory(Path::new(&note.project)));
             let is_shown = note.record.is_none() && is_meant && at_ms >= since_ms;
-            is_shown.then_some(OffSession { session, at_ms })
+            is_shown.then_some(UngatedSession { session, at_ms })
         })
         .collect();
     found.sort_by_key(|one| std::cmp::Reverse(one.at_ms));

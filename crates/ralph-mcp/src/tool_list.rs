@@ -1,5 +1,9 @@
 //! The tools and their schemas. Descriptions are for models: they say when to call a tool.
 
+use crate::tool_request::{
+    DEFAULT_DECISIONS, DEFAULT_HITS, MAX_NAME_CHARS, MAX_QUERY_CHARS, MAX_QUESTION_CHARS,
+    MAX_SHOWN, MAX_WAIT_SECONDS, MAX_WHY_CHARS,
+};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -88,7 +92,7 @@ impl McpTool {
     fn properties(self) -> Value {
         let run = json!({
             "type": "string",
-            "maxLength": 200,
+            "maxLength": MAX_NAME_CHARS,
             "description": "The id of a run or of its session. Default: the run of this session, else the one run of this project."
         });
         match self {
@@ -96,39 +100,39 @@ impl McpTool {
             Self::Verify => json!({
                 "run": run,
                 "wait_seconds": {
-                    "type": "integer", "minimum": 1, "maximum": 600, "default": 600,
+                    "type": "integer", "minimum": 1, "maximum": MAX_WAIT_SECONDS, "default": MAX_WAIT_SECONDS,
                     "description": "How long to wait for the gates. Slower ones go on in the background: call again for their result."
                 }
             }),
             Self::Why => json!({
                 "run": run,
                 "last": {
-                    "type": "integer", "minimum": 1, "maximum": 20, "default": 5,
+                    "type": "integer", "minimum": 1, "maximum": MAX_SHOWN, "default": DEFAULT_DECISIONS,
                     "description": "How many decisions."
                 }
             }),
             Self::Ask => json!({
                 "question": {
-                    "type": "string", "minLength": 1, "maxLength": 2000,
+                    "type": "string", "minLength": 1, "maxLength": MAX_QUESTION_CHARS,
                     "description": "The question, with the choices if there are some."
                 }
             }),
             Self::Dispute => json!({
                 "requirement": {
-                    "type": "string", "minLength": 1, "maxLength": 200,
+                    "type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS,
                     "description": "The name of the requirement as `verify` shows it, such as `tests`."
                 },
                 "why": {
-                    "type": "string", "minLength": 1, "maxLength": 300,
+                    "type": "string", "minLength": 1, "maxLength": MAX_WHY_CHARS,
                     "description": "What is wrong with it."
                 }
             }),
             Self::Recall => json!({
                 "query": {
-                    "type": "string", "minLength": 1, "maxLength": 500,
+                    "type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS,
                     "description": "Words to search for. The last one may be a prefix."
                 },
-                "limit": { "type": "integer", "minimum": 1, "maximum": 20, "default": 8 },
+                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_SHOWN, "default": DEFAULT_HITS },
                 "kind": { "type": "string", "enum": ["run", "handoff", "learning", "memory"] }
             }),
         }

@@ -6,12 +6,14 @@ use rmcp::model::JsonObject;
 use serde::Deserialize;
 use serde_json::Value;
 
-const MAX_NAME_CHARS: usize = 200;
-const MAX_QUESTION_CHARS: usize = 2_000;
-const MAX_WHY_CHARS: usize = 300;
-const MAX_QUERY_CHARS: usize = 500;
-const MAX_SHOWN: u16 = 20;
-const MAX_WAIT_SECONDS: u64 = 600;
+pub(crate) const MAX_NAME_CHARS: usize = 200;
+pub(crate) const MAX_QUESTION_CHARS: usize = 2_000;
+pub(crate) const MAX_WHY_CHARS: usize = 300;
+pub(crate) const MAX_QUERY_CHARS: usize = 500;
+pub(crate) const MAX_SHOWN: u16 = 20;
+pub(crate) const MAX_WAIT_SECONDS: u64 = 600;
+pub(crate) const DEFAULT_DECISIONS: u16 = 5;
+pub(crate) const DEFAULT_HITS: u16 = 8;
 
 /// A call with valid arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +94,7 @@ impl ToolRequest {
             }
             McpTool::Why => {
                 let WhyArguments { run, last } = parse(given)?;
-                let last = within("last", last.unwrap_or(5), MAX_SHOWN)?;
+                let last = within("last", last.unwrap_or(DEFAULT_DECISIONS), MAX_SHOWN)?;
                 Self::Why { run: run_name(run)?, last: usize::from(last) }
             }
             McpTool::Ask => {
@@ -106,7 +108,7 @@ impl ToolRequest {
             }
             McpTool::Recall => {
                 let RecallArguments { query, limit, kind } = parse(given)?;
-                let limit = within("limit", limit.unwrap_or(8), MAX_SHOWN)?;
+                let limit = within("limit", limit.unwrap_or(DEFAULT_HITS), MAX_SHOWN)?;
                 Self::Recall {
                     query: filled("query", query, MAX_QUERY_CHARS)?,
                     limit: usize::from(limit),

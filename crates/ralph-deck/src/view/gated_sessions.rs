@@ -8,7 +8,7 @@ use ralph_core::id::SessionId;
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::overview::{self, GatedSession, HeldSession, OffSession, UnreadableRun};
+use ralph_hook::overview::{self, GatedSession, HeldSession, UngatedSession, UnreadableRun};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_sys::clock;
 use ralph_sys::fs::FileError;
@@ -49,13 +49,13 @@ pub fn gated_session_view(one: &GatedSession, now_ms: u64) -> GatedSessionView<'
 }
 
 #[derive(Debug, Serialize)]
-pub struct OffSessionView<'a> {
+pub struct UngatedSessionView<'a> {
     pub session: &'a str,
     pub at: String,
 }
 
-pub fn off_session_view(one: &OffSession) -> OffSessionView<'_> {
-    OffSessionView { session: one.session.as_str(), at: clock::format_rfc3339(one.at_ms) }
+pub fn ungated_session_view(one: &UngatedSession) -> UngatedSessionView<'_> {
+    UngatedSessionView { session: one.session.as_str(), at: clock::format_rfc3339(one.at_ms) }
 }
 
 /// The session, how often it was held, and the gates that run now or the last decision.
@@ -74,7 +74,7 @@ pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
 }
 
 /// A session whose gates are off.
-pub fn off_session_text(one: &OffSession) -> String {
+pub fn ungated_session_text(one: &UngatedSession) -> String {
     format!("session {}  {GATES_OFF}", short_id(&one.session))
 }
 

@@ -8,8 +8,8 @@ use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
 use crate::view::gated_sessions::{
-    GatedSessionView, HeldSessionView, OffSessionView, UnreadableRunView, gated_session_view,
-    held_session_view, off_session_view, select_gated_sessions, unreadable_run_view,
+    GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
+    held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::pipeline_chunks;
@@ -30,7 +30,9 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control::off_reason;
-use ralph_hook::overview::{self, GatedSession, HeldSession, OffSession, RunView, UnreadableRun};
+use ralph_hook::overview::{
+    self, GatedSession, HeldSession, RunView, UngatedSession, UnreadableRun,
+};
 use ralph_hook::phases::{self, PhaseProgress};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_install::doctor::protection::{self, UnprotectedReason};
@@ -69,7 +71,7 @@ pub struct RunBoard {
     /// Sessions without a run that gates decided about within a day.
     pub gated: Vec<GatedSession>,
     /// Sessions without a decision whose gates were turned off within a day.
-    pub switched_off: Vec<OffSession>,
+    pub gates_off: Vec<UngatedSession>,
     pub unreadable: Vec<UnreadableRun>,
     pub faults: Vec<Fault>,
 }
@@ -134,7 +136,7 @@ impl RunBoard {
         let is_overview = matches!(selection, BoardSelection::Recent | BoardSelection::All);
         let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
         let gated = select_gated_sessions(home, &selection, scope, since_ms)?;
-        let switched_off = overview::list_off_sessions(home, scope, since_ms)?;
+        let gates_off = overview::list_ungated_sessions(home, scope, since_ms)?;
         let ((mut queues, queue_errors), (held, session_errors)) = match selection {
             BoardSelection::Recent => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
@@ -164,7 +166,7 @@ impl RunBoard {
             queues,
             held,
             gated,
-            switched_off,
+            gates_off,
             unreadable,
             faults,
         })
@@ -173,7 +175,7 @@ impl RunBoard {
     pub fn is_empty(&self) -> bool {
         let has_runs = !self.runs.is_empty() || !self.unreadable.is_empty();
         let has_sessions =
-            !self.held.is_empty() || !self.gated.is_empty() || !self.switched_off.is_empty();
+            !self.held.is_empty() || !self.gated.is_empty() || !self.gates_off.is_empty();
         !has_runs && !has_sessions && self.queues.is_empty()
     }
 
@@ -192,7 +194,7 @@ impl RunBoard {
             queues: self.queues.iter().map(QueueStatus::view).collect(),
             held: self.held.iter().map(held_session_view).collect(),
             gated: self.gated.iter().map(|one| gated_session_view(one, now_ms)).collect(),
-            gates_off: self.switched_off.iter().map(off_session_view).collect(),
+            gates_off: self.gates_off.iter().map(ungated_session_view).collect(),
             unreadable: self.unreadable.iter().map(unreadable_run_view).collect(),
             faults: self.faults.iter().map(fault_view).collect(),
         }
@@ -369,7 +371,7 @@ pub struct StatusView<'a> {
     pub gated: Vec<GatedSessionView<'a>>,
     /// Sessions without a decision of which a person turned the gates off within a day. Absent while there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub gates_off: Vec<OffSessionView<'a>>,
+    pub gates_off: Vec<UngatedSessionView<'a>>,
     pub unreadable: Vec<UnreadableRunView<'a>>,
     pub faults: Vec<FaultView<'a>>,
 }

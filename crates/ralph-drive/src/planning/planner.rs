@@ -34,7 +34,6 @@ const MAX_ERROR_CHARS: usize = 300;
 const MAX_ERROR_BYTES: usize = 4_000;
 /// Off, so that no hook of ralph holds the agent or lets it adopt a loop.
 const OFF_VARIABLE: (&str, &str) = ("RALPH_OFF", "1");
-const REMOVED_VARIABLES: [&str; 2] = ["RALPH_LOOP_DIR", OFF_VARIABLE.0];
 
 /// The agent, and what it may cost.
 #[derive(Clone, Copy, Debug)]
@@ -310,12 +309,9 @@ fn start_process(
     on_output: impl FnMut(LineProcessOutput) + Send + 'static,
 ) -> Result<LineProcess, LineProcessError> {
     let launch = &spec.host.launch;
-    let removed = launch.removed_variables.iter().chain(&REMOVED_VARIABLES).copied();
-    let is_removed = |name: &OsStr| removed.clone().any(|other| name == other);
-    let mut variables = spec.client.env.variables();
-    variables.retain(|(name, _)| !is_removed(name));
     let added = launch.added_variables.iter().chain([&OFF_VARIABLE]);
-    variables.extend(added.map(|(name, value)| (name.into(), value.into())));
+    let added = added.map(|(name, value)| (*name, (*value).to_owned())).collect();
+    let variables = agent::client_environment(spec.host, spec.client, added);
     let argv: Vec<&OsStr> = argv.iter().map(OsString::as_os_str).collect();
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect();

@@ -78,7 +78,7 @@ fn import_issue(node: &DataNode, parents: &mut Vec<(String, String)>, into: &mut
     feature.steps.extend(lines.filter(|line| !line.is_empty()).map(str::to_string));
     let checks: Vec<_> =
         feature.steps.iter().filter_map(|step| check_text::parse_criterion(step)).collect();
-    feature.verify = (!checks.is_empty()).then(|| check_text::join_checks(&checks));
+    feature.verify = check_text::join_any_checks(&checks);
     let mut notes = vec![description.to_string()];
     if status != "open" {
         notes.push(format!("status: {status}"));

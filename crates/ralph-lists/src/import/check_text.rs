@@ -204,7 +204,12 @@ pub(super) fn parse_block(lines: &[&str]) -> Result<ItemCheck, &'static str> {
     Ok(shell(&format!("set -e\n{script}")))
 }
 
-/// Joins the checks of an item: all have to succeed.
+/// Joins the checks of an item, if it has some.
+pub(super) fn join_any_checks(checks: &[ItemCheck]) -> Option<ItemCheck> {
+    (!checks.is_empty()).then(|| join_checks(checks))
+}
+
+/// Joins at least one check: all have to succeed.
 pub(super) fn join_checks(checks: &[ItemCheck]) -> ItemCheck {
     if let [only] = checks {
         return only.clone();
@@ -327,7 +332,7 @@ fn parse_command(code: &str) -> Result<ItemCheck, &'static str> {
     }
     finish_check(
         plan::parse_marked_command(code)
-            .map_err(|why| if why.contains("not just a command") { NO_COMMAND } else { why })?,
+            .map_err(|why| if why == plan::NOT_A_COMMAND { NO_COMMAND } else { why })?,
     )
 }
 

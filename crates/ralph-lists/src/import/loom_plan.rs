@@ -58,7 +58,7 @@ fn import_stage(text: &str, stage: &DataNode, into: &mut ImportedContent) {
         into.check_lines.push(CheckLine { line, text: criterion.clone(), why_not });
         feature.steps.push(criterion);
     }
-    feature.verify = (!checks.is_empty()).then(|| check_text::join_checks(&checks));
+    feature.verify = check_text::join_any_checks(&checks);
     let notes = fields
         .remaining()
         .map(|(key, node)| format!("{key}: {}", data_tree::render_inline(node)))

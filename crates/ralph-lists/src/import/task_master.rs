@@ -92,7 +92,7 @@ fn import_task(task: &DataNode, group: &TaskGroup, into: &mut ImportedContent) -
     }
     let checks = feature.steps.iter().filter_map(|step| check_text::parse_criterion(step));
     let checks: Vec<_> = checks.collect();
-    feature.verify = (!checks.is_empty()).then(|| check_text::join_checks(&checks));
+    feature.verify = check_text::join_any_checks(&checks);
     let strategy = fields.take_text(&["testStrategy"]);
     feature.steps.extend(strategy.map(|text| format!("Test strategy: {}", text.trim())));
     let details = fields.take_text(&["details"]).map(|text| text.trim().to_string());

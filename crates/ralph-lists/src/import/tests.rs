@@ -172,7 +172,7 @@ const TASK_MASTER: &str = r#"{
 const ISSUES: &str = r#"{"id":"bd-1","title":"Epic","description":"All of it","status":"open","priority":1,"issue_type":"epic","labels":["csv"]}
 {"id":"bd-2","title":"Quote fields","description":"As RFC 4180","acceptance_criteria":"- `cargo test quote` passes\n- Docs updated","status":"in_progress","priority":2,"issue_type":"task","created_at":"2026-01-01T00:00:00Z","dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"},{"issue_id":"bd-2","depends_on_id":"bd-3","type":"blocks"},{"issue_id":"bd-2","depends_on_id":"bd-9","type":"related"}]}
 {"id":"bd-3","title":"Lexer","description":"","status":"open","priority":1,"issue_type":"task"}
-<<<<<<< HEAD
+issues of the old tracker
 "#;
 
 const VALIDATOR: &str = "name: shop\nbase_branch: main\nentry_points:\n  - path: \".\"\n    checks:\n      - lint:\n          command: npx eslint .\n          timeout: 60\n      - size\n    reviews:\n      - code-quality\n  - path: apps/api\n    checks:\n      - test:\n          command: npm test\n  - path: packages/*\n    checks:\n      - build:\n          command: npm run build\n";
@@ -426,7 +426,10 @@ fn texts_in(family: FileFamily, text: &str) -> Vec<String> {
     match family {
         FileFamily::Issues => {
             for line in text.lines() {
-                scalars(&data_tree::parse_json_tree(line).unwrap(), &mut out);
+                match data_tree::parse_json_tree(line) {
+                    Ok(node) => scalars(&node, &mut out),
+                    Err(_) => out.push(line.to_string()),
+                }
             }
             out.iter_mut().for_each(|text| *text = text.trim_start_matches("- ").to_string());
         }

@@ -101,7 +101,7 @@ fn import_item(
         checks.extend(commands);
     }
     checks.extend(feature.steps.iter().filter_map(|step| criterion_check(step)));
-    feature.verify = (!checks.is_empty()).then(|| check_text::join_checks(&checks));
+    feature.verify = check_text::join_any_checks(&checks);
     for (key, node) in fields.remaining() {
         let is_short = match node {
             DataNode::Text(text) => !text.contains('\n'),

@@ -7,7 +7,8 @@ use ralph_core::text;
 
 const MAX_CHECK_BYTES: usize = 4_000;
 
-const IS_PROSE: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
+/// Why a text is not a check: it is more than a command.
+pub const NOT_A_COMMAND: &str = "its check is not just a command; write it as `(verify: COMMAND)`";
 const OPEN_QUOTE: &str = "its check has an unclosed quote";
 const IS_EMPTY: &str = "its check is empty";
 const TOO_LONG: &str = "its check is too long; put it in a script";
@@ -246,7 +247,7 @@ fn parse_check(text: &str, written: CheckNotation) -> PlanCheck {
     if !matches!(before.as_str(), "" | "run" | "execute")
         || !SUCCESS_PHRASES.contains(&after.as_str())
     {
-        return PlanCheck::Unusable(IS_PROSE);
+        return PlanCheck::Unusable(NOT_A_COMMAND);
     }
     split_command(code, CheckNotation::AsCommand)
 }
@@ -281,7 +282,7 @@ fn split_command(text: &str, written: CheckNotation) -> PlanCheck {
         }
     };
     if !is_command {
-        return PlanCheck::Unusable(IS_PROSE);
+        return PlanCheck::Unusable(NOT_A_COMMAND);
     }
     let is_line = starts_in_shell || needs_shell(text) || words.len() > MAX_CHECK_WORDS;
     PlanCheck::Command(if is_line {

@@ -15,7 +15,8 @@ mod section;
 mod tests;
 
 pub use item_check::{
-    parse_marked_command, parse_plain_command, split_trailing_check, unusable_trailing_check,
+    NOT_A_COMMAND, parse_marked_command, parse_plain_command, split_trailing_check,
+    unusable_trailing_check,
 };
 pub use plan_compare::{PlanComparison, plan_discrepancies};
 pub use plan_files::find_plans;

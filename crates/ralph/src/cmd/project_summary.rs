@@ -8,7 +8,7 @@ use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
-use ralph_deck::view::gated_sessions::{gated_session_text, off_session_text};
+use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
 use ralph_deck::view::status_view::{BoardRun, BoardSelection, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::host_env;
@@ -72,8 +72,8 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         let text = format!("session {} is held by files of other tools", held.session);
         add(FactMark::Neutral, "session", &text);
     }
-    for off in board.switched_off.iter().take(status::SHOWN_SESSIONS) {
-        add(FactMark::Unclear, "session", &off_session_text(off));
+    for off in board.gates_off.iter().take(status::SHOWN_SESSIONS) {
+        add(FactMark::Unclear, "session", &ungated_session_text(off));
     }
     if board.elsewhere > 0 {
         out.push_str(&status::elsewhere_line(board.elsewhere));

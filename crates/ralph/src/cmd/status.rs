@@ -10,7 +10,7 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
-use ralph_deck::view::gated_sessions::{gated_session_text, off_session_text};
+use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
 use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
@@ -263,8 +263,8 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     for one in board.gated.iter().take(SHOWN_SESSIONS) {
         out.push_str(&format!("{}\n", gated_session_text(one, clock::now_ms())));
     }
-    for one in board.switched_off.iter().take(SHOWN_SESSIONS) {
-        out.push_str(&format!("{}\n", off_session_text(one)));
+    for one in board.gates_off.iter().take(SHOWN_SESSIONS) {
+        out.push_str(&format!("{}\n", ungated_session_text(one)));
     }
     if board.is_empty() {
         out.push_str(match board.left_out {
