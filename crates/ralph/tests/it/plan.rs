@@ -492,8 +492,8 @@ fn steps_by_hand_are_tried_too() {
     assert_snapshot!(mistakes, @r"
     error: line 1: the step has no check; add `check: COMMAND` below it
       hint: `ralph plan --help` shows the form
-    error: no check fails on the project as it is, so nothing would measure the goal
-      hint: write checks that fail until their steps are done
+    error: line 3: `grep bye main.sh`: the command has invisible characters or line breaks
+      hint: `ralph plan --help` shows the form
     error: no check fails on the project as it is, so nothing would measure the goal
       hint: write checks that fail until their steps are done
     ");
