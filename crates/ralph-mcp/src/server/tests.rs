@@ -111,7 +111,9 @@ fn too_many_calls_are_refused_and_long_answers_are_cut() {
         );
         assert_eq!(text_of(&client, "status").await, "fast");
         // Any of them may take any word.
-        slow.iter().for_each(|_| go_on.send(()).unwrap());
+        for _ in &slow {
+            go_on.send(()).unwrap();
+        }
         for handle in slow {
             handle.await_response().await.unwrap();
         }
