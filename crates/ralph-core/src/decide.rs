@@ -26,6 +26,7 @@ use crate::status::RunStatus;
 use crate::text;
 use crate::verdict::Verdict;
 use crate::waiver;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -41,7 +42,7 @@ pub struct StopCase<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopPlan {
-    Answer(StopDecision),
+    Answer(Box<StopDecision>),
     Verify,
 }
 
@@ -95,7 +96,7 @@ pub fn plan(case: &StopCase<'_>) -> StopPlan {
         .or_else(|| waiting(case))
         .or_else(|| needs_human(case))
         .or_else(|| untrusted(case));
-    answer.map_or(StopPlan::Verify, StopPlan::Answer)
+    answer.map_or(StopPlan::Verify, |decision| StopPlan::Answer(Box::new(decision)))
 }
 
 /// Rows `verified` to `block`.

@@ -4,6 +4,7 @@
 mod change;
 mod constructors;
 mod gate_record;
+mod list_seal;
 mod part;
 
 use crate::digest64::Digest64;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
+pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
@@ -93,26 +95,6 @@ pub struct RunRecord {
     /// The person's own prices of models, which take precedence over the built-in ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prices: Vec<ModelPrice>,
-}
-
-/// A list as sealed when the run began. A copy of its items is stored with the run; the digest verifies that copy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListSeal {
-    pub path: String,
-    pub kind: ListKind,
-    /// Digest of everything that must not change.
-    pub digest: String,
-    pub count: u32,
-    /// Hash of the check commands that a person approved; empty if there are none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub approval: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ListKind {
-    Features,
-    Plan,
 }
 
 /// The policy as it was when the run began. Later edits of its file are detected, but do not change the run.

@@ -114,7 +114,7 @@ fn decide_under_lock(
         let words = facts::first_block_text(world, now);
         let decide =
             |facts: &StopFacts| match (decide::plan(&stop_case(stop, now, facts)), evidence) {
-                (StopPlan::Answer(decision), _) => Some(decision),
+                (StopPlan::Answer(decision), _) => Some(*decision),
                 (StopPlan::Verify, None) => None,
                 (StopPlan::Verify, Some(evidence)) => {
                     let reason_context = words.reason_context(&redactor);
@@ -167,16 +167,25 @@ fn decide_under_lock(
             tampering,
             in_a_row,
             prompt_hold,
-            proof: evidence.and_then(|evidence| evidence.proof.as_ref()).map(Proof::record),
-            gates: evidence.map(|evidence| evidence.gates.clone()).unwrap_or_default(),
-            judged: evidence.and_then(|evidence| evidence.judged.clone()),
-            garbled: evidence.map(|evidence| evidence.unparsable_lists.clone()).unwrap_or_default(),
             background: stop.background_digest(),
             process: facts::owner_process(world, &now.state),
             ..facts::decision_record(world, decision, snapshot, &redactor)
         };
+        let decided = with_evidence(decided, evidence);
         TransactionStep::Write { change: RunChange::Decided(Box::new(decided)), durability, answer }
     })?
+}
+
+/// Adds what the decision rests on.
+fn with_evidence(decided: StopRecord, evidence: Option<&StopEvidence>) -> StopRecord {
+    let Some(evidence) = evidence else { return decided };
+    StopRecord {
+        proof: evidence.proof.as_ref().map(Proof::record),
+        gates: evidence.gates.clone(),
+        judged: evidence.judged.clone(),
+        garbled: evidence.unparsable_lists.clone(),
+        ..decided
+    }
 }
 
 fn stop_case<'a>(stop: &'a StopEvent, opened: &'a LoadedRun, facts: &'a StopFacts) -> StopCase<'a> {
@@ -188,7 +197,7 @@ pub fn files_verdict(world: &World, stop: &StopEvent, session: &SessionId) -> Ve
     let facts = facts::gather_facts_without_run(world, session, stop);
     let case = StopCase { stop, hold: StopHold::Files, facts: &facts };
     let decision = match decide::plan(&case) {
-        StopPlan::Answer(decision) => decision,
+        StopPlan::Answer(decision) => *decision,
         StopPlan::Verify => {
             let evidence = sources::evidence_for_files(
                 world,

@@ -186,6 +186,10 @@ pub fn judge_trial(report: &GateReport, syntax: Option<&GateReport>) -> CheckTri
         GateOutcome::Unknown(UnknownReason::NoTests(why)) => {
             CheckTrial::Failing(text::clean_line(why, MAX_SUMMARY_CHARS))
         }
+        // So is a file, target or script that the check names.
+        GateOutcome::Unknown(unknown) if report.lacks_named_file() => {
+            CheckTrial::Failing(text::clean_line(&unknown.describe(), MAX_SUMMARY_CHARS))
+        }
         GateOutcome::Unknown(unknown) => {
             CheckTrial::Unrunnable(text::clean_line(&unknown.describe(), MAX_SUMMARY_CHARS))
         }
@@ -244,7 +248,12 @@ mod tests {
         let flaky =
             GateReport { steadiness: ResultStability::Flaky, ..report(GateOutcome::Passed, "") };
         let failed = report(GateOutcome::Failed, "exit 1: \u{1b}[2Jno export");
+        let lacks_file = GateReport {
+            exit: Some(2),
+            ..unknown(UnknownReason::Error("exit 2: can't open file 'hi.py'".into()))
+        };
         for (report, syntax, expected) in [
+            (lacks_file, None, "failing: exit 2: can't open file 'hi.py'"),
             (failed.clone(), None, "failing: exit 1: no export"),
             (
                 failed.clone(),

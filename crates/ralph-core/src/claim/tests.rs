@@ -2,6 +2,7 @@ use super::*;
 
 /// R-L3c: a promise that is quoted, fenced, negated or not on the last line is not a claim.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of messages")]
 fn only_the_bare_promise_at_the_end_counts() {
     let yes = [
         "<promise>ALL DONE</promise>",

@@ -223,7 +223,7 @@ impl TestRun {
         };
         let case = StopCase { stop, hold, facts };
         match decide::plan(&case) {
-            StopPlan::Answer(decision) => decision,
+            StopPlan::Answer(decision) => *decision,
             StopPlan::Verify => {
                 let (goal, adopted) = (self.goal.as_deref(), self.adopted.as_deref());
                 let context = ReasonContext {

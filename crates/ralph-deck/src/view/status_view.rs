@@ -1,7 +1,6 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
-use super::acceptance::AcceptanceView;
-use super::limit_fields::LimitFields;
+use super::{acceptance::AcceptanceView, limit_fields::LimitFields};
 use crate::gate_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
 use crate::view::decisions;

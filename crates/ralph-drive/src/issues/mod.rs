@@ -189,7 +189,19 @@ impl From<ForgeError> for IssueError {
             ForgeError::NotARepository(_) | ForgeError::NoRemote | ForgeError::NoForge(_) => {
                 Self::NoRemoteProject
             }
-            error => Self::Forge(error),
+            error @ (ForgeError::AmbiguousRemote
+            | ForgeError::OtherForge { .. }
+            | ForgeError::UnknownHost(_)
+            | ForgeError::NotLoggedIn { .. }
+            | ForgeError::NoAccess { .. }
+            | ForgeError::ReadOnly { .. }
+            | ForgeError::RemoteChanged(_)
+            | ForgeError::PushRefused { .. }
+            | ForgeError::NotPushable { .. }
+            | ForgeError::Refused { .. }
+            | ForgeError::OutOfTime { .. }
+            | ForgeError::UnexpectedAnswer { .. }
+            | ForgeError::Git(_)) => Self::Forge(error),
         }
     }
 }

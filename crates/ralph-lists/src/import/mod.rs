@@ -6,6 +6,7 @@
 mod beads;
 mod check_text;
 mod data_tree;
+mod expected_output;
 mod feature_list;
 mod file_families;
 mod front_matter;

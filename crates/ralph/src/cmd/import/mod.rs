@@ -400,8 +400,9 @@ fn next_steps(planned: &ImportPlan) -> Vec<String> {
     }
     let directory = format!("{}/{}", loop_directory::LOOPS_DIR, planned.name);
     let limits = &planned.merged.limits;
-    let list_options = |options: Vec<String>| -> String {
-        options.iter().map(|option| format!(" {option}")).collect()
+    let list_options = |options: Vec<String>| match options.join(" ") {
+        none if none.is_empty() => none,
+        some => format!(" {some}"),
     };
     // `ralph run` holds its agent to no promise.
     let driven = list_options(ImportedLimits { promise: None, ..limits.clone() }.to_options());
