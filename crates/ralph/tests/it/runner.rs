@@ -298,6 +298,7 @@ agent = \"Now it does.\"
     assert_snapshot!(runner.journal_summary(), @"
     session fresh
     0 allowed (needs-human)
+    asks_person
     parked needs_human
     session resumed
     passed_on
