@@ -171,7 +171,7 @@ pub fn run_checks_at_base(
     Ok(reports)
 }
 
-/// Judges a check by its report and by the report of its [`syntax_check`], if it has one.
+/// Judges a check by its report and by the report of the gate that parses its script, if it has one.
 pub fn judge_trial(report: &GateReport, syntax: Option<&GateReport>) -> CheckTrial {
     if let Some(syntax) = syntax.filter(|syntax| syntax.outcome == GateOutcome::Failed) {
         return CheckTrial::Unrunnable(format!("its script cannot be parsed: {}", how(syntax)));
