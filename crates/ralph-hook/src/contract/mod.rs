@@ -104,7 +104,7 @@ pub struct ListChecks {
 }
 
 /// The result of judging one state of the tree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ContractJudgement {
     pub requirements: Vec<Requirement>,
     /// Whether one of them is open and not waived.
@@ -384,21 +384,7 @@ impl ContractJudgement {
     }
 
     fn without_tree(requirements: Vec<Requirement>) -> Self {
-        let (checks, records) = (Vec::new(), Vec::new());
-        let (touched, new_tests) = (Vec::new(), Vec::new());
-        let (tampering, mark, candidate) = (None, None, None);
-        let holds = false;
-        Self {
-            requirements,
-            holds,
-            checks,
-            records,
-            touched,
-            tampering,
-            mark,
-            candidate,
-            new_tests,
-        }
+        Self { requirements, ..Self::default() }
     }
 }
 
