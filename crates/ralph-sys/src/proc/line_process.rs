@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::busy_program::start_child;
 use super::wait;
 use crate::clock::{self, Deadline};
 use crate::{fs, os};
@@ -176,8 +177,8 @@ fn spawn_line_process(
         .stdin(OwnedFd::from(input))
         .stdout(std::process::Stdio::piped())
         .stderr(errors)
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    start_child(&mut command)
 }
 
 fn to_hex(key: &[u8]) -> String {

@@ -11,6 +11,7 @@
 //! when the child exits, so a grandchild that keeps the pipe open causes no wait. Only a process that leaves the group
 //! (`setsid`) outlives the child, and ralph does not wait for it.
 
+mod busy_program;
 pub mod cancel;
 mod capture;
 mod command_input;
@@ -41,6 +42,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use self::busy_program::start_child;
 use crate::clock::{self, Deadline};
 use crate::env::Env;
 use crate::os;
@@ -164,8 +166,8 @@ fn spawn_program(spec: &ProgramSpec<'_>, stdin: Stdio) -> io::Result<Child> {
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    start_child(&mut command)
 }
 
 fn wait_for_exit(child: &mut Child, limits: &ProgramLimits) -> io::Result<ProgramEnd> {

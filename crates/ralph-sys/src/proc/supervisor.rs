@@ -22,6 +22,7 @@ use std::time::Duration;
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 
+use super::busy_program::start_child;
 use super::capture::{CapturedOutput, OutputCapture, OutputLog};
 use super::descendants::{self, DescendantsLeft};
 use super::job_protocol::{
@@ -122,13 +123,14 @@ fn spawn_command(order: &JobOrderWire) -> io::Result<(Pid, [CommandOutput; 2])> 
         StderrCapture::Merged => (CommandOutput::default(), stdout.try_clone()?),
         StderrCapture::Separate => CommandOutput::open(order)?,
     };
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .stdin(rustix::stdio::stdout().try_clone_to_owned()?)
         .stdout(stdout)
         .stderr(stderr)
-        .process_group(0)
-        .spawn()?;
+        .process_group(0);
+    let child = start_child(&mut command)?;
     Ok((Pid::from_child(&child), [output, errors]))
 }
 
