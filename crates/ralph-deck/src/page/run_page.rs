@@ -315,11 +315,16 @@ mod tests {
         timeline(entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    #[test]
-    fn journals_of_the_first_version_have_a_page() {
+    /// Times are shown in the local time zone.
+    fn without_times() -> impl Drop {
         let mut settings = insta::Settings::clone_current();
         settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME");
-        let _filter = settings.bind_to_scope();
+        settings.bind_to_scope()
+    }
+
+    #[test]
+    fn a_timeline_has_every_event_of_a_journal() {
+        let _filter = without_times();
         insta::assert_snapshot!(show_timeline(&read(DRIVEN)), @r"
         0 started: Make the parser handle nested quotes.
         1 runner: session 5999882c starts
@@ -357,6 +362,11 @@ mod tests {
         9 held: tests 2 → 1, audit done #2 3/4
         10 ended: needs review: all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way #3 4/4
         "#);
+    }
+
+    #[test]
+    fn sessions_have_their_cost_and_their_end() {
+        let _filter = without_times();
         insta::assert_debug_snapshot!(session_rows(&read(DRIVEN)), @r#"
         [
             SessionRow {
@@ -393,6 +403,23 @@ mod tests {
             },
         ]
         "#);
+        insta::assert_debug_snapshot!(spend_curve(&read(DRIVEN), 10), @r"
+        [
+            CurvePoint {
+                at_ms: 1790000180000,
+                value: 1820000,
+            },
+            CurvePoint {
+                at_ms: 1790000240000,
+                value: 1840000,
+            },
+        ]
+        ");
+    }
+
+    #[test]
+    fn a_matrix_has_a_column_for_each_stop() {
+        let _filter = without_times();
         insta::assert_debug_snapshot!(requirement_matrix(&read(HELD), 200), @r#"
         RequirementMatrix {
             columns: [
@@ -488,6 +515,11 @@ mod tests {
             left_out: 0,
         }
         "#);
+    }
+
+    #[test]
+    fn an_edit_of_ralphs_files_is_looked_at_first() {
+        let _filter = without_times();
         insta::assert_debug_snapshot!(look_first(&read(HELD)), @r#"
         [
             LookFirst {
@@ -505,17 +537,5 @@ mod tests {
             "all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way",
         ]
         "#);
-        insta::assert_debug_snapshot!(spend_curve(&read(DRIVEN), 10), @r"
-        [
-            CurvePoint {
-                at_ms: 1790000180000,
-                value: 1820000,
-            },
-            CurvePoint {
-                at_ms: 1790000240000,
-                value: 1840000,
-            },
-        ]
-        ");
     }
 }
