@@ -125,7 +125,10 @@ impl BoardRow {
             spent_micro_usd: usage.micro_usd,
             cost_basis: usage.cost_basis,
             max_micro_usd: limits.max_cost_micro_usd,
-            met: state.report.as_ref().map(|report| report.total - report.open_count()),
+            met: state
+                .report
+                .as_ref()
+                .map(|report| report.total.saturating_sub(report.open_count())),
             requirements: state.report.as_ref().map(|report| report.total),
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),

@@ -28,4 +28,4 @@ pub use requirement_matrix::{
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding};
-pub use timeline::{TimelineKind, TimelineRow, timeline};
+pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

@@ -8,12 +8,12 @@ use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
-use super::timeline::{TimelineRow, timeline};
+use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::view::decisions::journal_damage_text;
 use ralph_core::ending;
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopOutcome, StopRecord};
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::goal_file;
@@ -25,7 +25,6 @@ use ralph_hook::overview::{self, RunView};
 use serde::Serialize;
 
 const LONGEST_GOAL: usize = 20_000;
-const LONGEST_REASON: usize = 20_000;
 const LONGEST_LINE: usize = 600;
 /// More columns are joined. A screen that is narrower shows the last ones.
 const MAX_COLUMNS: usize = 200;
@@ -167,14 +166,7 @@ fn latest_stop(
 }
 
 fn latest_reason(entries: &[JournalEntry]) -> Option<String> {
-    decisions(entries).rev().find_map(|(_, decided)| {
-        if let StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } = &decided.outcome
-        {
-            Some(clean_paragraph(reason, LONGEST_REASON))
-        } else {
-            None
-        }
-    })
+    entries.iter().rev().find_map(|entry| stop_reason(entries, entry.seq))
 }
 
 /// What the standing rests on, measured by ralph at the last judged stop.
