@@ -4,6 +4,7 @@
 //! Every text from an agent, a tool or a repository is cleaned and bounded before it is put into one of these types. A
 //! screen escapes it for its own format and does nothing else to it.
 
+mod board_load;
 mod board_page;
 mod board_row;
 mod changed_files;
