@@ -4,6 +4,7 @@ use super::history_filter::{FilterSql, HistoryFilter};
 use ralph_core::id::RunId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use std::fmt;
 
 /// A run as it is indexed. Texts are one cleaned line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,21 @@ pub struct IndexedGate {
 pub struct PageKey {
     at_ms: u64,
     run: String,
+}
+
+impl PageKey {
+    /// Parses the text that [`Display`](fmt::Display) writes, as in an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at_ms, run) = text.split_once(',')?;
+        let run = RunId::parse(run)?;
+        Some(Self { at_ms: at_ms.parse().ok()?, run: run.to_string() })
+    }
+}
+
+impl fmt::Display for PageKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{},{}", self.at_ms, self.run)
+    }
 }
 
 /// A page of the history.
