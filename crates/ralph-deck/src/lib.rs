@@ -9,6 +9,7 @@
 pub mod gate_wording;
 mod index;
 pub mod learning;
+pub mod page;
 mod query_words;
 mod recall_context;
 mod recall_record;

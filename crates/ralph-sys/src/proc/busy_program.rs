@@ -48,7 +48,7 @@ mod tests {
         let mut command = Command::new(&path);
         let mut child = retry_while_busy(|| {
             let started = command.spawn();
-            // Whoever wrote the file closes it after the first attempt.
+            // The writer closes the file after the first attempt.
             drop(writer.take());
             started
         })
