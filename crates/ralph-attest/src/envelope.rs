@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn an_envelope_survives_its_json_and_only_its_own_key_verifies_it() {
         let made = SignedEnvelope::sign(b"{}".to_vec(), &key(1));
-        insta::assert_snapshot!(made.to_json(), @"");
+        insta::assert_snapshot!(made.to_json(), @r#"{"payload":"e30=","payloadType":"application/vnd.in-toto+json","signatures":[{"keyid":"34750f98bd59fcfc946da45aaabe933be154a4b5094e1c4abf42866505f3c97e","sig":"veLg0e+f4poyS3YRJakfMGqcWCOKpK/odygGjhTkwZv0V+Om/OfLlEQ57kTgEM0N02igz2ne/YdGZ1SOWajECA=="}]}"#);
         let read = SignedEnvelope::parse(made.to_json().as_bytes()).unwrap();
         assert_eq!(read, made);
         assert_eq!(read.verified_payload(&key(1).public()), Some(b"{}".as_slice()));
@@ -146,6 +146,18 @@ mod tests {
             let error = SignedEnvelope::parse(text.as_bytes()).unwrap_err();
             refused.push_str(&format!("{name}: {error}\n"));
         }
-        insta::assert_snapshot!(refused, @"");
+        insta::assert_snapshot!(refused, @r"
+        empty: it is not a signed envelope: EOF while parsing a value at line 1 column 0
+        cut off: it is not a signed envelope: EOF while parsing a string at line 1 column 126
+        something after it: it is not a signed envelope: trailing characters at line 2 column 1
+        another type: its payload has another type than `application/vnd.in-toto+json`
+        unknown field: it is not a signed envelope: unknown field `extra`, expected one of `payload`, `payloadType`, `signatures` at line 1 column 8
+        field twice: it is not a signed envelope: duplicate field `payload` at line 1 column 23
+        no signature: it has 0 signatures instead of one
+        two signatures: it has 2 signatures instead of one
+        bad base64: its payload or its signature is not valid base64
+        not canonical base64: its payload or its signature is not valid base64
+        too large: it is larger than 1 MB
+        ");
     }
 }

@@ -14,6 +14,7 @@ mod query_words;
 mod recall_context;
 mod recall_record;
 mod record_sources;
+pub mod report;
 pub mod view;
 pub mod wording;
 

@@ -1,5 +1,6 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
+use crate::cmd::report::ReportFormat;
 use ralph_attest::AttestedStatus;
 use ralph_core::limits::LimitUnit;
 use ralph_core::policy::MergeThreshold;
@@ -17,6 +18,15 @@ pub(crate) fn parse_attested_status(text: &str) -> Result<AttestedStatus, String
     let all = [AttestedStatus::Verified, AttestedStatus::Green, AttestedStatus::Claimed];
     let found = all.into_iter().find(|status| status.name() == text);
     found.ok_or_else(|| "expected `verified`, `green` or `claimed`".to_string())
+}
+
+pub(crate) fn parse_report_format(text: &str) -> Result<ReportFormat, String> {
+    match text {
+        "md" => Ok(ReportFormat::Markdown),
+        "html" => Ok(ReportFormat::Html),
+        "json" => Ok(ReportFormat::Json),
+        _ => Err("expected `md`, `html` or `json`".to_string()),
+    }
 }
 
 /// The hash of a policy, or enough of its beginning.

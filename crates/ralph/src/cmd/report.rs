@@ -3,11 +3,14 @@
 use super::{open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use crate::value_parsers::parse_report_format;
 use clap::Args;
 use ralph_attest::{
     AttestError, AttestRequest, BuiltStatement, MAX_ENVELOPE_BYTES, SignedEnvelope, SigningKeyError,
 };
 use ralph_core::id::RunId;
+use ralph_core::redact::Redactor;
+use ralph_deck::report::{RunReport, render_html, render_json, render_markdown};
 use ralph_git::commit_content::CommittedFile;
 use ralph_home::paths::RalphHome;
 use ralph_hook::project_runs::RunPurpose;
@@ -18,14 +21,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
+/// A run has ended: nothing should make its user wait for a page about it.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 const SHORT_ID_CHARS: usize = 10;
 
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
+  ralph report
+  ralph report k7f2 --format html --out k7f2.html
   ralph report k7f2 --attest --out k7f2.intoto.json
   ralph report k7f2 --attest --note
   ralph report --public-key > ralph.pub
+
+The report says what was asked, how the run ended and what that rests on,
+what to look at first, the evidence, what happened, what it cost and what
+changed. `ralph run` writes it as `report.md` and `report.html` into the
+directory of the run when it ends. The page needs no other file and no
+script, and prints on paper.
 
 `--attest` signs a statement of what the run was judged by, and with which
 results, with a key in your ralph home. `ralph verify-report` checks it.
@@ -35,17 +48,23 @@ pub(crate) struct ReportArgs {
     /// Name the run or its session [default: the last one of this project]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
+    /// Choose the format: `md`, `html` or `json`
+    #[arg(long, value_name = "FORMAT", default_value = "md", value_parser = parse_report_format)]
+    pub format: ReportFormat,
+    /// Print one JSON object, as `--format json`
+    #[arg(long, conflicts_with_all = ["format", "attest"])]
+    pub json: bool,
     /// Write to this file [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Write a signed statement about the run instead
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub attest: bool,
     /// Also add the statement to the commit, under `refs/notes/ralph`
     #[arg(long, requires = "attest")]
     pub note: bool,
     /// Print the public key that checks your statements
-    #[arg(long, conflicts_with_all = ["name", "out", "attest"])]
+    #[arg(long, conflicts_with_all = ["name", "out", "attest", "format", "json"])]
     pub public_key: bool,
 }
 
@@ -61,7 +80,49 @@ pub(crate) fn run(env: &Env, args: &ReportArgs) -> Result<(), CommandFailure> {
         super::refuse_agent(env, "an agent may not sign statements", super::ASK_A_PERSON)?;
         return attest(&home, &run, args);
     }
+    let format = if args.json { ReportFormat::Json } else { args.format };
+    let deadline = Deadline::after(GIT_TIMEOUT);
+    let report = RunReport::load(&home, &run, clock::now_ms(), &deadline)?;
+    let text = render_report(env, &report, format);
+    match &args.out {
+        None => drop(term::out(&text)?),
+        Some(path) => fs::replace_user_file(path, text.as_bytes())?,
+    }
     Ok(())
+}
+
+/// The format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReportFormat {
+    Markdown,
+    Html,
+    Json,
+}
+
+fn render_report(env: &Env, report: &RunReport, format: ReportFormat) -> String {
+    let redactor = Redactor::new(env.secrets());
+    match format {
+        ReportFormat::Markdown => render_markdown(report, &redactor),
+        ReportFormat::Html => render_html(report, &redactor),
+        ReportFormat::Json => render_json(report, &redactor),
+    }
+}
+
+/// Writes both reports of a run into its directory, and returns the path of the page. A report that cannot be written
+/// changes nothing about the run, so that every error is `None`.
+pub(super) fn write_reports(env: &Env, run: &RunId) -> Option<PathBuf> {
+    let home = open_home(env).ok()?;
+    let deadline = Deadline::after(END_TIMEOUT);
+    let report = RunReport::load(&home, run, clock::now_ms(), &deadline).ok()?;
+    let paths = home.run(run);
+    for (path, format) in [
+        (paths.markdown_report(), ReportFormat::Markdown),
+        (paths.html_report(), ReportFormat::Html),
+    ] {
+        let text = render_report(env, &report, format);
+        fs::replace(&path, text.as_bytes(), Durability::Cached).ok()?;
+    }
+    Some(paths.html_report())
 }
 
 fn find_run(env: &Env, home: &RalphHome, name: Option<&str>) -> Result<RunId, CommandFailure> {

@@ -127,6 +127,7 @@ fn trusted_key(home: &RalphHome, given: Option<&str>) -> Result<Option<PublicKey
     let path = Path::new(given);
     let text = fs::read(path, MAX_KEY_BYTES).map_err(|error| {
         CommandFailure::caused_by("`--key` is neither a public key nor a readable file", &error)
+            .with_hint("`ralph report --public-key` prints the key of its signer")
     })?;
     let key = PublicKey::parse(&String::from_utf8_lossy(&text)).map_err(|error| {
         CommandFailure::caused_by(&format!("cannot use `{}`", path.display()), &error)
