@@ -5,6 +5,7 @@
 //! project, needs a new approval.
 
 mod command_parts;
+mod content_digest;
 mod gate_search;
 mod list_subjects;
 mod package_scripts;
@@ -29,6 +30,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use content_digest::{ReferenceSource, reference_digest, reference_source};
 pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
     find_programs, find_programs_of, recordable_path, sealed_files,
@@ -454,7 +456,8 @@ pub fn display_command(command: &GateInvocation) -> String {
     text::reveal(&typed)
 }
 
-fn hash_references(called: &[ReferencedContent]) -> String {
+/// The hash that an approval is for.
+pub fn hash_references(called: &[ReferencedContent]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"ralph trust 1\0");
     for one in called {

@@ -422,9 +422,21 @@ fn hash_deciding_content(path: &Path) -> Result<Option<String>, TrustError> {
     if !runner_files::has_other_lines(name) {
         return hash_file(path).map(Some);
     }
-    let bytes = fs::read(path, MAX_RECIPE_BYTES)?;
-    let kept = runner_files::deciding_lines(&String::from_utf8_lossy(&bytes));
-    Ok((!kept.is_empty()).then(|| blake3::hash(kept.as_bytes()).to_hex().to_string()))
+    Ok(hash_deciding_lines(&fs::read(path, MAX_RECIPE_BYTES)?))
+}
+
+fn hash_deciding_lines(bytes: &[u8]) -> Option<String> {
+    let kept = runner_files::deciding_lines(&String::from_utf8_lossy(bytes));
+    (!kept.is_empty()).then(|| blake3::hash(kept.as_bytes()).to_hex().to_string())
+}
+
+/// As [`hash_deciding_content`], for the bytes of a file called `name`.
+pub(super) fn hash_deciding_bytes(name: &str, bytes: &[u8]) -> Option<String> {
+    if runner_files::has_other_lines(name) {
+        hash_deciding_lines(bytes)
+    } else {
+        Some(blake3::hash(bytes).to_hex().to_string())
+    }
 }
 
 pub(super) fn hash_file(path: &Path) -> Result<String, TrustError> {

@@ -14,6 +14,7 @@ mod accept;
 mod adjustments;
 mod adopted_files;
 mod agents;
+mod attested_runs;
 mod base_results;
 mod cheats;
 mod checkpoints;
