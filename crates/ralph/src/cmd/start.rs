@@ -149,6 +149,9 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{which}, so the best result is `claimed`")
         }
+        StartNote::Unsealed(why) => {
+            format!("{}; until then the run ends at most `green`", wording::safe_line(why))
+        }
         StartNote::UnmatchedGlob(glob) => {
             format!("`--may-change {}` matches no file", wording::safe_line(glob))
         }
