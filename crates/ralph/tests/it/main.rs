@@ -88,5 +88,6 @@ mod syscalls;
 mod tamper;
 mod trust;
 mod typed_consent;
+mod unnamed_scripts;
 mod unproved_work;
 mod unreadable_files;
