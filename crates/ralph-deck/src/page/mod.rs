@@ -9,6 +9,7 @@ mod board_row;
 mod changed_files;
 mod curves;
 mod gate_history;
+pub mod insights;
 mod look_first;
 mod requirement_matrix;
 mod run_page;
