@@ -246,6 +246,11 @@ impl RalphHome {
         self.learnings().join(short_hash(project))
     }
 
+    /// The proposals of `ralph stats` that a person applied, one per line.
+    pub fn applied_proposals(&self) -> PathBuf {
+        self.0.join("deck").join("applied.jsonl")
+    }
+
     /// Spending of all runs on the local day that contains `ms`.
     pub fn spending_ledger(&self, ms: u64) -> PathBuf {
         self.0.join("spend").join(format!("{}.jsonl", clock::local_date(ms)))
@@ -359,6 +364,11 @@ impl RunPaths {
     /// The notification about the run's end. Whichever process creates the file sends it, so it is sent once.
     pub fn notification(&self) -> PathBuf {
         self.0.join("notified")
+    }
+
+    /// The notification about a question, by the number of the journal entry that asked it.
+    pub fn question_notification(&self, seq: u64) -> PathBuf {
+        self.0.join(format!("asked-{seq}"))
     }
 
     /// Locked while a subagent, a teammate or a task is judged, so that their gates do not cancel each

@@ -11,6 +11,7 @@ mod changed_files;
 mod curves;
 mod gate_history;
 mod history_page;
+pub mod insights;
 mod look_first;
 mod requirement_matrix;
 mod run_page;
