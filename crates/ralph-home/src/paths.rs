@@ -207,11 +207,12 @@ impl RalphHome {
         self.install_records().join(short_hash(file))
     }
 
-    /// Search index over past runs, learnings and memory. It is rebuilt from them if it is missing.
+    /// Indexes, each of which is rebuilt if it is missing.
     pub fn index(&self) -> PathBuf {
         self.0.join("index")
     }
 
+    /// Search index over past runs, learnings and memory.
     pub fn recall_index(&self) -> PathBuf {
         self.index().join("recall.sqlite")
     }
@@ -219,6 +220,16 @@ impl RalphHome {
     /// Locked while the index is open.
     pub fn recall_lock(&self) -> PathBuf {
         self.index().join("lock")
+    }
+
+    /// Index over the journals of all runs. It is rebuilt from them if it is missing.
+    pub fn run_index(&self) -> PathBuf {
+        self.index().join("runs.sqlite")
+    }
+
+    /// Locked while the run index is refreshed.
+    pub fn run_index_lock(&self) -> PathBuf {
+        self.index().join("runs.lock")
     }
 
     pub fn learnings(&self) -> PathBuf {

@@ -10,6 +10,7 @@ use ralph_core::record::{
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
 use ralph_hook::contract::gate_log::GateActivity;
+use ralph_hook::project_scope;
 use serde::Serialize;
 use std::path::Path;
 
@@ -26,7 +27,7 @@ pub struct BoardRow {
     pub run: String,
     pub standing: RunStanding,
     pub title: String,
-    /// The directory of the project.
+    /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
     pub project: String,
     pub project_name: String,
     /// The branch of its own work tree.
@@ -85,7 +86,7 @@ impl BoardRow {
     pub fn from_state(run: &RunRecord, state: &RunState, phase: RunPhase, now_ms: u64) -> Self {
         let limits = state.limits(run);
         let usage = LimitUsage::recorded(state, state.effective_now_ms(phase, now_ms));
-        let project = text::clean_line(&run.project, LONGEST_PATH);
+        let project = text::clean_line(project_scope::run_directory(run), LONGEST_PATH);
         let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
         let parked = state.driving.parked.as_ref().filter(|_| phase != RunPhase::Active);
         let wait = state.driving.wait.as_ref().filter(|_| phase == RunPhase::Active);
@@ -125,7 +126,10 @@ impl BoardRow {
             spent_micro_usd: usage.micro_usd,
             cost_basis: usage.cost_basis,
             max_micro_usd: limits.max_cost_micro_usd,
-            met: state.report.as_ref().map(|report| report.total - report.open_count()),
+            met: state
+                .report
+                .as_ref()
+                .map(|report| report.total.saturating_sub(report.open_count())),
             requirements: state.report.as_ref().map(|report| report.total),
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
@@ -183,7 +187,7 @@ pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
 }
 
 /// The last part of a path.
-fn project_name(project: &str) -> String {
+pub(super) fn project_name(project: &str) -> String {
     let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| project.to_string())
 }

@@ -4,6 +4,7 @@
 //! Every text from an agent, a tool or a repository is cleaned and bounded before it is put into one of these types. A
 //! screen escapes it for its own format and does nothing else to it.
 
+mod board_load;
 mod board_page;
 mod board_row;
 mod changed_files;
@@ -28,4 +29,4 @@ pub use requirement_matrix::{
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding};
-pub use timeline::{TimelineKind, TimelineRow, timeline};
+pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

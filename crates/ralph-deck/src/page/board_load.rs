@@ -1,0 +1,165 @@
+//! Reads the board: every run in progress, the latest ended ones, queues, spending and faults.
+
+use super::board_page::{BoardPage, BoardQueue};
+use super::board_row::{BoardRow, project_name};
+use super::run_standing::BoardGroup;
+use crate::view::queue_status::{self, QueueStatus};
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_home::faults;
+use ralph_home::ledger;
+use ralph_home::paths::RalphHome;
+use ralph_hook::contract::gate_log;
+use ralph_hook::control::off_reason;
+use ralph_hook::overview::{self, RunView, UnreadableRun};
+use ralph_hook::project_scope::ProjectScope;
+use ralph_policy::config;
+use ralph_sys::env::Env;
+use ralph_sys::fs::FileError;
+
+const MAX_ENDED_RUNS: usize = 50;
+const LONGEST_LINE: usize = 400;
+const LONGEST_NAME: usize = 200;
+/// A run that ended and waits for a person is listed as waiting for this long. Later it is one of the earlier runs.
+const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+impl BoardPage {
+    /// Reads the board of one project, or of all. `seen_ms` is when the person last looked; 0 if never.
+    pub fn load(
+        env: &Env,
+        home: &RalphHome,
+        scope: Option<&ProjectScope>,
+        seen_ms: u64,
+        now_ms: u64,
+    ) -> Result<Self, FileError> {
+        let (mut runs, unreadable) = overview::list_run_views(home)?;
+        if let Some(scope) = scope {
+            runs.retain(|view| scope.contains_run(&view.opened.run));
+        }
+        let mut page = Self {
+            v: 1,
+            now_ms,
+            seen_ms,
+            off: off_reason(env, home).map(str::to_string),
+            // A ledger that cannot be read is a fault of its own, which the next spending reports.
+            spent_today_micro_usd: ledger::spent_today(home, now_ms).unwrap_or_default(),
+            max_day_micro_usd: config::load_runner(home)
+                .ok()
+                .and_then(|runner| runner.day_micro_usd),
+            unreadable: unreadable.iter().map(describe_unreadable).collect(),
+            faults: fault_lines(home),
+            ..Self::default()
+        };
+        let mut rows = Vec::new();
+        for view in &runs {
+            let row =
+                BoardRow::from_state(&view.opened.run, &view.opened.state, view.phase, now_ms);
+            if is_earlier(&row, seen_ms, now_ms) {
+                page.earlier += 1;
+            } else {
+                rows.push((row, view));
+            }
+        }
+        // Only what is shown is read from its journal.
+        let newest = rows.iter().filter(|(row, _)| row.standing.group() == BoardGroup::Ended);
+        let left_out = newest.count().saturating_sub(MAX_ENDED_RUNS);
+        let mut ended = 0;
+        rows.retain(|(row, _)| {
+            ended += usize::from(row.standing.group() == BoardGroup::Ended);
+            row.standing.group() != BoardGroup::Ended || ended <= MAX_ENDED_RUNS
+        });
+        page.earlier += u64::try_from(left_out).unwrap_or(u64::MAX);
+        let rows = rows.into_iter().map(|(row, view)| add_details(home, row, view));
+        page.add_rows(rows.collect(), MAX_ENDED_RUNS);
+        let (queues, _) = queue_status::unfinished_queues(home);
+        let in_scope = |queue: &&QueueStatus| {
+            scope.is_none_or(|scope| scope.contains_directory(&queue.project))
+        };
+        page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
+        Ok(page)
+    }
+}
+
+/// Adds what the journal and the gate log have.
+fn add_details(home: &RalphHome, mut row: BoardRow, view: &RunView) -> BoardRow {
+    let run = &view.opened.run;
+    // An unreadable journal adds nothing to the row; the page of the run reports it.
+    if let Ok(history) = overview::run_history(home, &run.id) {
+        row.add_journal(&history.entries);
+    }
+    let is_active = view.phase == RunPhase::Active;
+    if let Some(activity) = is_active.then(|| gate_log::read_activity(home, run)).flatten() {
+        row.add_activity(&activity);
+    }
+    row
+}
+
+/// Whether an ended run is counted only.
+fn is_earlier(row: &BoardRow, seen_ms: u64, now_ms: u64) -> bool {
+    let shown_since_ms = match row.standing.group() {
+        BoardGroup::WaitingForYou => now_ms.saturating_sub(LONGEST_REVIEW_MS),
+        BoardGroup::Working | BoardGroup::Ended => seen_ms,
+    };
+    row.standing.has_ended() && row.last_ms < shown_since_ms
+}
+
+fn describe_unreadable(unreadable: &UnreadableRun) -> String {
+    let why = faults::describe_error(&unreadable.error);
+    text::clean_line(&format!("{}: {why}", unreadable.run), LONGEST_LINE)
+}
+
+fn fault_lines(home: &RalphHome) -> Vec<String> {
+    let faults = faults::list_faults(home);
+    faults.iter().map(|fault| text::clean_line(&fault.what, LONGEST_LINE)).collect()
+}
+
+fn board_queue(queue: &QueueStatus) -> BoardQueue {
+    let count = queue.count();
+    let source = queue.queue.source.to_string_lossy();
+    let project = text::clean_line(&queue.project.to_string_lossy(), LONGEST_LINE);
+    BoardQueue {
+        id: queue.id.as_str().to_string(),
+        name: text::clean_line(&project_name(&source), LONGEST_NAME),
+        project_name: project_name(&project),
+        landed: count.done,
+        tasks: queue.tasks.tasks.len(),
+        running: count.at_work,
+        parked: count.parked,
+        spent_micro_usd: queue.tasks.spent_micro_usd,
+        has_ended: count.done == queue.tasks.tasks.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::RunStanding;
+    use ralph_core::status::RunStatus;
+
+    const NOW_MS: u64 = 1_794_000_000_000;
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+    fn ended(standing: RunStanding, last_ms: u64) -> BoardRow {
+        let id = ralph_core::id::RunId::parse("k7f2").unwrap();
+        let run = ralph_core::record::RunRecord::new(id, "/srv/shop".into(), last_ms);
+        let state = ralph_core::run::RunState::new(&run);
+        let row = BoardRow::from_state(&run, &state, RunPhase::Active, NOW_MS);
+        BoardRow { standing, last_ms, ..row }
+    }
+
+    #[test]
+    fn runs_that_ended_before_the_last_look_are_counted_unless_they_wait_for_a_person() {
+        let seen_ms = NOW_MS - DAY_MS;
+        for (standing, days, expected) in [
+            (RunStanding::Ended(RunStatus::Verified), 0, false),
+            (RunStanding::Ended(RunStatus::Verified), 2, true),
+            (RunStanding::Ended(RunStatus::NeedsReview), 2, false),
+            (RunStanding::Ended(RunStatus::NeedsReview), 40, true),
+            (RunStanding::Asks, 40, false),
+            (RunStanding::Working, 40, false),
+        ] {
+            let row = ended(standing, NOW_MS - days * DAY_MS);
+            assert_eq!(is_earlier(&row, seen_ms, NOW_MS), expected, "{standing:?} after {days}");
+        }
+    }
+}
