@@ -79,6 +79,8 @@ enum RalphCommand {
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
     VerifyReport(cmd::verify_report::VerifyReportArgs),
+    /// Serve the board on a web page, on this machine only
+    Serve(cmd::serve::ServeArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),
@@ -307,6 +309,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Why(why) => cmd::why::run(env, &why),
         RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),

@@ -28,7 +28,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log", "report"],
+        common: &["status", "why", "log", "report", "serve"],
         rest: &["list", "recall", "verify-report"],
     },
     CommandGroup {
