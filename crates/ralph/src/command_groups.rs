@@ -26,7 +26,11 @@ struct CommandGroup {
 
 const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
-    CommandGroup { title: "Watch", common: &["status", "why", "log"], rest: &["list", "recall"] },
+    CommandGroup {
+        title: "Watch",
+        common: &["status", "why", "log"],
+        rest: &["list", "recall", "sql"],
+    },
     CommandGroup {
         title: "Steer",
         common: &["pause", "resume", "cancel", "tell", "limits", "waive"],
