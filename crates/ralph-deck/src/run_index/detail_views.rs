@@ -1,7 +1,7 @@
 //! The tables of `ralph sql` that are not stored: every stop, gate result, open requirement and event.
 //!
-//! Each is a view over a function that reads one journal and returns its rows as JSON. SQLite virtual tables could do the
-//! same, but only with unsafe code. A condition on `run` reaches the table of runs below the view, so that only the
+//! Each is a view over a function that reads one journal and returns its rows as JSON. Virtual tables could do the same,
+//! but only with unsafe code. A condition on `run` reaches the table of runs below the view, so that only the
 //! journals of those runs are read.
 
 use crate::view::journal_log;

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, Row};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How many instructions of SQLite run before the time is checked: about a millisecond.
+/// How many instructions of the database run before the time is checked: about a millisecond.
 const STEPS_PER_CHECK: i32 = 20_000;
 /// Bounds what one query may take, also of a value that it builds.
 const MAX_VALUE_BYTES: i32 = 64 * 1024 * 1024;
@@ -167,17 +167,16 @@ fn read_cell(row: &Row<'_>, at: usize) -> rusqlite::Result<SqlCell> {
     })
 }
 
-/// Allows what reads, and denies everything else by name and everything unknown.
-#[expect(clippy::needless_pass_by_value, reason = "rusqlite requires this signature")]
+/// Allows what reads, and denies everything else.
 fn authorize(context: AuthContext<'_>) -> Authorization {
-    match context.action {
-        AuthAction::Read { table_name, .. } if table_name == INTERNAL_TABLE => Authorization::Deny,
-        AuthAction::Select
-        | AuthAction::Read { .. }
-        | AuthAction::Function { .. }
-        | AuthAction::Recursive => Authorization::Allow,
-        _ => Authorization::Deny,
-    }
+    let is_allowed = if let AuthAction::Read { table_name, .. } = context.action {
+        table_name != INTERNAL_TABLE
+    } else {
+        let (select, recursive) = (AuthAction::Select, AuthAction::Recursive);
+        let is_function = matches!(context.action, AuthAction::Function { .. });
+        is_function || context.action == select || context.action == recursive
+    };
+    if is_allowed { Authorization::Allow } else { Authorization::Deny }
 }
 
 fn describe_fault(error: &rusqlite::Error, timeout: Duration) -> SqlError {
