@@ -111,6 +111,8 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
+    /// Answer an SQL query over all runs; it can only read
+    Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
     /// Run a session in phases, from clarify to retrospect
@@ -320,6 +322,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
+        RalphCommand::Sql(args) => cmd::sql::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),
         RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),

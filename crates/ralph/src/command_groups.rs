@@ -29,7 +29,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "Watch",
         common: &["status", "why", "log", "report", "serve"],
-        rest: &["list", "recall", "verify-report"],
+        rest: &["list", "recall", "sql", "verify-report"],
     },
     CommandGroup {
         title: "Steer",

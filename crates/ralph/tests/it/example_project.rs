@@ -297,6 +297,7 @@ impl ExampleProject {
             (project.join("prd.json"), br#"{"project": "checkout", "userStories": [{"id": "US-1", "title": "Pay", "acceptanceCriteria": ["It pays"], "priority": 1, "passes": false}]}"#),
             (project.join("queue.toml"), QUEUE.as_bytes()),
             (project.join("notes.md"), b"Tag, then push.\n"),
+            (project.join("query.sql"), b"SELECT id, status FROM run\n"),
             (project.join("event.json"), &stop),
             (project.join("stop.json"), &stop),
             (project.join("scenario.toml"), SCENARIO.as_bytes()),

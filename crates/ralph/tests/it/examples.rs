@@ -436,6 +436,7 @@ macro_rules! page_tests {
 }
 
 page_tests! {
+    (sql_page, "docs/sql.md", &[story(ProjectState::Review, &[])]),
     (readme, "README.md", &[Lines, Lines]),
     (agents_page, "docs/agents.md", &[NotRun("a moment at which subagents are working")]),
     (benchmarks_page, "docs/benchmarks.md", &[NotRun("measures for minutes")]),

@@ -81,6 +81,7 @@ mod sessions;
 mod simulate;
 mod simulate_hostile;
 mod slash_commands;
+mod sql;
 mod statusline;
 mod stop_proof;
 mod supervision;
