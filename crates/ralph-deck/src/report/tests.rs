@@ -142,7 +142,7 @@ fn without_times() -> impl Drop {
 fn a_damaged_journal_is_named() {
     let _filter = without_times();
     let markdown = render_markdown(&recorded_report(), &Redactor::default());
-    insta::assert_snapshot!(markdown, @r"
+    insta::assert_snapshot!(markdown, @"
     # paused: make it work
 
     0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016

@@ -74,6 +74,20 @@ const fn case(line: &'static str, state: ProjectState, code: i32) -> LineCase {
 
 const BELL: &str = "printf '[notify]\nbell = true\n' > ~/.ralph/config.toml";
 
+/// A run that a person accepted, on a commit.
+const ATTESTABLE: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+];
+const ATTESTED: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+    "ralph report k7f2 --attest --note --out k7f2.intoto.json",
+    "ralph report --public-key > build.pub",
+];
+
 static LINE_CASES: &[LineCase] = &[
     case("ralph init", ProjectState::Fresh, 0),
     case("ralph init --dry-run", ProjectState::Fresh, 0),
@@ -209,6 +223,34 @@ static LINE_CASES: &[LineCase] = &[
     case("ralph accept", ProjectState::Review, 0),
     case(r#"ralph accept k7f2 --why "the old format was meant to go""#, ProjectState::Review, 0),
     case("ralph checkpoint prune k7f2", ProjectState::Review, 0),
+    LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --out k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --note", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json --head", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report --note HEAD", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case(
+            "ralph verify-report k7f2.intoto.json --key build.pub --json",
+            ProjectState::Review,
+            0,
+        )
+    },
     LineCase {
         after: &["echo 'echo bye' >> main.sh", "echo 'sh main.sh | grep -q bye' > tests/bye.sh"],
         ..case("ralph prove", ProjectState::Ready, 0)
