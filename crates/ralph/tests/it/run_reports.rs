@@ -35,7 +35,7 @@ agent = "The export is simple enough. I am done."
 usage = { input = 60000 }
 
 [[step]]
-tools = [{ edit = "export.sh", old = "'id,customer,total'", new = "'ID,CUSTOMER,TOTAL' # TODO: quote" }]
+tools = [{ edit = "export.sh", old = "'id,customer,total'", new = "'ID,CUSTOMER,TOTAL' # LATER: quote" }]
 
 [[step]]
 agent = "The header is in upper case now. Done."
@@ -67,7 +67,7 @@ agent = "I asked which quotes are meant."
 [[step]]
 tools = [
   { edit = "export.sh", old = "sed 's/;/,/g' orders.txt", new = "awk -F';' '{ for (i = 1; i <= NF; i++) printf \"%s%s\", $i ~ /,/ ? \"\\\"\" $i \"\\\"\" : $i, i < NF ? \",\" : \"\\n\" }' orders.txt" },
-  { edit = "export.sh", old = " # TODO: quote", new = "" },
+  { edit = "export.sh", old = " # LATER: quote", new = "" },
   { write = "tests/commas.sh", text = "sh export.sh | grep -q '^3,\"Doe, Jane\",7$'\n" },
 ]
 
@@ -88,7 +88,7 @@ fn play_night() -> (RunnerSandbox, String) {
         sandbox
             .write("tests/header.sh", "sh export.sh | head -n 1 | grep -q '^ID,CUSTOMER,TOTAL$'\n");
         sandbox.write("tests/rows.sh", "sh export.sh | grep -q '^2,Miller,30$'\n");
-        sandbox.write("lint.sh", "! grep -n TODO export.sh\n");
+        sandbox.write("lint.sh", "! grep -n LATER export.sh\n");
         sandbox.write(
             "ralph.toml",
             "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\nreport = \"tap\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"sh\", \"lint.sh\"]\n",
