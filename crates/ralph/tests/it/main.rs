@@ -71,6 +71,7 @@ mod report_files;
 mod repository_programs;
 mod resume_and_fork;
 mod run_args;
+mod run_reports;
 mod runner;
 mod sandbox;
 mod sealed_files;
