@@ -300,6 +300,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Pretend(pretend) => return cmd::pretend::run(env, &pretend),
         RalphCommand::Doctor(doctor) => return cmd::doctor::run(env, &doctor),
         RalphCommand::Wait(args) => return cmd::wait::run(env, &args),
+        RalphCommand::Verify(verify) => return cmd::verify::run(env, &verify),
         RalphCommand::Resume(run) => return cmd::control::resume(env, &run),
         RalphCommand::List(list) => cmd::list_commands::run(env, &list),
         RalphCommand::Init(init) => cmd::init::run(env, &init),
@@ -331,7 +332,6 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Config(config) => cmd::config::run(env, &config),
         RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
-        RalphCommand::Verify(verify) => cmd::verify::run(env, &verify),
         RalphCommand::Model(model) => cmd::model::run(env, &model),
         RalphCommand::Completions { shell } => {
             cmd::generate::completions(shell, &mut RalphCli::command())
