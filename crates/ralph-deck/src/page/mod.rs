@@ -11,6 +11,7 @@ mod curves;
 mod gate_history;
 pub mod insights;
 mod look_first;
+pub mod metrics;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;

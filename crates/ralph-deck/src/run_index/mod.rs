@@ -17,6 +17,7 @@ mod run_rows;
 mod run_tables;
 mod run_tally;
 mod spend_tally;
+mod stats_queries;
 
 use crate::index::IndexCoverage;
 use crate::index_file::{IndexFile, IndexStorage, IndexedWork};

@@ -80,6 +80,7 @@ mod sessions;
 mod simulate;
 mod simulate_hostile;
 mod slash_commands;
+mod stats;
 mod statusline;
 mod stop_proof;
 mod supervision;
