@@ -124,12 +124,15 @@ pub(super) struct OtlpAttribute {
 }
 
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) enum OtlpValue {
-    StringValue(String),
-    BoolValue(bool),
-    IntValue(#[serde(serialize_with = "as_text")] u64),
-    DoubleValue(f64),
+    #[serde(rename = "stringValue")]
+    Text(String),
+    #[serde(rename = "boolValue")]
+    Flag(bool),
+    #[serde(rename = "intValue", serialize_with = "as_text")]
+    Whole(u64),
+    #[serde(rename = "doubleValue")]
+    Decimal(f64),
 }
 
 /// Numbers of 64 bits are strings in the JSON form of proto3.
@@ -139,11 +142,11 @@ fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error
 }
 
 pub(super) fn text_attribute(key: &'static str, text: impl Into<String>) -> OtlpAttribute {
-    OtlpAttribute { key, value: OtlpValue::StringValue(text.into()) }
+    OtlpAttribute { key, value: OtlpValue::Text(text.into()) }
 }
 
 pub(super) fn int_attribute(key: &'static str, number: impl Into<u64>) -> OtlpAttribute {
-    OtlpAttribute { key, value: OtlpValue::IntValue(number.into()) }
+    OtlpAttribute { key, value: OtlpValue::Whole(number.into()) }
 }
 
 pub(super) const SCOPE: OtlpScope = OtlpScope { name: "ralph", version: env!("CARGO_PKG_VERSION") };

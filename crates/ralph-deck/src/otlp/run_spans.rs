@@ -107,9 +107,9 @@ impl<'a> SpanWriter<'a> {
     }
 
     fn stops(&self) -> impl Iterator<Item = (&'a JournalEntry, &'a StopRecord)> {
-        self.exported.entries.iter().filter_map(|entry| match &entry.change {
-            RunChange::Decided(stop) => Some((entry, stop.as_ref())),
-            _ => None,
+        self.exported.entries.iter().filter_map(|entry| {
+            let RunChange::Decided(stop) = &entry.change else { return None };
+            Some((entry, stop.as_ref()))
         })
     }
 
@@ -118,27 +118,29 @@ impl<'a> SpanWriter<'a> {
         let mut sessions: Vec<SessionSpan<'a>> = Vec::new();
         let end_ms = self.end_ms();
         for entry in self.exported.entries {
-            let (id, model) = match &entry.change {
-                RunChange::Drove(drove) => match drove.as_ref() {
-                    RunnerEvent::Session(session) => {
-                        (session.id.as_str(), session.model.as_deref())
-                    }
-                    _ => continue,
-                },
-                RunChange::Started(run) if run.drive.is_none() => {
-                    (run.owner.as_ref().map_or("", |owner| owner.as_str()), None)
-                }
-                RunChange::Moved { to, .. } if self.exported.run.drive.is_none() => {
-                    (to.as_str(), None)
-                }
-                _ => continue,
-            };
+            let Some((id, model)) = self.begun_session(&entry.change) else { continue };
             if let Some(last) = sessions.last_mut() {
                 last.end_ms = entry.at_ms;
             }
             sessions.push(SessionSpan { seq: entry.seq, id, model, start_ms: entry.at_ms, end_ms });
         }
         sessions
+    }
+
+    /// The id and the model of the session that begins with this change.
+    fn begun_session(&self, change: &'a RunChange) -> Option<(&'a str, Option<&'a str>)> {
+        if let RunChange::Drove(drove) = change
+            && let RunnerEvent::Session(session) = drove.as_ref()
+        {
+            return Some((session.id.as_str(), session.model.as_deref()));
+        }
+        if self.exported.run.drive.is_some() {
+            return None;
+        }
+        if let RunChange::Started(run) = change {
+            return Some((run.owner.as_ref().map_or("", |owner| owner.as_str()), None));
+        }
+        if let RunChange::Moved { to, .. } = change { Some((to.as_str(), None)) } else { None }
     }
 
     fn end_ms(&self) -> u64 {
@@ -161,7 +163,7 @@ impl<'a> SpanWriter<'a> {
         ];
         attributes.extend(micro_usd.map(|micro| OtlpAttribute {
             key: "ralph.run.cost_usd",
-            value: OtlpValue::DoubleValue(micro_usd_as_usd(micro)),
+            value: OtlpValue::Decimal(micro_usd_as_usd(micro)),
         }));
         attributes.extend(tokens.map(|tokens| int_attribute("ralph.run.tokens", tokens)));
         let because = decisions::ending_reason(entries).unwrap_or_default();
@@ -232,7 +234,7 @@ impl<'a> SpanWriter<'a> {
             text_attribute("ralph.gate.name", name.clone()),
             text_attribute("ralph.gate.site", site.as_str().unwrap_or_default()),
             text_attribute("ralph.gate.outcome", self.safe(&gate.outcome)),
-            OtlpAttribute { key: "ralph.gate.cached", value: OtlpValue::BoolValue(gate.cached) },
+            OtlpAttribute { key: "ralph.gate.cached", value: OtlpValue::Flag(gate.cached) },
             int_attribute("ralph.gate.findings", gate.findings),
         ];
         let status = match gate.outcome.as_str() {

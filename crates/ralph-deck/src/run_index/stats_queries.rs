@@ -92,3 +92,55 @@ fn read_gate(row: &Row<'_>) -> rusqlite::Result<StatsGate> {
         longest_ms: read_u64(row, 11)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample_journals::sample_entries;
+    use super::*;
+    use ralph_core::id::RunId;
+    use ralph_home::paths::RalphHome;
+    use ralph_sys::clock::Deadline;
+    use ralph_sys::fs::{self, Durability};
+    use std::time::Duration;
+
+    /// The rows are the ones that the other queries return for each run.
+    #[test]
+    fn the_rows_are_those_of_each_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = RalphHome::new(directory.path().join("ralph"));
+        for seed in 1..20 {
+            let id = format!("r{seed:03}");
+            let entries = sample_entries(&id, seed, 60);
+            let line = |entry| serde_json::to_string(entry).unwrap() + "\n";
+            let path = home.run(&RunId::parse(&id).unwrap()).journal();
+            fs::create_private_dir(path.parent().unwrap()).unwrap();
+            let lines: String = entries.iter().map(line).collect();
+            fs::append(&path, lines.as_bytes(), Durability::Cached).unwrap();
+        }
+        let mut index = RunIndex::open(&home).unwrap();
+        index.refresh(&Deadline::after(Duration::from_mins(1))).unwrap();
+        let rows = index.stats_rows().unwrap();
+        assert_eq!(rows.runs.len(), 19);
+        for run in &rows.runs {
+            let id = RunId::parse(&run.id).unwrap();
+            let known = index.run(&id).unwrap().unwrap();
+            let counts = (run.stops, run.held, run.iteration, run.is_accepted);
+            assert_eq!(
+                counts,
+                (known.stops, known.held, known.iteration, known.accepted_by.is_some())
+            );
+            assert_eq!((&run.status, run.ended_ms), (&known.status, known.ended_ms));
+            assert_eq!((run.micro_usd, run.tokens), (known.micro_usd, known.tokens));
+            let week_form = run.week.split_once("-W").is_some_and(|(_, week)| week.len() == 2);
+            assert!(week_form, "{}", run.week);
+            let own = rows.gates.iter().filter(|gate| gate.run == run.id);
+            let took = own.map(|gate| gate.took_ms).sum::<u64>();
+            let gates = index.gates_of(&id).unwrap();
+            assert_eq!(took, gates.iter().map(|gate| gate.took_ms).sum::<u64>());
+            let own = rows.requirements.iter().filter(|one| one.run == run.id);
+            let held = own.map(|one| one.held_stops).sum::<u32>();
+            let requirements = index.requirements_of(&id).unwrap();
+            assert_eq!(held, requirements.iter().map(|one| one.held_stops).sum::<u32>());
+        }
+    }
+}

@@ -328,13 +328,14 @@ fn run_lines(lines: &[String]) -> Vec<String> {
 }
 
 /// The beginnings of examples that leave the project as it is.
-const READING: [&str; 20] = [
+const READING: [&str; 22] = [
     "ralph checkpoint diff",
     "ralph completions",
     "ralph config",
     "ralph demo",
     "ralph doctor --json",
     "ralph explain",
+    "ralph export",
     "ralph feature next",
     "ralph gate explain",
     "ralph help",
@@ -346,6 +347,7 @@ const READING: [&str; 20] = [
     "ralph pipeline",
     "ralph prove",
     "ralph recall",
+    "ralph stats",
     "ralph statusline",
     "ralph status",
     "ralph why",
@@ -514,6 +516,9 @@ page_tests! {
             NotRun("`cargo xtask e2e` plays it; it takes eight seconds"),
             story(ProjectState::Checkout, &[]),
         ],
+    ),
+    (stats_page, "docs/stats.md",
+        &[NotRun("takes 45 runs"), NotRun("the same runs"), story(ProjectState::Review, &[])],
     ),
     (troubleshooting_page, "docs/troubleshooting.md", &[Lines, Lines]),
     (walkthrough_page, "docs/walkthrough.md",

@@ -116,7 +116,7 @@ fn a_proposal_is_shown_applied_and_measured() {
 
     Proposals: nothing is applied unasked
     1. Run `types` when a task is completed
-       It held 100 % of stops (10 of 10 in 10 runs), and was met at the very next stop 10 of 10 times.
+       It held 10 of 10 held stops (100 %) in 10 runs, and was met at the very next stop 10 of 10 times.
        Saves: up to 10 held stops. Costs: [duration] after each task.
          [[gate]]
          name = "types"
@@ -132,7 +132,7 @@ fn a_proposal_is_shown_applied_and_measured() {
     exit 3
     --- stdout
     Run `types` when a task is completed
-    It held 100 % of stops (10 of 10 in 10 runs), and was met at the very next stop 10 of 10 times.
+    It held 10 of 10 held stops (100 %) in 10 runs, and was met at the very next stop 10 of 10 times.
     --- $ROOT/project/ralph.toml
     +++ $ROOT/project/ralph.toml
     @@ -5,3 +5,4 @@
@@ -157,7 +157,7 @@ fn a_proposal_is_shown_applied_and_measured() {
     exit 0
     --- stdout
     Run `types` when a task is completed
-    It held 100 % of stops (10 of 10 in 10 runs), and was met at the very next stop 10 of 10 times.
+    It held 10 of 10 held stops (100 %) in 10 runs, and was met at the very next stop 10 of 10 times.
     --- $ROOT/project/ralph.toml
     +++ $ROOT/project/ralph.toml
     @@ -5,3 +5,4 @@
@@ -354,7 +354,7 @@ fn span_tree(body: &Value) -> String {
 fn a_run_that_ends_is_sent_to_the_collector() {
     let (address, received) = start_collector("200 OK");
     let sandbox = sandbox_with_runs(0).env("DEPLOY_TOKEN", "correct-horse-battery");
-    write_file(&sandbox.ralph_home("config.toml"), &format!("[export]\notlp = \"{address}/\"\n"));
+    write_file(&sandbox.ralph_home("config.toml"), format!("[export]\notlp = \"{address}/\"\n"));
     sandbox.write("main.sh", "echo correct-horse-battery\n");
     let mut command = sandbox.command();
     command.args(["start", "--json", "--session", SESSION, "--goal-file", "-"]);
@@ -406,7 +406,7 @@ fn a_run_that_ends_is_sent_to_the_collector() {
 fn a_collector_that_refuses_is_a_fault() {
     let (address, _received) = start_collector("503 Unavailable");
     let sandbox = sandbox_with_runs(0);
-    write_file(&sandbox.ralph_home("config.toml"), &format!("[export]\notlp = \"{address}\"\n"));
+    write_file(&sandbox.ralph_home("config.toml"), format!("[export]\notlp = \"{address}\"\n"));
     sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("main.sh", "echo hello # typed\n");
     assert!(!sandbox.send_stop(SESSION, "").is_block());

@@ -198,7 +198,7 @@ impl GateContext<'_> {
         Some(PolicyProposal {
             title: format!("Run `{name}` when a task is completed"),
             reason: format!(
-                "It held {share} of stops ({} of {} in {}), and was met at the very next stop {} of {} times.",
+                "It held {} of {} held stops ({share}) in {}, and was met at the very next stop {} of {} times.",
                 hold.held_stops,
                 self.holds.held_stops,
                 count_noun(hold.runs, "run"),

@@ -164,7 +164,7 @@ fn proposals_rest_on_figures() {
     let proposals: Vec<_> = page.proposals.iter().map(proposal).collect();
     assert_snapshot!(proposals.join("\n"), @r#"
     1. Run `tsc` when a task is completed
-    It held 33 % of stops (14 of 42 in 14 runs), and was met at the very next stop 14 of 14 times.
+    It held 14 of 42 held stops (33 %) in 14 runs, and was met at the very next stop 14 of 14 times.
     saves up to 14 held stops; costs 3 s after each task
     [[gate]]
     name = "tsc"
@@ -206,6 +206,8 @@ fn settings_that_are_there_are_not_proposed() {
     assert_eq!(page_of(sample_rows(), &[known]).proposals, []);
 }
 
+type ChangeRun = fn(&mut StatsRun);
+
 #[test]
 fn the_limit_that_was_hit_is_derived_from_the_figures() {
     let run = |change: fn(&mut StatsRun)| {
@@ -213,7 +215,7 @@ fn the_limit_that_was_hit_is_derived_from_the_figures() {
         change(&mut run);
         run.limit_hit()
     };
-    let cases: [(fn(&mut StatsRun), Option<LimitHit>); 6] = [
+    let cases: [(ChangeRun, Option<LimitHit>); 6] = [
         (|run| run.iteration = 25, Some(LimitHit::Iterations)),
         (|run| (run.ran_ms, run.max_time_ms) = (9, Some(9)), Some(LimitHit::Time)),
         (|run| run.micro_usd = Some(19_500_000), Some(LimitHit::Cost)),
