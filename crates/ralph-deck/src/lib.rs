@@ -10,6 +10,7 @@ pub mod gate_wording;
 mod index;
 mod index_file;
 pub mod learning;
+pub mod otlp;
 pub mod page;
 mod query_words;
 mod recall_context;

@@ -82,7 +82,7 @@ fn find_gate<'a>(gates: &'a mut Item, name: &str) -> Option<&'a mut dyn TableLik
             let table = { tables }.find(|table| is_named(*table))?;
             Some(table)
         }
-        _ => None,
+        Item::None | Item::Value(_) | Item::Table(_) => None,
     }
 }
 

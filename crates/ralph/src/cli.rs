@@ -81,6 +81,8 @@ enum RalphCommand {
     VerifyReport(cmd::verify_report::VerifyReportArgs),
     /// Serve the board on a web page, on this machine only
     Serve(cmd::serve::ServeArgs),
+    /// Show what runs cost, what holds agents, and what to change
+    Stats(cmd::stats::StatsArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),
@@ -159,6 +161,9 @@ enum RalphCommand {
     #[command(hide = true)]
     Pretend(cmd::pretend::PretendArgs),
     Notify(cmd::notify::NotifyArgs),
+    /// Export runs as metrics or traces
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::export::EXAMPLES)]
+    Export(cmd::export::ExportCommand),
     Statusline(cmd::statusline::StatuslineArgs),
     /// Answer one hook event of a coding agent
     Hook(HookArgs),
@@ -302,6 +307,8 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Wait(args) => return cmd::wait::run(env, &args),
         RalphCommand::Verify(verify) => return cmd::verify::run(env, &verify),
         RalphCommand::Resume(run) => return cmd::control::resume(env, &run),
+        RalphCommand::Stats(args) => cmd::stats::run(env, &args),
+        RalphCommand::Export(asked) => cmd::export::run(env, &asked),
         RalphCommand::List(list) => cmd::list_commands::run(env, &list),
         RalphCommand::Init(init) => cmd::init::run(env, &init),
         RalphCommand::Import(import) => cmd::import::run(env, &import),

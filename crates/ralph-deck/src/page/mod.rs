@@ -13,6 +13,7 @@ mod gate_history;
 mod history_page;
 pub mod insights;
 mod look_first;
+pub mod metrics;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;

@@ -19,6 +19,7 @@ mod run_tables;
 mod run_tally;
 mod spend_tally;
 mod sql_session;
+mod stats_queries;
 
 use crate::index::IndexCoverage;
 use crate::index_file::{IndexFile, IndexStorage, IndexedWork};

@@ -290,7 +290,7 @@ impl ExampleProject {
         let transcript = fs::read(recordings.join("transcripts/tool-and-stop.jsonl")).unwrap();
         let home = self.sandbox.home();
         let project = self.sandbox.project();
-        let files: [(PathBuf, &[u8]); 18] = [
+        let files: [(PathBuf, &[u8]); 19] = [
             (project.join("goal.md"), b"Make the parser handle nested quotes.\n\n- [ ] it parses\n"),
             (project.join("features.md"), b"- [ ] Read a file\n- [ ] Export as CSV\n"),
             (project.join("feature_list.json"), FEATURES.as_bytes()),

@@ -83,6 +83,7 @@ mod simulate;
 mod simulate_hostile;
 mod slash_commands;
 mod sql;
+mod stats;
 mod statusline;
 mod stop_proof;
 mod supervision;

@@ -62,7 +62,7 @@ pub(super) fn hold_table(
         groups.entry((&run.project, &requirement.name)).or_default().push((*run, requirement));
     }
     table.rows = groups.values().filter_map(|group| hold_row(group, table.held_stops)).collect();
-    table.rows.sort_by(|one, other| other.held_stops.cmp(&one.held_stops));
+    table.rows.sort_by_key(|row| std::cmp::Reverse(row.held_stops));
     table.left_out = table.rows.len().saturating_sub(most);
     table.rows.truncate(most);
     let first = table.rows.first();

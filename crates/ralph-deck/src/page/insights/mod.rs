@@ -33,7 +33,7 @@ const MAX_WEEKS: usize = 12;
 /// Which runs the page covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StatsScope {
-    /// All projects if absent.
+    /// All projects if absent. The caller leaves out the rows of others.
     pub project: Option<String>,
     /// Only runs with an entry since then.
     pub since_ms: Option<u64>,
@@ -98,8 +98,7 @@ pub fn insights_page(
 ) -> InsightsPage {
     let all = rows.cleaned();
     let is_in_scope = |run: &StatsRun| {
-        scope.project.as_ref().is_none_or(|project| run.project == *project)
-            && scope.since_ms.is_none_or(|since_ms| run.last_ms >= since_ms)
+        scope.since_ms.is_none_or(|since_ms| run.last_ms >= since_ms)
             && scope.week.as_ref().is_none_or(|week| run.week == *week)
     };
     let rows = all.filtered(is_in_scope);
@@ -133,20 +132,13 @@ pub fn insights_page(
         } else {
             Vec::new()
         },
-        applied: applied_proposals::compare_applied(&all, &in_project(applied, &scope)),
+        applied: applied_proposals::compare_applied(&all, applied),
         scope,
         ..InsightsPage::default()
     };
     page.sentence = sentence(&page);
     page.detail = detail(&page);
     page
-}
-
-fn in_project(applied: &[AppliedProposal], scope: &StatsScope) -> Vec<AppliedProposal> {
-    let is_wanted = |one: &&AppliedProposal| {
-        scope.project.as_ref().is_none_or(|project| one.project == *project)
-    };
-    applied.iter().filter(is_wanted).cloned().collect()
 }
 
 fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
@@ -168,7 +160,10 @@ fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
 fn sentence(page: &InsightsPage) -> String {
     let runs = |count: usize| count_noun(u64::try_from(count).unwrap_or(u64::MAX), "run");
     match (page.ended, page.cost) {
-        (0, _) if page.open + page.sessions == 0 => "No runs yet".to_string(),
+        (0, _) if page.open + page.sessions == 0 => {
+            let is_part = page.scope.since_ms.is_some() || page.scope.week.is_some();
+            if is_part { "No runs in this time" } else { "No runs yet" }.to_string()
+        }
         (0, _) => "No run has ended yet".to_string(),
         (_, Some(cost)) if page.is_compared => {
             format!("A verified run costs {}", format_usd(cost.median))

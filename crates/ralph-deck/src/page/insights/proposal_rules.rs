@@ -198,14 +198,14 @@ impl GateContext<'_> {
         Some(PolicyProposal {
             title: format!("Run `{name}` when a task is completed"),
             reason: format!(
-                "It held {share} of stops ({} of {} in {}), and was met at the very next stop {} of {} times.",
+                "It held {} of {} held stops ({share}) in {}, and was met at the very next stop {} of {} times.",
                 hold.held_stops,
                 self.holds.held_stops,
                 count_noun(hold.runs, "run"),
                 hold.met_at_once,
                 hold.met_runs
             ),
-            gain: format!("up to {} held stops fewer", hold.met_at_once),
+            gain: format!("up to {}", count_noun(hold.met_at_once, "held stop")),
             price: format!("{} after each task", format_duration(mean_ms)),
             ..self.proposal(ProposalKind::Earlier, "on", toml_list(&on))
         })
@@ -214,7 +214,12 @@ impl GateContext<'_> {
     fn repeat(&self) -> Option<PolicyProposal> {
         let GateStatistics { flaky, flaky_permille, executed, mean_ms, .. } = *self.statistics;
         let is_flaky = flaky >= FLAKY_RESULTS && flaky_permille >= FLAKY_PERMILLE;
-        if !is_flaky || self.gate.rerun == RerunPolicy::Always {
+        let is_repeated = match self.gate.rerun {
+            RerunPolicy::Always => true,
+            RerunPolicy::Tests => self.gate.report.counts_tests(),
+            RerunPolicy::Never => false,
+        };
+        if !is_flaky || is_repeated {
             return None;
         }
         let false_holds = self.hold().map_or(0, |hold| hold.false_holds);
@@ -229,7 +234,7 @@ impl GateContext<'_> {
                  A failure would have to occur twice to count.",
                 percent(flaky_permille)
             ),
-            gain: "no more holds for failures that do not repeat".to_string(),
+            gain: "holds for failures that do not repeat".to_string(),
             price: format!("{} per failure", format_duration(mean_ms)),
             ..self.proposal(ProposalKind::Repeat, "rerun", "\"always\"".to_string())
         })

@@ -126,7 +126,7 @@ impl StatsRows {
     }
 
     /// The run of each row, by id.
-    pub(super) fn by_id(&self) -> std::collections::HashMap<&str, &StatsRun> {
+    pub(in crate::page) fn by_id(&self) -> std::collections::HashMap<&str, &StatsRun> {
         self.runs.iter().map(|run| (run.id.as_str(), run)).collect()
     }
 }
@@ -170,7 +170,7 @@ impl StatsRun {
 }
 
 impl StatsProject {
-    pub(super) fn of(path: &str) -> Self {
+    pub(in crate::page) fn of(path: &str) -> Self {
         let name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
         Self { name: name.unwrap_or_else(|| path.to_string()), path: path.to_string() }
     }
