@@ -27,6 +27,7 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     let option = match command.as_str() {
         "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
         "report" if has("--attest") => " --attest",
+        "stats" if args.iter().any(|arg| arg.text.starts_with("--apply")) => " --apply",
         "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
         _ => "",
     };
@@ -70,6 +71,9 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("dispute", SubcommandAccess::Everyone),
     ("doctor", SubcommandAccess::Everyone),
     ("explain", SubcommandAccess::Everyone),
+    // Sends the records of runs to another program.
+    ("export otlp", SubcommandAccess::PersonOnly),
+    ("export prometheus", SubcommandAccess::Everyone),
     ("feature add", SubcommandAccess::Everyone),
     ("feature claim", SubcommandAccess::Everyone),
     ("feature list", SubcommandAccess::Everyone),
@@ -128,6 +132,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("run", SubcommandAccess::Everyone),
     ("simulate", SubcommandAccess::PersonOnly),
     ("start", SubcommandAccess::Everyone),
+    ("stats", SubcommandAccess::Everyone),
     ("status", SubcommandAccess::Everyone),
     ("statusline", SubcommandAccess::Everyone),
     ("tell", SubcommandAccess::PersonOnly),

@@ -212,11 +212,12 @@ impl RalphHome {
         self.install_records().join(short_hash(file))
     }
 
-    /// Search index over past runs, learnings and memory. It is rebuilt from them if it is missing.
+    /// Indexes, each of which is rebuilt if it is missing.
     pub fn index(&self) -> PathBuf {
         self.0.join("index")
     }
 
+    /// Search index over past runs, learnings and memory.
     pub fn recall_index(&self) -> PathBuf {
         self.index().join("recall.sqlite")
     }
@@ -226,6 +227,16 @@ impl RalphHome {
         self.index().join("lock")
     }
 
+    /// Index over the journals of all runs. It is rebuilt from them if it is missing.
+    pub fn run_index(&self) -> PathBuf {
+        self.index().join("runs.sqlite")
+    }
+
+    /// Locked while the run index is refreshed.
+    pub fn run_index_lock(&self) -> PathBuf {
+        self.index().join("runs.lock")
+    }
+
     pub fn learnings(&self) -> PathBuf {
         self.0.join("learnings")
     }
@@ -233,6 +244,11 @@ impl RalphHome {
     /// Learnings from runs in a project.
     pub fn project_learnings(&self, project: &Path) -> PathBuf {
         self.learnings().join(short_hash(project))
+    }
+
+    /// The proposals of `ralph stats` that a person applied, one per line.
+    pub fn applied_proposals(&self) -> PathBuf {
+        self.0.join("deck").join("applied.jsonl")
     }
 
     /// Spending of all runs on the local day that contains `ms`.
@@ -348,6 +364,11 @@ impl RunPaths {
     /// The notification about the run's end. Whichever process creates the file sends it, so it is sent once.
     pub fn notification(&self) -> PathBuf {
         self.0.join("notified")
+    }
+
+    /// The notification about a question, by the number of the journal entry that asked it.
+    pub fn question_notification(&self, seq: u64) -> PathBuf {
+        self.0.join(format!("asked-{seq}"))
     }
 
     /// Locked while a subagent, a teammate or a task is judged, so that their gates do not cancel each

@@ -79,6 +79,10 @@ enum RalphCommand {
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
     VerifyReport(cmd::verify_report::VerifyReportArgs),
+    /// Serve the board on a web page, on this machine only
+    Serve(cmd::serve::ServeArgs),
+    /// Show what runs cost, what holds agents, and what to change
+    Stats(cmd::stats::StatsArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),
@@ -109,6 +113,8 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
+    /// Answer an SQL query over all runs; it can only read
+    Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
     /// Run a session in phases, from clarify to retrospect
@@ -155,6 +161,9 @@ enum RalphCommand {
     #[command(hide = true)]
     Pretend(cmd::pretend::PretendArgs),
     Notify(cmd::notify::NotifyArgs),
+    /// Export runs as metrics or traces
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::export::EXAMPLES)]
+    Export(cmd::export::ExportCommand),
     Statusline(cmd::statusline::StatuslineArgs),
     /// Answer one hook event of a coding agent
     Hook(HookArgs),
@@ -296,7 +305,10 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Pretend(pretend) => return cmd::pretend::run(env, &pretend),
         RalphCommand::Doctor(doctor) => return cmd::doctor::run(env, &doctor),
         RalphCommand::Wait(args) => return cmd::wait::run(env, &args),
+        RalphCommand::Verify(verify) => return cmd::verify::run(env, &verify),
         RalphCommand::Resume(run) => return cmd::control::resume(env, &run),
+        RalphCommand::Stats(args) => cmd::stats::run(env, &args),
+        RalphCommand::Export(asked) => cmd::export::run(env, &asked),
         RalphCommand::List(list) => cmd::list_commands::run(env, &list),
         RalphCommand::Init(init) => cmd::init::run(env, &init),
         RalphCommand::Import(import) => cmd::import::run(env, &import),
@@ -307,6 +319,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Why(why) => cmd::why::run(env, &why),
         RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),
@@ -317,6 +330,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
+        RalphCommand::Sql(args) => cmd::sql::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),
         RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),
@@ -325,7 +339,6 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Config(config) => cmd::config::run(env, &config),
         RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
-        RalphCommand::Verify(verify) => cmd::verify::run(env, &verify),
         RalphCommand::Model(model) => cmd::model::run(env, &model),
         RalphCommand::Completions { shell } => {
             cmd::generate::completions(shell, &mut RalphCli::command())

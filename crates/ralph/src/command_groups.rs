@@ -28,8 +28,8 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log", "report"],
-        rest: &["list", "recall", "verify-report"],
+        common: &["status", "why", "log", "report", "stats", "serve"],
+        rest: &["list", "recall", "sql", "verify-report"],
     },
     CommandGroup {
         title: "Steer",
@@ -56,7 +56,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "For other programs",
         common: &[],
-        rest: &["hook", "mcp", "statusline", "notify"],
+        rest: &["hook", "mcp", "statusline", "notify", "export"],
     },
 ];
 

@@ -262,6 +262,7 @@ fn a_reason_states_what_to_do_instead() {
         "git update-index --skip-worktree src/lib.rs",
         "git update-ref -d refs/ralph/k7f2/1",
         "ralph cancel",
+        "ralph stats --all --apply=1 --yes",
         "RALPH_OFF=1 claude",
         "claude -p '/ralph:cancel now'",
         "touch \"$HOME/.ralph/`echo a`\u{1b}[31m\u{202e}\n\n#  x\"",

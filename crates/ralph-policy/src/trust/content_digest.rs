@@ -1,7 +1,7 @@
 //! The digests of an approval, computed from the bytes of files that are not on disk, such as those of a commit.
 
 use super::package_scripts::{PackageScripts, parse_package};
-use super::{ReferencedContent, references};
+use super::{ReferencedContent, content_hash};
 
 const SCRIPT_SEPARATOR: &str = ": scripts.";
 const LINK_SEPARATOR: &str = " -> ";
@@ -33,7 +33,7 @@ pub fn reference_digest(reference: &ReferencedContent, bytes: &[u8]) -> Option<S
     match reference_source(&reference.name) {
         ReferenceSource::File(path) => {
             let name = path.rsplit('/').next().unwrap_or(path);
-            references::hash_deciding_bytes(name, bytes)
+            content_hash::hash_deciding_bytes(name, bytes)
         }
         ReferenceSource::Script { script, .. } => match parse_package(bytes) {
             PackageScripts::Scripts(scripts) => {

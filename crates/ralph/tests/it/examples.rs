@@ -41,6 +41,9 @@ const NOT_RUN: &[(&str, &str)] = &[
         "ralph plan --no-agent \"export the orders as CSV\"",
         "opens an editor; `tests/it/plan.rs` has one",
     ),
+    ("ralph stats --apply 1", "needs ten runs; `tests/it/stats.rs` has them"),
+    ("ralph export otlp", COLLECTOR_TESTS),
+    ("ralph export otlp k7f2 --to http://127.0.0.1:4318", COLLECTOR_TESTS),
     ("ralph run --issue gh:acme/rocket#7 --worktree --pr", ISSUE_TESTS),
     ("ralph run --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123 --comment", ISSUE_TESTS),
@@ -49,6 +52,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 const PLAN_TESTS: &str = "needs an agent that answers with a plan; `tests/it/plan.rs` has one";
+const COLLECTOR_TESTS: &str = "needs a collector; `tests/it/stats.rs` has one";
 const ISSUE_TESTS: &str = "needs a tracker; `tests/it/issues.rs` has one";
 
 /// How a line runs where it does not exit with 0 in a project with a held run.
@@ -366,13 +370,14 @@ fn run_lines(lines: &[String]) -> Vec<String> {
 }
 
 /// The beginnings of examples that leave the project as it is.
-const READING: [&str; 20] = [
+const READING: [&str; 22] = [
     "ralph checkpoint diff",
     "ralph completions",
     "ralph config",
     "ralph demo",
     "ralph doctor --json",
     "ralph explain",
+    "ralph export",
     "ralph feature next",
     "ralph gate explain",
     "ralph help",
@@ -384,6 +389,7 @@ const READING: [&str; 20] = [
     "ralph pipeline",
     "ralph prove",
     "ralph recall",
+    "ralph stats",
     "ralph statusline",
     "ralph status",
     "ralph why",
@@ -478,6 +484,7 @@ macro_rules! page_tests {
 }
 
 page_tests! {
+    (sql_page, "docs/sql.md", &[story(ProjectState::Review, &[])]),
     (readme, "README.md", &[Lines, Lines]),
     (agents_page, "docs/agents.md", &[NotRun("a moment at which subagents are working")]),
     (benchmarks_page, "docs/benchmarks.md", &[NotRun("measures for minutes")]),
@@ -563,6 +570,9 @@ page_tests! {
             NotRun("`cargo xtask e2e` plays it; it takes eight seconds"),
             story(ProjectState::Checkout, &[]),
         ],
+    ),
+    (stats_page, "docs/stats.md",
+        &[NotRun("takes 45 runs"), NotRun("the same runs"), story(ProjectState::Review, &[])],
     ),
     (troubleshooting_page, "docs/troubleshooting.md", &[Lines, Lines]),
     (walkthrough_page, "docs/walkthrough.md",

@@ -52,6 +52,7 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     }
     drive_run::check_ready(env, &plan)?;
     if args.dry_run {
+        run_consent::apply_given_answer(&mut plan);
         if args.json {
             super::print_json(&dry_run::dry_run_json(env, &plan))?;
         } else {
