@@ -115,10 +115,14 @@ fn redact_strings(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => *text = redactor.redact(text),
         Value::Array(values) => {
-            values.iter_mut().for_each(|value| redact_strings(value, redactor));
+            for value in values {
+                redact_strings(value, redactor);
+            }
         }
         Value::Object(fields) => {
-            fields.values_mut().for_each(|value| redact_strings(value, redactor));
+            for value in fields.values_mut() {
+                redact_strings(value, redactor);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -115,13 +115,12 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
     for waived in &report.not_covered {
         rows.push(("Not covered", vec![foreign(waived)]));
     }
-    let journal = match &page.damage {
-        Some(damage) => vec![own("not to be trusted: "), foreign(damage)],
-        None => {
-            let lines = count_noun(report.journal_lines, "line");
-            let head = short_hash(&report.journal_head);
-            vec![own(&format!("{lines}, unbroken, last hash ")), code(&head)]
-        }
+    let journal = if let Some(damage) = &page.damage {
+        vec![own("not to be trusted: "), foreign(damage)]
+    } else {
+        let lines = count_noun(report.journal_lines, "line");
+        let head = short_hash(&report.journal_head);
+        vec![own(&format!("{lines}, unbroken, last hash ")), code(&head)]
     };
     rows.push(("Journal", journal));
     rows.extend(page.next.iter().map(|next| ("Next", vec![foreign(next)])));

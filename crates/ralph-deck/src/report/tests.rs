@@ -65,6 +65,18 @@ fn report_with(foreign: &str) -> RunReport {
         met: None,
         requirements: None,
     }];
+    fill_evidence(page, foreign);
+    let file = ChangedFileRow { path: text(), status: "added", added: Some(1), removed: Some(0) };
+    let files = vec![file];
+    report.changes =
+        Some(ChangedFiles { from: 0, to: 1, files, left_out: 0, added: 1, removed: 0 });
+    report.outside_goal = vec![text()];
+    report.not_covered = vec![text()];
+    report
+}
+
+fn fill_evidence(page: &mut RunPage, foreign: &str) {
+    let text = || foreign.to_string();
     page.gates = vec![GateHistoryRow {
         name: text(),
         site: MeasuredSite::Clean,
@@ -119,13 +131,6 @@ fn report_with(foreign: &str) -> RunReport {
         answer: Some(text()),
         by: Some(text()),
     }];
-    let file = ChangedFileRow { path: text(), status: "added", added: Some(1), removed: Some(0) };
-    let files = vec![file];
-    report.changes =
-        Some(ChangedFiles { from: 0, to: 1, files, left_out: 0, added: 1, removed: 0 });
-    report.outside_goal = vec![text()];
-    report.not_covered = vec![text()];
-    report
 }
 
 /// Times are shown in the local time zone.
@@ -197,16 +202,12 @@ const HOSTILE: [&str; 9] = [
     "``",
 ];
 
-/// The structure of Markdown, with the texts outside code.
+/// The structure of Markdown, without its texts.
 fn skeleton(markdown: &str) -> Vec<String> {
     let events = Parser::new_ext(markdown, Options::all());
-    let event = |event: Event<'_>| match event {
-        Event::Code(_) => "text".to_string(),
-        Event::Text(text) => format!("text {text}"),
-        other => format!("{other:?}"),
-    };
     // Where a text is inert it has no code span; within a code block, its lines are texts of their own.
-    let mut all: Vec<_> = events.map(event).filter(|event| !event.starts_with("text")).collect();
+    let is_structure = |event: &Event<'_>| !matches!(event, Event::Code(_) | Event::Text(_));
+    let mut all: Vec<_> = events.filter(is_structure).map(|event| format!("{event:?}")).collect();
     all.dedup();
     all
 }

@@ -1,6 +1,6 @@
 //! The result of `ralph verify-report`.
 
-use ralph_attest::{CheckedStatement, RunPredicate, StatementCheck};
+use ralph_attest::{CheckedStatement, RunPredicate, RunStatement, StatementCheck};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -36,9 +36,9 @@ pub fn checked_report_view(checked: &CheckedStatement) -> CheckedReportView<'_> 
         v: 1,
         holds: checked.holds(),
         checks: checked.checks.iter().map(check_view).collect(),
-        tree: statement.map(|statement| statement.tree()),
-        judged_commit: statement.map(|statement| statement.judged_commit()),
-        landed_commit: statement.and_then(|statement| statement.landed_commit()),
+        tree: statement.map(RunStatement::tree),
+        judged_commit: statement.map(RunStatement::judged_commit),
+        landed_commit: statement.and_then(RunStatement::landed_commit),
         predicate: statement.map(|statement| &statement.predicate),
     }
 }

@@ -26,6 +26,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(10);
 const SHORT_ID_CHARS: usize = 10;
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[command(after_help = "\
 Examples:
   ralph report

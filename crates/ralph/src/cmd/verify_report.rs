@@ -106,7 +106,7 @@ pub(crate) fn run(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailu
 
 fn open_repository(env: &Env, given: Option<&Path>) -> Result<CommitReader, CommandFailure> {
     let here = env.current_dir();
-    let directory = given.map(|given| given.to_owned()).or(here);
+    let directory = given.map(Path::to_path_buf).or(here);
     let directory = directory.and_then(|directory| fs::resolve(&directory));
     let deadline = Deadline::after(GIT_TIMEOUT);
     directory.and_then(|directory| CommitReader::open(&directory, deadline)).ok_or_else(|| {

@@ -237,7 +237,7 @@ fn a_forged_statement_is_rejected() {
         (
             "no tree, signed again",
             forge_with_own_key(&runner, |one| {
-                drop(one["subject"].as_array_mut().unwrap().remove(0))
+                drop(one["subject"].as_array_mut().unwrap().remove(0));
             }),
         ),
         (
@@ -249,13 +249,13 @@ fn a_forged_statement_is_rejected() {
         (
             "other predicate, signed again",
             forge_with_own_key(&runner, |one| {
-                one["predicateType"] = "https://evil.example\u{1b}[31m".into()
+                one["predicateType"] = "https://evil.example\u{1b}[31m".into();
             }),
         ),
         (
             "unknown field, signed again",
             forge_with_own_key(&runner, |one| {
-                one["predicate"]["\u{1b}[31m\u{202e}extra"] = 1.into()
+                one["predicate"]["\u{1b}[31m\u{202e}extra"] = 1.into();
             }),
         ),
         ("truncated", original[..original.len() / 2].to_vec()),

@@ -180,72 +180,9 @@ fn a_hostile_goal_stays_text() {
     ];
     let ended = run_text(&runner, &[&[goal], &flags[..]].concat());
     assert_eq!(ended.code, Some(2), "{ended}");
-    assert_snapshot!(masked(&runner.sandbox.ralph(["report"]).stdout), @r"
-    # exhausted: ``` </style><script>alert(1)</script> [x](https:⁠//evil.example) | `` @⁠me #⁠1 ```
-
-    1 gate, 3 of 5 requirements met, 1 iteration, DURATION, COST
-
-    Run RUN of `project`
-    DATE TIME to DATE TIME
-
-    ## What that rests on
-
-    - **Measured** 3 of 5 requirements met, measured by ralph at stop 2 (TIME) on checkpoint 0
-    - 0 of 1 gate result passed; measured in the work tree
-    - its 1 iteration is used up, 2 not met
-    - **On** commit `ID`, tree `ID`, checkpoint 0
-    - **Policy** `ID`, approved before the start
-    - **Journal** 7 lines, unbroken, last hash `ID`
-    - **Next** `` `ralph why RUN shows what is open; `ralph run --fork s838` continues with fresh limits ``
-
-    ## Look at this first
-
-    Nothing stands out: no changed or removed test, no waiver, no dispute.
-
-    ## What was asked
-
-    ```text
-    </style><script>alert(1)</script> [x](https:⁠//evil.example) | `` @⁠me #⁠1
-    ```
-
-    ## Evidence
-
-    | Gate | Result | Tests | Where | Checkpoint | Took |
-    |---|---|---|---|---|--:|
-    | tests | ✗ failed |  | work tree | 0 (ID) | DURATION |
-
-    ## Requirements, stop by stop
-
-    - `a change`: not met at stops 1 to 2
-    - `tests`: not met at stops 1 to 2
-    - met at every stop: policy, tools, nothing hidden
-
-    ## What happened
-
-    - TIME started: ``` </style><script>alert(1)</script> [x](https:⁠//evil.example) | `` @⁠me #⁠1 ```
-    - TIME runner: session ID starts
-    - TIME stop 1, held: a change, tests: 1 finding
-    - TIME stop 2, ended: exhausted: its 1 iteration is used up, 2 not met
-
-    ## Cost by session
-
-    | Session | From | Model | Turns | Tokens | Cost |
-    |---|---|---|--:|--:|--:|
-    | 1 | TIME | default | 1 | 240 | COST |
-
-    The figures are the client's own.
-
-    ## Changes by file
-
-    0 files, +0 −0
-
-    ## Check it
-
-    ```sh
-    ralph why RUN
-    git diff ID ID
-    ```
-    ");
+    // The invisible characters that break mentions and links are shown.
+    let report = masked(&runner.sandbox.ralph(["report"]).stdout).replace('\u{2060}', "⌿");
+    assert_snapshot!(report);
     let html = runner.sandbox.ralph(["report", "--format", "html"]).stdout;
     let body = html.split_once("</head>").unwrap().1;
     assert!(!html.contains("<script") && !body.contains("</style>"), "{html}");
