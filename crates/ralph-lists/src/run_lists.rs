@@ -385,21 +385,18 @@ impl RunLists {
 
     /// The checks to run now.
     pub fn due_checks(&self) -> Vec<Gate> {
-        self.lists
-            .iter()
-            .enumerate()
-            .flat_map(|(at, list)| work_list::due_check_gates(at, &list.items))
-            .collect()
+        let lists = self.lists.iter().enumerate();
+        lists.flat_map(|(at, list)| work_list::due_check_gates(at, &list.items)).collect()
+    }
+
+    /// Every check of the lists.
+    pub fn all_checks(&self) -> Vec<Gate> {
+        let lists = self.lists.iter().enumerate();
+        lists.flat_map(|(at, list)| work_list::check_gates(at, &list.items)).collect()
     }
 
     pub fn programs(&self) -> Vec<Gate> {
-        let all: Vec<Gate> = self
-            .lists
-            .iter()
-            .enumerate()
-            .flat_map(|(at, list)| work_list::check_gates(at, &list.items))
-            .collect();
-        one_check_per_program(&all)
+        one_check_per_program(&self.all_checks())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::contract::ContractContext;
 use ralph_core::requirement::Requirement;
-use ralph_core::source::work_list;
 use ralph_core::text;
 use ralph_home::faults::describe_error;
 use ralph_lists::run_lists::RunLists;
@@ -18,9 +17,7 @@ pub(super) fn unsealed_reason(
     if requirements.iter().any(|one| contract.holds(one)) {
         return None;
     }
-    let numbered = lists.lists.iter().enumerate();
-    let checks: Vec<_> =
-        numbered.flat_map(|(at, list)| work_list::check_gates(at, &list.items)).collect();
+    let checks = lists.all_checks();
     let project = Path::new(&contract.seal.project);
     match trust::unsealed_scripts(project, contract.seal.policy.gates.iter().chain(&checks)) {
         Ok(unsealed) => unsealed.first().map(|first| {

@@ -127,6 +127,10 @@ pub(crate) fn list_paths(paths: &[PathBuf]) -> Result<Vec<String>, CommandFailur
     paths.iter().map(text).collect()
 }
 
+fn unsealed_text(why: &str) -> String {
+    format!("{}; until then the run ends at most `green`", wording::safe_line(why))
+}
+
 fn other_run_text(other: &RunId) -> String {
     format!(
         "run `{other}` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them"
@@ -149,9 +153,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{which}, so the best result is `claimed`")
         }
-        StartNote::Unsealed(why) => {
-            format!("{}; until then the run ends at most `green`", wording::safe_line(why))
-        }
+        StartNote::Unsealed(why) => unsealed_text(why),
         StartNote::UnmatchedGlob(glob) => {
             format!("`--may-change {}` matches no file", wording::safe_line(glob))
         }

@@ -128,19 +128,13 @@ fn scripts_of_a_check_that_are_not_named_are_sealed_or_end_green() {
 fn a_check_that_cannot_be_sealed_is_explained() {
     let sandbox = list_sandbox("for t in $(ls chk); do sh \"chk/$t\"; done", "");
     let started = sandbox.ralph(["start", "--session", SESSION, "--features", LOOP_DIR]);
-    let note: String = started
-        .stderr
-        .lines()
-        .chain(started.stdout.lines())
-        .filter(|line| line.contains("sealed"))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let note = started.stdout.lines().find(|line| line.contains("sealed")).unwrap_or_default();
     do_the_work(&sandbox);
     let ended = sandbox.send_stop(SESSION, "").notice();
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"( and) \d+ (ms|s|min)\b", "$1 [took]");
     settings.bind(|| {
-        assert_snapshot!(sandbox.normalize(&format!("{note}{ended}")), @r"
+        assert_snapshot!(sandbox.normalize(&format!("{note}\n{ended}")), @r"
               note    feature 1 runs a script that cannot be sealed, because only the shell knows its name (`sh chk/$t`): write the file names into its command; until then the run ends at most `green`
         ralph: green: the features of sum — feature 1 runs a script that cannot be sealed, because only the shell knows its name (`sh chk/$t`): write the file names into its command; all 6 requirements are met after 0 iterations and [took]; 1 check passes on the new code; 1 check fails without the change (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test
         ");

@@ -208,15 +208,24 @@ fn read_sealed(path: &Path) -> Result<TrackerIssue, CommandFailure> {
 
 fn read_named(env: &Env, args: &RunArgs, named: &str) -> Result<TrackerIssue, CommandFailure> {
     let project = init::resolved_project(env, args.project.as_deref())?;
-    let here = env.current_dir().unwrap_or_else(|| project.clone());
+    read_tracker_issue(env, &project, named)
+}
+
+/// Reads an issue in the notation of `--issue`. All of its text is data.
+pub(crate) fn read_tracker_issue(
+    env: &Env,
+    project: &Path,
+    named: &str,
+) -> Result<TrackerIssue, CommandFailure> {
+    let here = env.current_dir().unwrap_or_else(|| project.to_path_buf());
     let deadline = Deadline::after(TRACKER_TIMEOUT);
-    let access = IssueAccess { project: &project, here: &here, env, deadline: &deadline };
+    let access = IssueAccess { project, here: &here, env, deadline: &deadline };
     IssueReference::parse(named)
         .and_then(|reference| issues::read_issue(&access, &reference))
         .map_err(|error| issue_failure(&error))
 }
 
-pub(super) fn issue_failure(error: &IssueError) -> CommandFailure {
+pub(crate) fn issue_failure(error: &IssueError) -> CommandFailure {
     let failure = CommandFailure::caused_by("cannot work on the issue", error);
     match error.hint() {
         Some(hint) => failure.with_hint(&hint),
