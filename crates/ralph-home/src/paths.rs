@@ -158,6 +158,11 @@ impl RalphHome {
         self.0.join("key")
     }
 
+    /// The private key that signs statements about runs. It is created when the first one is signed.
+    pub fn signing_key(&self) -> PathBuf {
+        self.0.join("signing-key")
+    }
+
     /// The user's defaults for all projects.
     pub fn user_config(&self) -> PathBuf {
         self.0.join("config.toml")
@@ -414,6 +419,16 @@ impl RunPaths {
     /// The hand-over to the session of this number, which is never overwritten.
     pub fn numbered_handover(&self, number: u32) -> PathBuf {
         self.0.join(format!("handoff-{number}.md"))
+    }
+
+    /// The report of a driven run, written when it ends.
+    pub fn markdown_report(&self) -> PathBuf {
+        self.0.join("report.md")
+    }
+
+    /// The same report as a page that needs no other file.
+    pub fn html_report(&self) -> PathBuf {
+        self.0.join("report.html")
     }
 
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.

@@ -14,4 +14,4 @@ pub mod stdin;
 pub mod stdio;
 pub mod tail;
 
-pub use os::desktop_notifier;
+pub use os::{browser_command, desktop_notifier};

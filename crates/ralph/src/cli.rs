@@ -77,6 +77,12 @@ enum RalphCommand {
     Log(cmd::log::LogArgs),
     /// Show what runs cost, what holds agents, and what to change
     Stats(cmd::stats::StatsArgs),
+    /// Write the report of a run, or a signed statement about it
+    Report(cmd::report::ReportArgs),
+    /// Check a signed statement about a run against a repository
+    VerifyReport(cmd::verify_report::VerifyReportArgs),
+    /// Serve the board on a web page, on this machine only
+    Serve(cmd::serve::ServeArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),
@@ -284,6 +290,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Plan(args) => return cmd::plan::run(env, &args),
         RalphCommand::Prove(args) => return cmd::prove::run(env, &args),
         RalphCommand::Feature(feature) => return cmd::feature::run(env, &feature),
+        RalphCommand::VerifyReport(args) => return cmd::verify_report::run(env, &args),
         RalphCommand::Run(run) => return cmd::run::run(env, &run),
         RalphCommand::Demo(demo) => return cmd::demo::run(env, &demo),
         RalphCommand::Lab(lab) => return cmd::lab::run(env, &lab),
@@ -307,7 +314,9 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Start(start) => cmd::start::run(env, &start),
         RalphCommand::Status(status) => cmd::status::run(env, &status),
         RalphCommand::Why(why) => cmd::why::run(env, &why),
+        RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),

@@ -28,8 +28,8 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log"],
-        rest: &["list", "recall", "stats"],
+        common: &["status", "why", "log", "report", "serve"],
+        rest: &["list", "recall", "stats", "verify-report"],
     },
     CommandGroup {
         title: "Steer",

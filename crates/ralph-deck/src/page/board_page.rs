@@ -34,15 +34,18 @@ pub struct BoardPage {
 /// A queue on the board.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BoardQueue {
+    pub id: String,
+    /// The name of its file or directory.
     pub name: String,
     pub project_name: String,
     pub landed: usize,
     pub tasks: usize,
+    pub running: usize,
+    /// Not landed, for any reason; the work is kept.
     pub parked: usize,
-    pub failed: usize,
     pub spent_micro_usd: u64,
+    /// Whether everything has landed.
     pub has_ended: bool,
-    pub last_ms: u64,
 }
 
 impl BoardPage {

@@ -1,6 +1,7 @@
 //! One run in a list of runs.
 
 use super::run_standing::RunStanding;
+use crate::run_index::IndexedRun;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
@@ -10,6 +11,7 @@ use ralph_core::record::{
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
 use ralph_hook::contract::gate_log::GateActivity;
+use ralph_hook::project_scope;
 use serde::Serialize;
 use std::path::Path;
 
@@ -26,7 +28,7 @@ pub struct BoardRow {
     pub run: String,
     pub standing: RunStanding,
     pub title: String,
-    /// The directory of the project.
+    /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
     pub project: String,
     pub project_name: String,
     /// The branch of its own work tree.
@@ -85,7 +87,7 @@ impl BoardRow {
     pub fn from_state(run: &RunRecord, state: &RunState, phase: RunPhase, now_ms: u64) -> Self {
         let limits = state.limits(run);
         let usage = LimitUsage::recorded(state, state.effective_now_ms(phase, now_ms));
-        let project = text::clean_line(&run.project, LONGEST_PATH);
+        let project = text::clean_line(project_scope::run_directory(run), LONGEST_PATH);
         let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
         let parked = state.driving.parked.as_ref().filter(|_| phase != RunPhase::Active);
         let wait = state.driving.wait.as_ref().filter(|_| phase == RunPhase::Active);
@@ -125,7 +127,10 @@ impl BoardRow {
             spent_micro_usd: usage.micro_usd,
             cost_basis: usage.cost_basis,
             max_micro_usd: limits.max_cost_micro_usd,
-            met: state.report.as_ref().map(|report| report.total - report.open_count()),
+            met: state
+                .report
+                .as_ref()
+                .map(|report| report.total.saturating_sub(report.open_count())),
             requirements: state.report.as_ref().map(|report| report.total),
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
@@ -136,6 +141,45 @@ impl BoardRow {
             gates: Vec::new(),
             seq: state.seq,
         }
+    }
+
+    /// The row of a run in the index; `None` if its status is not one of this version.
+    pub fn from_index(run: &IndexedRun) -> Option<Self> {
+        let question = run.question.as_ref().map(|question| OpenQuestion {
+            text: clean_paragraph(question, LONGEST_QUESTION),
+            asked_ms: run.asked_ms.unwrap_or(run.last_ms),
+            until_ms: run.question_until_ms,
+        });
+        let standing = RunStanding::from_names(&run.phase, &run.status)?;
+        let project = text::clean_line(&run.project, LONGEST_PATH);
+        let note = text::clean_line(&run.because, LONGEST_NOTE);
+        Some(Self {
+            run: run.id.to_string(),
+            standing,
+            title: text::clean_line(&run.title, LONGEST_TITLE),
+            project_name: project_name(&project),
+            project,
+            branch: run.branch.as_ref().map(|branch| text::clean_line(branch, LONGEST_TITLE)),
+            started_ms: run.started_ms,
+            last_ms: run.ended_ms.unwrap_or(run.last_ms),
+            iteration: run.iteration,
+            max_iterations: run.max_iterations,
+            elapsed_ms: run.ran_ms,
+            max_elapsed_ms: run.max_time_ms,
+            spent_micro_usd: run.micro_usd,
+            cost_basis: CostBasis::Reported,
+            max_micro_usd: run.max_micro_usd,
+            met: Some(run.met).filter(|_| run.required > 0),
+            requirements: Some(run.required).filter(|required| *required > 0),
+            trend: Vec::new(),
+            context_permille: None,
+            session: run.sessions.max(1),
+            question: question.filter(|_| !standing.has_ended()),
+            note: (!note.is_empty()).then_some(note),
+            until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
+            gates: Vec::new(),
+            seq: run.last_seq,
+        })
     }
 
     /// Adds what only the journal has: the trend, the times of a question, and why the run ended.
@@ -183,7 +227,7 @@ pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
 }
 
 /// The last part of a path.
-fn project_name(project: &str) -> String {
+pub(super) fn project_name(project: &str) -> String {
     let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| project.to_string())
 }

@@ -8,12 +8,12 @@ use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
-use super::timeline::{TimelineRow, timeline};
+use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::view::decisions::journal_damage_text;
 use ralph_core::ending;
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopOutcome, StopRecord};
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::goal_file;
@@ -25,7 +25,6 @@ use ralph_hook::overview::{self, RunView};
 use serde::Serialize;
 
 const LONGEST_GOAL: usize = 20_000;
-const LONGEST_REASON: usize = 20_000;
 const LONGEST_LINE: usize = 600;
 /// More columns are joined. A screen that is narrower shows the last ones.
 const MAX_COLUMNS: usize = 200;
@@ -167,14 +166,7 @@ fn latest_stop(
 }
 
 fn latest_reason(entries: &[JournalEntry]) -> Option<String> {
-    decisions(entries).rev().find_map(|(_, decided)| {
-        if let StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } = &decided.outcome
-        {
-            Some(clean_paragraph(reason, LONGEST_REASON))
-        } else {
-            None
-        }
-    })
+    entries.iter().rev().find_map(|entry| stop_reason(entries, entry.seq))
 }
 
 /// What the standing rests on, measured by ralph at the last judged stop.
@@ -315,11 +307,16 @@ mod tests {
         timeline(entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    #[test]
-    fn journals_of_the_first_version_have_a_page() {
+    /// Times are shown in the local time zone.
+    fn without_times() -> impl Drop {
         let mut settings = insta::Settings::clone_current();
         settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME");
-        let _filter = settings.bind_to_scope();
+        settings.bind_to_scope()
+    }
+
+    #[test]
+    fn a_timeline_has_every_event_of_a_journal() {
+        let _filter = without_times();
         insta::assert_snapshot!(show_timeline(&read(DRIVEN)), @r"
         0 started: Make the parser handle nested quotes.
         1 runner: session 5999882c starts
@@ -357,6 +354,11 @@ mod tests {
         9 held: tests 2 → 1, audit done #2 3/4
         10 ended: needs review: all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way #3 4/4
         "#);
+    }
+
+    #[test]
+    fn sessions_have_their_cost_and_their_end() {
+        let _filter = without_times();
         insta::assert_debug_snapshot!(session_rows(&read(DRIVEN)), @r#"
         [
             SessionRow {
@@ -393,101 +395,63 @@ mod tests {
             },
         ]
         "#);
-        insta::assert_debug_snapshot!(requirement_matrix(&read(HELD), 200), @r#"
-        RequirementMatrix {
-            columns: [
-                StopColumn {
-                    first: 1,
-                    last: 1,
-                    seq: 1,
-                    at_ms: 1790000060000,
-                },
-                StopColumn {
-                    first: 2,
-                    last: 2,
-                    seq: 9,
-                    at_ms: 1790000720000,
-                },
-                StopColumn {
-                    first: 3,
-                    last: 3,
-                    seq: 10,
-                    at_ms: 1790000780000,
-                },
-            ],
-            rows: [
-                MatrixRow {
-                    name: "tests",
-                    stage: "correctness",
-                    cells: [
-                        MatrixCell {
-                            state: Unmet,
-                            findings: 2,
-                        },
-                        MatrixCell {
-                            state: Unmet,
-                            findings: 1,
-                        },
-                        MatrixCell {
-                            state: Met,
-                            findings: 0,
-                        },
-                    ],
-                    met_since: Some(
-                        3,
-                    ),
-                    open_stops: 2,
-                },
-                MatrixRow {
-                    name: "audit",
-                    stage: "security",
-                    cells: [
-                        MatrixCell {
-                            state: Unknown,
-                            findings: 0,
-                        },
-                        MatrixCell {
-                            state: Met,
-                            findings: 0,
-                        },
-                        MatrixCell {
-                            state: Met,
-                            findings: 0,
-                        },
-                    ],
-                    met_since: Some(
-                        2,
-                    ),
-                    open_stops: 1,
-                },
-                MatrixRow {
-                    name: "style",
-                    stage: "quality",
-                    cells: [
-                        MatrixCell {
-                            state: Advisory,
-                            findings: 0,
-                        },
-                        MatrixCell {
-                            state: NotReached,
-                            findings: 0,
-                        },
-                        MatrixCell {
-                            state: NotReached,
-                            findings: 0,
-                        },
-                    ],
-                    met_since: None,
-                    open_stops: 1,
-                },
-            ],
-            always_met: [
-                "build",
-                "feature 3",
-            ],
-            left_out: 0,
-        }
-        "#);
+        insta::assert_debug_snapshot!(spend_curve(&read(DRIVEN), 10), @r"
+        [
+            CurvePoint {
+                at_ms: 1790000180000,
+                value: 1820000,
+            },
+            CurvePoint {
+                at_ms: 1790000240000,
+                value: 1840000,
+            },
+        ]
+        ");
+    }
+
+    fn show_matrix(matrix: &RequirementMatrix) -> String {
+        use super::super::CellState;
+        let columns = matrix.columns.iter();
+        let columns = columns.map(|column| format!("{}-{}", column.first, column.last));
+        let mut lines = vec![format!("stops {}", columns.collect::<Vec<_>>().join(" "))];
+        lines.extend(matrix.rows.iter().map(|row| {
+            let cells = row.cells.iter().map(|cell| match cell.state {
+                CellState::NotReached => ".".to_string(),
+                CellState::Met => "met".to_string(),
+                CellState::Advisory => "advisory".to_string(),
+                CellState::Pending => "pending".to_string(),
+                CellState::Unknown => "unknown".to_string(),
+                CellState::Unmet => format!("unmet:{}", cell.findings),
+            });
+            let cells = cells.collect::<Vec<_>>().join(" ");
+            let (name, stage, since) = (&row.name, &row.stage, row.met_since);
+            format!("{name} ({stage}): {cells}; {} open, met since {since:?}", row.open_stops)
+        }));
+        lines.push(format!("always met: {}", matrix.always_met.join(", ")));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_matrix_has_a_column_for_each_stop() {
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&read(HELD), 200)), @r"
+        stops 1-1 2-2 3-3
+        tests (correctness): unmet:2 unmet:1 met; 2 open, met since Some(3)
+        audit (security): unknown met met; 1 open, met since Some(2)
+        style (quality): advisory . .; 1 open, met since None
+        always met: build, feature 3
+        ");
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&read(HELD), 2)), @r"
+        stops 1-2 3-3
+        tests (correctness): unmet:2 met; 2 open, met since Some(3)
+        audit (security): unknown met; 1 open, met since Some(2)
+        style (quality): advisory .; 1 open, met since None
+        always met: build, feature 3
+        ");
+    }
+
+    #[test]
+    fn an_edit_of_ralphs_files_is_looked_at_first() {
+        let _filter = without_times();
         insta::assert_debug_snapshot!(look_first(&read(HELD)), @r#"
         [
             LookFirst {
@@ -505,17 +469,5 @@ mod tests {
             "all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way",
         ]
         "#);
-        insta::assert_debug_snapshot!(spend_curve(&read(DRIVEN), 10), @r"
-        [
-            CurvePoint {
-                at_ms: 1790000180000,
-                value: 1820000,
-            },
-            CurvePoint {
-                at_ms: 1790000240000,
-                value: 1840000,
-            },
-        ]
-        ");
     }
 }

@@ -14,6 +14,8 @@ use serde::Serialize;
 const LONGEST_LINE: usize = 300;
 const LONGEST_REASON: usize = 20_000;
 const MAX_NAMED: usize = 3;
+/// A run of 10,000 stops would have 30 MB of reasons.
+const MAX_REASONS: usize = 50;
 
 /// A line of the timeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,7 +30,7 @@ pub struct TimelineRow {
     pub text: String,
     /// The rule that decided about a stop.
     pub rule: Option<&'static str>,
-    /// What the agent was given to read.
+    /// What the agent was given to read. Only the newest stops have it; [`stop_reason`] has that of any other.
     pub reason: Option<String>,
     /// How long the gates of the stop took together, without cached results.
     pub gates_ms: Option<u64>,
@@ -123,7 +125,22 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
         }
         rows.push(row);
     }
+    let mut newest = rows.iter_mut().rev().filter(|row| row.rule.is_some()).take(MAX_REASONS);
+    for row in &mut newest {
+        row.reason = stop_reason(entries, row.seq);
+    }
     rows
+}
+
+/// What the agent was given to read at the stop with this journal line.
+pub fn stop_reason(entries: &[JournalEntry], seq: u64) -> Option<String> {
+    let position = entries.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
+    let RunChange::Decided(decided) = &entries.get(position)?.change else { return None };
+    if let StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } = &decided.outcome {
+        Some(clean_paragraph(reason, LONGEST_REASON))
+    } else {
+        None
+    }
 }
 
 fn add_decision(
@@ -147,9 +164,6 @@ fn add_decision(
         row.text = format!("{}: {}", end_word(status), row.text);
     }
     row.rule = Some(decided.rule.name());
-    if let StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } = &decided.outcome {
-        row.reason = Some(clean_paragraph(reason, LONGEST_REASON));
-    }
     if let Some(report) = &decided.report {
         row.stop = Some(stop);
         row.met = Some(report.total.saturating_sub(report.open_count()));

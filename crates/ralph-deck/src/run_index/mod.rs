@@ -28,7 +28,9 @@ use rusqlite::Connection;
 
 pub use history_filter::{FilterError, HistoryFilter};
 pub use insights::{DayInsight, GateInsight, InsightScope, RequirementInsight, WeekInsight};
-pub use run_queries::{IndexedGate, IndexedRequirement, IndexedRun, PageKey, RunPage, StatusCount};
+pub use run_queries::{
+    IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey, StatusCount,
+};
 
 /// Not even an index in memory could be used.
 #[derive(Debug, thiserror::Error)]
@@ -79,13 +81,13 @@ impl RunIndex {
         Ok(run_queries::open_runs(&self.connection)?)
     }
 
-    /// A page of the history, latest first. Without `is:` in the filter, only runs that have ended.
+    /// A page of the history, latest first. Without a filter, only runs that have ended.
     pub fn ended_page(
         &self,
         filter: &HistoryFilter,
         before: Option<&PageKey>,
         limit: usize,
-    ) -> Result<RunPage, RunIndexError> {
+    ) -> Result<IndexedPage, RunIndexError> {
         Ok(run_queries::history_page(&self.connection, filter, before, limit)?)
     }
 

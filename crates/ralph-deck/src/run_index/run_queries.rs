@@ -4,6 +4,7 @@ use super::history_filter::{FilterSql, HistoryFilter};
 use ralph_core::id::RunId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use std::fmt;
 
 /// A run as it is indexed. Texts are one cleaned line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,9 +93,24 @@ pub struct PageKey {
     run: String,
 }
 
+impl PageKey {
+    /// Parses the text that [`Display`](fmt::Display) writes, as in an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at_ms, run) = text.split_once(',')?;
+        let run = RunId::parse(run)?;
+        Some(Self { at_ms: at_ms.parse().ok()?, run: run.to_string() })
+    }
+}
+
+impl fmt::Display for PageKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{},{}", self.at_ms, self.run)
+    }
+}
+
 /// A page of the history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunPage {
+pub struct IndexedPage {
     pub runs: Vec<IndexedRun>,
     /// `None` on the last page.
     pub next: Option<PageKey>,
@@ -129,7 +145,7 @@ pub(super) fn history_page(
     filter: &HistoryFilter,
     before: Option<&PageKey>,
     limit: usize,
-) -> rusqlite::Result<RunPage> {
+) -> rusqlite::Result<IndexedPage> {
     let FilterSql { condition, mut values } = filter.sql();
     let mut sql = format!("SELECT {RUN_COLUMNS} FROM run WHERE {condition}");
     if let Some(PageKey { at_ms, run }) = before {
@@ -149,7 +165,7 @@ pub(super) fn history_page(
         run: run.id.to_string(),
     };
     let next = runs.last().filter(|_| has_more).map(key);
-    Ok(RunPage { runs, next })
+    Ok(IndexedPage { runs, next })
 }
 
 pub(super) fn count_runs(connection: &Connection, filter: &HistoryFilter) -> rusqlite::Result<u64> {

@@ -5,6 +5,7 @@
 
 mod confined_dir;
 pub mod dir_handle;
+mod directory_watch;
 mod failpoint;
 pub mod file_slot;
 mod fresh_dir;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 
 pub use confined_dir::is_safe_tree_path;
 pub use confined_dir::{ConfinedDir, CopyKind};
+pub use directory_watch::{DirectoryWatch, WatchOutcome};
 pub use fresh_dir::FreshDir;
 pub use line_appender::LineAppender;
 pub use lock_file::{FileLock, LockError, acquire_lock};
