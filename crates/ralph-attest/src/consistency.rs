@@ -129,7 +129,7 @@ mod tests {
             let contradiction = predicate.find_contradiction();
             found.push_str(&format!("{name}: {}\n", contradiction.as_deref().unwrap_or("-")));
         }
-        insta::assert_snapshot!(found, @r"
+        insta::assert_snapshot!(found, @"
         as it is: -
         without proof: -
         green: -

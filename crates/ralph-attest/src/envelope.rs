@@ -146,7 +146,7 @@ mod tests {
             let error = SignedEnvelope::parse(text.as_bytes()).unwrap_err();
             refused.push_str(&format!("{name}: {error}\n"));
         }
-        insta::assert_snapshot!(refused, @r"
+        insta::assert_snapshot!(refused, @"
         empty: it is not a signed envelope: EOF while parsing a value at line 1 column 0
         cut off: it is not a signed envelope: EOF while parsing a string at line 1 column 126
         something after it: it is not a signed envelope: trailing characters at line 2 column 1

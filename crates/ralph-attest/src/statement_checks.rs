@@ -48,7 +48,7 @@ pub struct StatementCheck {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedStatement {
     pub checks: Vec<StatementCheck>,
-    /// `None` if nobody known signed it, or it cannot be read.
+    /// `None` if no trusted key signed it, or it cannot be read.
     pub statement: Option<RunStatement>,
 }
 

@@ -113,6 +113,8 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
+    /// Answer an SQL query over all runs; it can only read
+    Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
     /// Run a session in phases, from clarify to retrospect
@@ -303,6 +305,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Pretend(pretend) => return cmd::pretend::run(env, &pretend),
         RalphCommand::Doctor(doctor) => return cmd::doctor::run(env, &doctor),
         RalphCommand::Wait(args) => return cmd::wait::run(env, &args),
+        RalphCommand::Verify(verify) => return cmd::verify::run(env, &verify),
         RalphCommand::Resume(run) => return cmd::control::resume(env, &run),
         RalphCommand::Stats(args) => cmd::stats::run(env, &args),
         RalphCommand::Export(asked) => cmd::export::run(env, &asked),
@@ -327,6 +330,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
+        RalphCommand::Sql(args) => cmd::sql::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),
         RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),
@@ -335,7 +339,6 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Config(config) => cmd::config::run(env, &config),
         RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
-        RalphCommand::Verify(verify) => cmd::verify::run(env, &verify),
         RalphCommand::Model(model) => cmd::model::run(env, &model),
         RalphCommand::Completions { shell } => {
             cmd::generate::completions(shell, &mut RalphCli::command())

@@ -29,7 +29,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "Watch",
         common: &["status", "why", "log", "report", "serve"],
-        rest: &["list", "recall", "stats", "verify-report"],
+        rest: &["list", "recall", "stats", "sql", "verify-report"],
     },
     CommandGroup {
         title: "Steer",

@@ -82,6 +82,11 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
     Hook(HookBenchOptions),
+    /// Time the run index over 1,000,000 journal lines against `wc -l` (needs jq)
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench deck\n  cargo xtask bench deck --rounds 5 --markdown\n  cargo xtask bench deck --check"
+    )]
+    Deck(DeckBenchOptions),
     /// Time gates against `xargs -P` and fingerprints against `git status`
     #[command(
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
@@ -149,6 +154,15 @@ struct ProofBenchOptions {
 struct RecallBenchOptions {
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: u32,
+    #[command(flatten)]
+    output: BenchOutputOptions,
+}
+
+#[derive(Args)]
+struct DeckBenchOptions {
+    /// Number of runs per command
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,
     #[command(flatten)]
     output: BenchOutputOptions,
@@ -264,6 +278,7 @@ struct PictureOptions {
 fn main() -> ExitCode {
     let done = match XtaskCli::parse().command {
         XtaskCommand::Bench(BenchCommand::Hook(options)) => bench::bench_hook(&options),
+        XtaskCommand::Bench(BenchCommand::Deck(options)) => bench::bench_deck(&options),
         XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
         XtaskCommand::Bench(BenchCommand::Proof(options)) => bench::bench_proof(&options),
         XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),

@@ -3,11 +3,12 @@
 
 use super::RunReport;
 use crate::page::{
-    Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, SessionRow,
-    TimelineKind, TimelineRow,
+    Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, RunStanding,
+    SessionRow, TimelineKind, TimelineRow,
 };
 use crate::wording::short_duration;
 use ralph_core::record::{CostBasis, MeasuredSite};
+use ralph_core::status::RunStatus;
 use ralph_core::text::{self, count_noun};
 use ralph_core::units::{estimate_usd, format_duration, format_tokens, format_usd};
 use ralph_sys::clock;
@@ -123,6 +124,7 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
         }
     };
     rows.push(("Journal", journal));
+    rows.extend(page.next.iter().map(|next| ("Next", vec![foreign(next)])));
     rows
 }
 
@@ -292,7 +294,13 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
     if let (Some(base), Some(commit)) = (&report.base_commit, &report.page.judged_commit) {
         commands.push(format!("git diff {} {}", short_id(base), short_id(commit)));
     }
-    commands.push(format!("ralph report {run} --attest --out {run}.intoto.json"));
-    commands.push(format!("ralph verify-report {run}.intoto.json"));
+    let is_attestable = matches!(
+        report.page.row.standing,
+        RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+    );
+    if is_attestable {
+        commands.push(format!("ralph report {run} --attest --out {run}.intoto.json"));
+        commands.push(format!("ralph verify-report {run}.intoto.json"));
+    }
     commands.into_iter().map(|command| text::clean_line(&command, 200)).collect()
 }

@@ -133,6 +133,7 @@ fn without_times() -> impl Drop {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "[time]");
     settings.add_filter(r"(- |<td>)\d\d:\d\d\b", "${1}[time]");
+    settings.add_filter(r"\d\d:\d\d (the agent|\|)", "[time] $1");
     settings.add_filter(r"sha256-[^']+'", "sha256-[hash]'");
     settings.add_filter(r"(?s)<style>.*</style>", "<style>…</style>");
     settings.bind_to_scope()
@@ -142,7 +143,7 @@ fn without_times() -> impl Drop {
 fn a_damaged_journal_is_named() {
     let _filter = without_times();
     let markdown = render_markdown(&recorded_report(), &Redactor::default());
-    insta::assert_snapshot!(markdown, @r"
+    insta::assert_snapshot!(markdown, @"
     # paused: make it work
 
     0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016
@@ -178,8 +179,6 @@ fn a_damaged_journal_is_named() {
 
     ```sh
     ralph why k7f2
-    ralph report k7f2 --attest --out k7f2.intoto.json
-    ralph verify-report k7f2.intoto.json
     ```
     ");
 }
@@ -225,91 +224,7 @@ fn foreign_text_stays_text_in_markdown() {
         }
     }
     let _filter = without_times();
-    insta::assert_snapshot!(render_markdown(&report_with(HOSTILE[2]), &Redactor::default()), @r"
-    # paused: `a | b \| c \\| d | <b>e</b>`
-
-    0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016
-
-    Run `k7f2` of `a | b \| c \\| d | <b>e</b>`
-    [time] to [time]
-
-    ## What that rests on
-
-    - **Measured** `a | b \| c \\| d | <b>e</b>`
-    - **Policy** none
-    - **Not covered** `a | b \| c \\| d | <b>e</b>`
-    - **Journal** 1 line, unbroken, last hash `7ed47a5f236f`
-
-    ## Look at this first
-
-    1. waived (stop 1): `a | b \| c \\| d | <b>e</b>`
-    2. perhaps not asked for: `a | b \| c \\| d | <b>e</b>` (a guess: the goal names other files)
-
-    ## What was asked
-
-    ```text
-    a | b \| c \\| d | <b>e</b>
-    ```
-
-    ## Evidence
-
-    | Gate | Result | Tests | Where | Checkpoint | Took |
-    |---|---|---|---|---|--:|
-    | `a │ b \│ c \\│ d │ <b>e</b>` | ✗ `a │ b \│ c \\│ d │ <b>e</b>` |  | clean checkout | 1 | 0.0 s |
-
-    | Run | Code | Tests | Result |
-    |---|---|---|---|
-    | T1 | new | new | `a │ b \│ c \\│ d │ <b>e</b>` |
-
-    Doubt: `a | b \| c \\| d | <b>e</b>`
-
-    ## Requirements, stop by stop
-
-    - `a | b \| c \\| d | <b>e</b>`: not met at stop 1
-    - met at every stop: `a | b \| c \\| d | <b>e</b>, a | b \| c \\| d | <b>e</b>`
-
-    ## What happened
-
-    - [time] stop 1, held: `a | b \| c \\| d | <b>e</b>`
-
-    ## Questions
-
-    00:00 the agent asked:
-
-    ```text
-    a | b \| c \\| d | <b>e</b>
-    ```
-
-    Answered by `a | b \| c \\| d | <b>e</b>`:
-
-    ```text
-    a | b \| c \\| d | <b>e</b>
-    ```
-
-    ## Cost by session
-
-    | Session | From | Model | Turns | Tokens | Cost |
-    |---|---|---|--:|--:|--:|
-    | 1 | 00:00 | `a │ b \│ c \\│ d │ <b>e</b>` | 1 | 1 token | $0.000001 |
-
-    The figures are the client's own.
-
-    ## Changes by file
-
-    1 file, +1 −0
-
-    | File | Added | Removed |
-    |---|--:|--:|
-    | `a │ b \│ c \\│ d │ <b>e</b>` added | +1 | −0 |
-
-    ## Check it
-
-    ```sh
-    ralph why k7f2
-    ralph report k7f2 --attest --out k7f2.intoto.json
-    ralph verify-report k7f2.intoto.json
-    ```
-    ");
+    insta::assert_snapshot!(render_markdown(&report_with(HOSTILE[2]), &Redactor::default()));
 }
 
 /// The tags of a page, with the names of their attributes.
@@ -326,7 +241,8 @@ fn foreign_text_stays_text_in_html() {
         assert_eq!(tags(&html), expected, "{foreign}");
     }
     let _filter = without_times();
-    insta::assert_snapshot!(render_html(&report_with(HOSTILE[0]), &Redactor::default()), @r#"<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-[hash]'; base-uri 'none'; form-action 'none'"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer"><title>paused: ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</title><style>…</style></head><body><main><p class="meta"><span>ralph report · run <span class="mono">k7f2</span> · ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</span><span>[time] to [time]</span></p><p class="st closed"><span class="mark" aria-hidden="true">‖</span>Paused</p><h1>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</h1><p class="sum">0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016</p><h2>What that rests on</h2><dl class="rest"><dt>Measured</dt><dd>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</dd><dt>Policy</dt><dd>none</dd><dt>Not covered</dt><dd>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</dd><dt>Journal</dt><dd>1 line, unbroken, last hash <code>7ed47a5f236f</code></dd></dl><h2>Look at this first</h2><ol class="first"><li><span>waived (stop 1): ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</span></li><li><span>perhaps not asked for: <code>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</code> (a guess: the goal names other files)</span></li></ol><h2>What was asked</h2><blockquote>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</blockquote><h2>Evidence</h2><table><thead><tr><th scope="col">Gate</th><th scope="col">Result</th><th scope="col">Tests</th><th scope="col" class="x">Where</th><th scope="col">Checkpoint</th><th scope="col" class="n">Took</th></tr></thead><tbody><tr><th scope="row">` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</th><td><span class="no">✗</span> ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</td><td></td><td class="x">clean checkout</td><td>1</td><td class="n">0.0 s</td></tr></tbody></table><h2>Old and new tests on old and new code</h2><table><thead><tr><th scope="col">Run</th><th scope="col">Code</th><th scope="col">Tests</th><th scope="col">Result</th></tr></thead><tbody><tr><th scope="row">T1</th><td>new</td><td>new</td><td><span class="no">✗</span> ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</td></tr></tbody></table><p class="q">Doubt: ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</p><h2>Requirements, stop by stop <span class="q">full bar: not met · low bar: met · dot: not measured</span></h2><table class="grid"><tbody><tr><th scope="row">` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</th><td><svg width="12" viewBox="0 0 12 16" preserveAspectRatio="none" role="img" aria-label="not met at stop 1"><rect class="u" x="1" y="1" width="10" height="14"></rect></svg></td></tr></tbody></table><p class="q">Met at every stop: ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;, ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</p><h2>What happened</h2><table class="tl"><tbody><tr><td>[time]</td><td>stop 1, held: ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</td></tr></tbody></table><h2>Questions</h2><p class="q">00:00 the agent asked:</p><blockquote>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</blockquote><p class="q">Answered by ` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;:</p><blockquote>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</blockquote><h2>Cost by session</h2><table><thead><tr><th scope="col">Session</th><th scope="col">From</th><th scope="col" class="x">Model</th><th scope="col" class="n">Turns</th><th scope="col" class="n">Tokens</th><th scope="col" class="n">Cost</th></tr></thead><tbody><tr><th scope="row">1</th><td>[time]</td><td class="x">` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</td><td class="n">1</td><td class="n">1 token</td><td class="n">$0.000001</td></tr></tbody></table><p class="q">The figures are the client's own.</p><h2>Changes by file <span class="q">1 file, +1 −0</span></h2><table><thead><tr><th scope="col">File</th><td class="x"></td><th scope="col" class="n">Added</th><th scope="col" class="n">Removed</th></tr></thead><tbody><tr><td><code>` &lt;script&gt;alert(1)&lt;/script&gt; ``` &lt;/style&gt; &lt;img src=x onerror=alert(1)&gt;</code> <span class="q">added</span></td><td class="x"><svg viewBox="0 0 60 8" width="60" height="8" aria-hidden="true"><rect class="add" width="60" height="8"></rect><rect class="del" x="60" width="0" height="8"></rect></svg></td><td class="n">+1</td><td class="n">−0</td></tr></tbody></table><div class="check">Check the work against this report, and the report against the repository:<code>ralph why k7f2</code><code>ralph report k7f2 --attest --out k7f2.intoto.json</code><code>ralph verify-report k7f2.intoto.json</code></div></main></body></html>"#);
+    let html = render_html(&report_with(HOSTILE[0]), &Redactor::default());
+    insta::assert_snapshot!(html.replace("><", ">\n<"));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! checked here, so nothing in the index is evidence. `ralph verify` and `ralph why` read the journal itself.
 
 mod day_tally;
+mod detail_views;
 mod gate_tally;
 mod history_filter;
 mod insights;
@@ -17,6 +18,7 @@ mod run_rows;
 mod run_tables;
 mod run_tally;
 mod spend_tally;
+mod sql_session;
 mod stats_queries;
 
 use crate::index::IndexCoverage;
@@ -31,6 +33,7 @@ pub use insights::{DayInsight, GateInsight, InsightScope, RequirementInsight, We
 pub use run_queries::{
     IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey, StatusCount,
 };
+pub use sql_session::{SqlCell, SqlError, SqlSession, schema_text};
 
 /// Not even an index in memory could be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +73,15 @@ impl RunIndex {
         let IndexedWork { done, connection, storage } = file.with_index(work)?;
         (self.connection, self.storage) = (connection, storage);
         Ok(done)
+    }
+
+    /// Turns the index into one that answers SQL, with the runs as of the last refresh. Nothing can be written with it.
+    pub fn into_sql(self) -> Result<SqlSession, RunIndexError> {
+        let connection = match self.storage {
+            IndexStorage::OnDisk => self.file.open_read_only()?,
+            IndexStorage::InMemory => self.connection,
+        };
+        Ok(SqlSession::new(connection, &self.home)?)
     }
 
     pub fn storage(&self) -> IndexStorage {

@@ -104,3 +104,9 @@ CREATE TABLE run_day (
     PRIMARY KEY (run, day)
 ) WITHOUT ROWID;
 ";
+
+/// The documented tables, without the internal ones.
+pub(super) fn documented_tables() -> &'static str {
+    let from = CREATE_TABLES.find("CREATE TABLE run (").unwrap_or(0);
+    &CREATE_TABLES[from..]
+}

@@ -251,3 +251,75 @@ fn a_late_refresh_is_continued() {
     assert_eq!(index.refresh(&soon()).unwrap(), IndexCoverage::Whole);
     assert_eq!(dump(&index).len(), 3);
 }
+
+/// Filters select what they say, pages do not overlap, and a mistake names what would be right.
+#[test]
+fn filters_and_pages() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = home(&directory);
+    for (number, run) in ["aaaa", "bbbb", "cccc", "dddd", "eeee", "ffff"].iter().enumerate() {
+        let lines: Vec<u8> = sample_entries(run, number as u64, 60).iter().flat_map(line).collect();
+        put_journal(&home, run, &lines);
+    }
+    put_journal(&home, "v1v1", &fixture("v1"));
+    put_journal(&home, "v2v2", &fixture("v2"));
+    let index = refreshed(&home);
+    let all = "SELECT count(*) FROM run WHERE ended_ms IS NOT NULL";
+    let ended: u64 =
+        index.connection.query_row(all, [], |row| run_queries::read_u64(row, 0)).unwrap();
+    let filter = |text: &str| HistoryFilter::parse(text, 1_795_000_000_000).unwrap();
+    let found = |text: &str| {
+        let filter = filter(text);
+        let mut names = Vec::new();
+        let mut before = None;
+        loop {
+            let page = index.ended_page(&filter, before.as_ref(), 2).unwrap();
+            names.extend(page.runs.iter().map(|run| run.id.to_string()));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        assert_eq!(names.len() as u64, index.count(&filter).unwrap(), "{text}");
+        names.sort();
+        names
+    };
+    assert_eq!(found("").len() as u64, ended);
+    assert_eq!(index.waiting_and_working().unwrap().len() as u64, 8 - ended);
+    assert_eq!(found("PARSER"), ["v1v1"]);
+    assert_eq!(found("-parser").len() as u64, ended - 1);
+    assert_eq!(found("is:needs-review parser"), ["v1v1"]);
+    assert_eq!(found("is:ended -is:needs_review parser"), [""; 0]);
+    assert_eq!(found("is:paused project:user"), ["v2v2"]);
+    assert_eq!(found("gate:audit"), ["v1v1"]);
+    assert_eq!(found("\"nested quotes\""), ["v1v1"]);
+    assert_eq!(found("is:paused >0.001usd v2v2"), ["v2v2"]);
+    assert_eq!(found("is:paused >1usd v2v2"), [""; 0]);
+    assert_eq!(found("is:session"), [""; 0]);
+    assert_eq!(found("parser since:1d"), [""; 0]);
+    assert_eq!(found("100%_\\"), [""; 0]);
+    let errors = ["is:odd", "stauts:x", "since:soon", ">much", "gate:"]
+        .map(|text| HistoryFilter::parse(text, 0).unwrap_err().to_string());
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    `is:odd` is not a filter; after `is:` comes one of: working, waiting, asks, active, paused, parked, orphaned, ended, verified, green, claimed, exhausted, stuck, needs_human, needs_review, gate_broken, rate_limited, cancelled, overridden, crashed, session
+    `stauts:x` is not a filter; there are `is:`, `gate:`, `project:`, `since:`, `>5usd` and `<5usd`; quote a word that contains a colon
+    `since:soon` is not a filter; write `since:7d` or `since:2026-11-15`
+    `>much` is not a filter; write `>5usd`
+    `gate:` is not a filter; the part after the colon is missing
+    ");
+    let scope = InsightScope::default();
+    assert!(!index.requirement_insights(&scope).unwrap().is_empty());
+    assert!(!index.gate_insights(&scope).unwrap().is_empty());
+    let weeks = index.week_insights(&scope).unwrap();
+    assert_eq!(weeks.iter().map(|week| week.ended).sum::<u64>(), ended);
+    let spent = |sql: &str| -> u64 {
+        index.connection.query_row(sql, [], |row| run_queries::read_u64(row, 0)).unwrap()
+    };
+    let days = index.day_insights(&scope).unwrap();
+    assert_eq!(
+        days.iter().map(|day| day.micro_usd).sum::<u64>(),
+        spent("SELECT sum(micro_usd) FROM run_day")
+    );
+    let elsewhere = InsightScope { project: Some("/nowhere".to_string()), since_ms: None };
+    assert_eq!(index.gate_insights(&elsewhere).unwrap(), []);
+}

@@ -32,8 +32,18 @@ const OPEN_SESSION_MS: u64 = 24 * HOUR_MS;
 /// A directory without a record that is older than this is not one that is being created.
 const CREATION_MS: u64 = HOUR_MS;
 /// Small files of the person, or that ralph needs to know what happened.
-const PERSONAL: [&str; 9] =
-    ["config.toml", "trust", "learnings", "spend", "faults", "queues", "held", "state", "deck"];
+const PERSONAL: [&str; 10] = [
+    "config.toml",
+    "signing-key",
+    "trust",
+    "learnings",
+    "spend",
+    "faults",
+    "queues",
+    "held",
+    "state",
+    "deck",
+];
 
 /// Whose files are listed. Caches and leftovers belong to no project and are part of every list.
 #[derive(Clone, Debug)]

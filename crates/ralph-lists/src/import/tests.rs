@@ -598,6 +598,9 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     put("p/specs/a/tasks.md", SPEC_TASKS);
     put("p/specs/a/.ralph-state.json", SPEC_STATE);
     put("p/specs/b/tasks.md", SPEC_TASKS);
+    put("p/openspec/changes/big/tasks/1-parse.md", SPEC_TASKS);
+    put("p/openspec/changes/big/tasks/2-done.md", &SPEC_TASKS.replace("[ ]", "[x]"));
+    put("p/openspec/changes/big/proposal.md", "# Why\n");
     put("p/docs/plans/a.md", PLAN);
     put("p/docs/plans/done.md", &PLAN.replace("[ ]", "[x]"));
     put("p/docs/plans/idea.md", "# Only text\n");
@@ -630,6 +633,9 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     specs/a/.ralph-state.json: 0 features
     specs/a/tasks.md: 3 features
     specs/b/tasks.md: 3 features
+    openspec/changes/big/tasks/1-parse.md: 3 features
+    openspec/changes/big/tasks/2-done.md: 0 features
+    openspec/changes/big/proposal.md: 0 features
     ");
     let one = find_sources(&project, &project.join("docs/plans/a.md"));
     assert_eq!((one.len(), one[0].path.as_str()), (1, "docs/plans/a.md"));

@@ -40,6 +40,7 @@ pub(crate) mod run;
 pub(crate) mod run_choice;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod sql;
 pub(crate) mod start;
 pub(crate) mod start_args;
 pub(crate) mod stats;

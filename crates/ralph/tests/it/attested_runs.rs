@@ -51,7 +51,7 @@ fn masked() -> insta::internals::SettingsBindDropGuard {
 fn a_statement_holds_for_what_was_judged() {
     let runner = attested_run();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &["--head"]), @r"
+    assert_snapshot!(verify(&runner, &["--head"]), @"
     exit 0
     --- stdout
     holds: run [run], verified, Let main.sh say goodbye.
@@ -60,7 +60,7 @@ fn a_statement_holds_for_what_was_judged() {
     ✓ commit    HEAD has the judged tree [id]
     ✓ policy    [policy], 2 files as judged
     ");
-    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @r"
+    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @"
     exit 1
     --- stdout
     does not hold: run [run], verified, Let main.sh say goodbye.
@@ -76,7 +76,7 @@ fn a_statement_holds_for_what_was_judged() {
     // Later work does not change what was judged.
     runner.sandbox.write("notes.txt", "later\n");
     runner.sandbox.commit();
-    assert_snapshot!(verify(&runner, &[]), @r"
+    assert_snapshot!(verify(&runner, &[]), @"
     exit 0
     --- stdout
     holds: run [run], verified, Let main.sh say goodbye.
@@ -101,12 +101,12 @@ fn a_statement_is_deterministic() {
 fn a_clone_checks_a_note_with_the_signers_key() {
     let runner = attested_run();
     let _masked = masked();
-    assert_snapshot!(runner.sandbox.ralph(["report", "--attest", "--note"]), @r"
+    assert_snapshot!(runner.sandbox.ralph(["report", "--attest", "--note"]), @"
     exit 0
     --- stdout
     added to commit [id] under refs/notes/ralph
     ");
-    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @r"
+    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @"
     exit 0
     --- stdout
     holds: run [run], verified, Let main.sh say goodbye.
@@ -119,7 +119,7 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     let other = Sandbox::new();
     let from = runner.sandbox.project().to_str().unwrap();
     other.git(&["fetch", "-q", from, "HEAD:refs/heads/work", "refs/notes/ralph:refs/notes/ralph"]);
-    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @r"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @"
     exit 1
     --- stdout
     does not hold
@@ -132,13 +132,13 @@ fn a_clone_checks_a_note_with_the_signers_key() {
         let checked = other.ralph(["verify-report", "--note", "work", "--key", given]);
         assert_eq!(checked.code, Some(0), "{checked}");
     }
-    assert_snapshot!(other.ralph(["verify-report", "--note", "HEAD"]), @r"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "HEAD"]), @"
     exit 1
     --- stderr
     error: commit `HEAD` has no note of ralph
       hint: `ralph report RUN --attest --note` adds one; others fetch it with `git fetch origin refs/notes/ralph:refs/notes/ralph`
     ");
-    assert_snapshot!(other.ralph(["verify-report", "--note", "work", "--key", "nonsense"]), @r"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "work", "--key", "nonsense"]), @"
     exit 1
     --- stderr
     error: `--key` is neither a public key nor a readable file
@@ -164,7 +164,7 @@ fn a_foreign_note_stays() {
         "mine",
     ]);
     let _masked = masked();
-    assert_snapshot!(runner.sandbox.ralph(["report", "--attest", "--note"]), @r"
+    assert_snapshot!(runner.sandbox.ralph(["report", "--attest", "--note"]), @"
     exit 1
     --- stderr
     error: commit `[commit]` has a note under refs/notes/ralph that is no statement
@@ -292,7 +292,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     runner.sandbox.commit();
     assert_eq!(verify(&runner, &["--head"]).code, Some(0));
     let _masked = masked();
-    assert_snapshot!(rejected, @r"
+    assert_snapshot!(rejected, @"
     == tree
     exit 1
     --- stdout
@@ -343,7 +343,7 @@ fn what_proves_nothing_is_not_attested() {
     assert_ne!(runner.start(&["--max-iterations", "1"]).code, Some(0));
     let id = runner.run_id();
     let refused = |text: String| text.replace(&format!("`{id}`"), "`[run]`");
-    assert_snapshot!(refused(runner.sandbox.ralph(["report", "--attest"]).to_string()), @r"
+    assert_snapshot!(refused(runner.sandbox.ralph(["report", "--attest"]).to_string()), @"
     exit 1
     --- stderr
     error: cannot attest the run
@@ -356,7 +356,7 @@ fn what_proves_nothing_is_not_attested() {
     let journal = runner.sandbox.ralph_home("runs").join(&id).join("journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, text.replacen("\"passed\"", "\"failed\"", 1)).unwrap();
-    assert_snapshot!(refused(runner.sandbox.ralph(["report", "--attest"]).to_string()), @r"
+    assert_snapshot!(refused(runner.sandbox.ralph(["report", "--attest"]).to_string()), @"
     exit 1
     --- stderr
     error: cannot attest the run
@@ -387,7 +387,7 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     });
     fs::write(runner.root_path(STATEMENT), hostile).unwrap();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &[]), @r"
+    assert_snapshot!(verify(&runner, &[]), @"
     exit 0
     --- stdout
     holds: run , verified, x holds

@@ -78,6 +78,20 @@ const fn case(line: &'static str, state: ProjectState, code: i32) -> LineCase {
 
 const BELL: &str = "printf '[notify]\nbell = true\n' > ~/.ralph/config.toml";
 
+/// A run that a person accepted, on a commit.
+const ATTESTABLE: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+];
+const ATTESTED: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+    "ralph report k7f2 --attest --note --out k7f2.intoto.json",
+    "ralph report --public-key > build.pub",
+];
+
 static LINE_CASES: &[LineCase] = &[
     case("ralph init", ProjectState::Fresh, 0),
     case("ralph init --dry-run", ProjectState::Fresh, 0),
@@ -213,6 +227,34 @@ static LINE_CASES: &[LineCase] = &[
     case("ralph accept", ProjectState::Review, 0),
     case(r#"ralph accept k7f2 --why "the old format was meant to go""#, ProjectState::Review, 0),
     case("ralph checkpoint prune k7f2", ProjectState::Review, 0),
+    LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --out k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --note", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json --head", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report --note HEAD", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case(
+            "ralph verify-report k7f2.intoto.json --key build.pub --json",
+            ProjectState::Review,
+            0,
+        )
+    },
     LineCase {
         after: &["echo 'echo bye' >> main.sh", "echo 'sh main.sh | grep -q bye' > tests/bye.sh"],
         ..case("ralph prove", ProjectState::Ready, 0)
@@ -442,6 +484,7 @@ macro_rules! page_tests {
 }
 
 page_tests! {
+    (sql_page, "docs/sql.md", &[story(ProjectState::Review, &[])]),
     (readme, "README.md", &[Lines, Lines]),
     (agents_page, "docs/agents.md", &[NotRun("a moment at which subagents are working")]),
     (benchmarks_page, "docs/benchmarks.md", &[NotRun("measures for minutes")]),
@@ -497,6 +540,17 @@ page_tests! {
     (issues_page, "docs/issues.md", &[Lines, NotRun(ISSUE_TESTS)]),
     (orchestrator_page, "docs/orchestrator.md", &[NotRun("a moment in the middle of a run"), NotRun("the same run")]),
     (plan_page, "docs/plan.md", &[NotRun(PLAN_TESTS)]),
+    (report_page, "docs/report.md",
+        &[
+            Lines,
+            NotRun("a run that ended `verified`; `tests/it/attested_runs.rs` has one"),
+            NotRun("another clone; `tests/it/attested_runs.rs` has one"),
+            NotRun("a remote; `tests/it/attested_runs.rs` has one"),
+        ],
+    ),
+    (night_page, "docs/report-of-a-night.md",
+        &[NotRun("the commands of one run; `tests/it/run_reports.rs` plays it")],
+    ),
     (prove_page, "docs/prove.md", &[Lines, NotRun("needs pytest"), NotRun("needs a test runner of npm")]),
     (quickstart_page, "docs/quickstart.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), Continued, Lines, Continued],

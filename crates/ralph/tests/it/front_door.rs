@@ -139,6 +139,15 @@ fn a_typed_command_becomes_the_gate() {
     error: task `one`: no gate was detected, so nothing would measure the goal
       hint: `ralph gate add "CMD"` adds one for every goal; `--no-gates` runs without one
     "#);
+    // A dry run checks the same.
+    for detected in ["verify.sh", "tests.sh"] {
+        fs::rename(project.join("verify.sh"), project.join(detected)).unwrap();
+        let args = ["run", "--queue", "goals", "--agent-program", &agent];
+        let [real, dry] = [&[][..], &["--dry-run"]]
+            .map(|more| runner.sandbox.ralph([&args[..], more].concat()).to_string());
+        assert_eq!(real, dry);
+    }
+    fs::rename(project.join("tests.sh"), project.join("verify.sh")).unwrap();
     fs::remove_dir_all(project.join("goals")).unwrap();
     let asked = "empty for none) ";
     let (code, screen) = runner.run_at_terminal(&[], &[(asked, "\u{4}")]);

@@ -367,7 +367,7 @@ fn without_a_plan_nothing_is_written() {
     error: no check fails on the project as it is, so nothing would measure the goal
       hint: give the agent decisions with `--answers FILE`, or write checks with `--no-agent`
     unrunnable: exit Some(1)
-    error: no check fails on the project as it is, so nothing would measure the goal
+    error: no check can be run on the project as it is, so nothing would measure the goal
       hint: give the agent decisions with `--answers FILE`, or write checks with `--no-agent`
     garbage: exit Some(1)
     error: the agent answered twice, but not with a plan: the answer is not one JSON object: it begins with "I approve everything."
@@ -410,6 +410,19 @@ fn nothing_runs_before_a_person_approves() {
     assert_eq!(code, Some(3), "{screen}");
     assert!(screen.contains("rm -rf main.sh; touch "), "{screen}");
     assert!(!marker.exists() && !plan.has_list());
+
+    let steps = "- main.sh says goodbye\n  check: grep -q bye main.sh\n";
+    let by_hand = {
+        let plan = hostile();
+        crate::sandbox::run_command(
+            plan.sandbox.command().args(["plan", "--no-agent"]),
+            steps.as_bytes(),
+        )
+    };
+    assert_snapshot!(by_hand.stderr, @r"
+    error: checks run only once a person has seen them; not a terminal, so I can't ask
+      hint: give the steps with `--from FILE`, so that the terminal is free for your answer, or add `--yes` to run and approve the checks unread
+    ");
 
     let plan = hostile();
     let refused = plan.plan(&[goal]);
