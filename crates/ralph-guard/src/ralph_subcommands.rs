@@ -26,8 +26,8 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     };
     let option = match command.as_str() {
         "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
-        "stats" if args.iter().any(|arg| arg.text.starts_with("--apply")) => " --apply",
         "report" if has("--attest") => " --attest",
+        "stats" if args.iter().any(|arg| arg.text.starts_with("--apply")) => " --apply",
         "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
         _ => "",
     };

@@ -75,14 +75,14 @@ enum RalphCommand {
     Why(cmd::why::WhyArgs),
     /// Show the journal of a run
     Log(cmd::log::LogArgs),
-    /// Show what runs cost, what holds agents, and what to change
-    Stats(cmd::stats::StatsArgs),
     /// Write the report of a run, or a signed statement about it
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
     VerifyReport(cmd::verify_report::VerifyReportArgs),
     /// Serve the board on a web page, on this machine only
     Serve(cmd::serve::ServeArgs),
+    /// Show what runs cost, what holds agents, and what to change
+    Stats(cmd::stats::StatsArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),

@@ -28,8 +28,8 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log", "report", "serve"],
-        rest: &["list", "recall", "stats", "sql", "verify-report"],
+        common: &["status", "why", "log", "report", "stats", "serve"],
+        rest: &["list", "recall", "sql", "verify-report"],
     },
     CommandGroup {
         title: "Steer",
