@@ -248,11 +248,12 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
             environment::is_git_location(text.as_ref()).then(|| GIT_VARIABLE_HINT.to_string())
         }
         // Not quoted: a mistyped URL may still contain a secret.
-        ValueKind::Url(_) if !is_https_url(text) => {
+        ValueKind::Url(_) if !is_url(text, &["https://"]) => {
             let message = "is not an `https://` URL".to_string();
             return Err(RejectedValue { span, message, hint: kind.expected() });
         }
-        ValueKind::Endpoint(_) if !is_endpoint(text) => {
+        // A collector often listens on the same machine, without TLS.
+        ValueKind::Endpoint(_) if !is_url(text, &["https://", "http://"]) => {
             let message = "is not an `http://` or `https://` URL".to_string();
             return Err(RejectedValue { span, message, hint: kind.expected() });
         }
@@ -324,15 +325,6 @@ fn is_variable(text: &str) -> bool {
 
 /// Requires `https://`, a host and printable ASCII without quotes, so that a URL cannot break out of the quoted line in
 /// `curl`'s configuration.
-fn is_https_url(text: &str) -> bool {
-    is_url(text, &["https://"])
-}
-
-/// A collector often listens on the same machine, without TLS.
-fn is_endpoint(text: &str) -> bool {
-    is_url(text, &["https://", "http://"])
-}
-
 fn is_url(text: &str, schemes: &[&str]) -> bool {
     let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
     text.len() <= MAX_URL_BYTES
