@@ -313,6 +313,10 @@ fn a_reason_states_what_to_do_instead() {
     ralph: `ralph cancel` is denied: only a person may loosen ralph's hold on this session.
     Continue the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
 
+    $ ralph stats --all --apply=1 --yes
+    ralph: `ralph stats --apply` is denied: only a person may loosen ralph's hold on this session.
+    Continue the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
+
     $ RALPH_OFF=1 claude
     ralph: `RALPH_OFF=1` is denied: only a person may loosen ralph's hold on this session.
     Continue the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`

@@ -217,7 +217,7 @@ fn unknown_commands_and_options_get_a_suggestion() {
     let sandbox = Sandbox::new();
     let mut shown = String::new();
     for args in [
-        &["statsu"][..],
+        &["statuss"][..],
         &["status", "--jsno"],
         &["why", "nope"],
         &["log"],
@@ -241,7 +241,7 @@ fn unknown_commands_and_options_get_a_suggestion() {
     assert_snapshot!(shown, @r#"
     $ ralph statsu
     error: unknown command `statsu`
-      hint: did you mean `status`?
+      hint: did you mean `stats`?
     $ ralph status --jsno
     error: unknown option `--jsno`
       hint: did you mean `--json`?
@@ -410,7 +410,7 @@ fn colour_is_only_for_terminals() {
         let shown = run_command(sandbox.command().args(args).env(name, "1"), b"");
         assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{args:?} {name}: {shown}");
     }
-    let wrong = sandbox.ralph(["--color", "always", "statsu"]);
+    let wrong = sandbox.ralph(["--color", "always", "statuss"]);
     assert!(wrong.stderr.contains('\u{1b}') && wrong.stderr.contains("did you mean"), "{wrong}");
 }
 

@@ -371,7 +371,7 @@ fn a_run_that_ends_is_sent_to_the_collector() {
       ralph.session [0] ralph.session.id="5999882c-e786-462c-84d4-07d1c65b5e76"
         ralph.stop [0] ralph.stop.seq="1" ralph.stop.rule="block" ralph.stop.outcome="held" ralph.stop.because="2 not met" ralph.iteration="1" ralph.requirements.total="5" ralph.requirements.open="2"
           ralph.gate types [2] ralph.gate.name="types" ralph.gate.site="tree" ralph.gate.outcome="failed" ralph.gate.cached=false ralph.gate.findings="1"
-        ralph.stop [0] ralph.stop.seq="2" ralph.stop.rule="verified" ralph.stop.outcome="verified" ralph.stop.because="all 5 requirements are met after 1 iteration and [duration]; 1 old test passes on the new code; 1 test fails without the change" ralph.iteration="1" ralph.requirements.total="5" ralph.requirements.open="0"
+        ralph.stop [0] ralph.stop.seq="2" ralph.stop.rule="verified" ralph.stop.outcome="verified" ralph.stop.because="all 5 requirements are met after 1 iteration and [duration]; 1 check passes on the new code; 1 check fails without the change" ralph.iteration="1" ralph.requirements.total="5" ralph.requirements.open="0"
           ralph.gate types [0] ralph.gate.name="types" ralph.gate.site="tree" ralph.gate.outcome="passed" ralph.gate.cached=false ralph.gate.findings="0"
     "#);
     let (path, metrics) = received.recv().unwrap();
@@ -467,7 +467,7 @@ agent = \"Done.\"
           ralph.session [0] ralph.session.id="[session]"
             ralph.stop [0] ralph.stop.seq="3" ralph.stop.rule="final-look" ralph.stop.outcome="let go" ralph.stop.because="all 5 requirements are met after 0 iterations and [duration]" ralph.iteration="0" ralph.requirements.total="5" ralph.requirements.open="0"
               ralph.gate tests [0] ralph.gate.name="tests" ralph.gate.site="tree" ralph.gate.outcome="passed" ralph.gate.cached=false ralph.gate.findings="0"
-            ralph.stop [0] ralph.stop.seq="5" ralph.stop.rule="verified" ralph.stop.outcome="verified" ralph.stop.because="all 6 requirements are met after 0 iterations and [duration]; 1 old test passes on the new code; 1 test fails without the change" ralph.iteration="0" ralph.requirements.total="6" ralph.requirements.open="0"
+            ralph.stop [0] ralph.stop.seq="5" ralph.stop.rule="verified" ralph.stop.outcome="verified" ralph.stop.because="all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change" ralph.iteration="0" ralph.requirements.total="6" ralph.requirements.open="0"
               ralph.gate tests [0] ralph.gate.name="tests" ralph.gate.site="tree" ralph.gate.outcome="passed" ralph.gate.cached=true ralph.gate.findings="0"
               ralph.gate tests [0] ralph.gate.name="tests" ralph.gate.site="clean" ralph.gate.outcome="passed" ralph.gate.cached=false ralph.gate.findings="0"
         "#);
