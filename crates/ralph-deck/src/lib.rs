@@ -12,6 +12,7 @@ mod index_file;
 pub mod learning;
 pub mod otlp;
 pub mod page;
+pub mod person_action;
 mod query_words;
 mod recall_context;
 mod recall_record;

@@ -270,6 +270,16 @@ impl RalphHome {
         self.0.join("bin/ralph")
     }
 
+    /// What the screens remember about the person who looks at them.
+    pub fn deck(&self) -> PathBuf {
+        self.0.join("deck")
+    }
+
+    /// When the board was last closed.
+    pub fn last_look(&self) -> PathBuf {
+        self.deck().join("seen")
+    }
+
     /// While this file exists, no stop is held.
     pub fn kill_switch(&self) -> PathBuf {
         self.0.join("off")
