@@ -123,6 +123,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("replay", SubcommandAccess::PersonOnly),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
+    // Its page answers, cancels and waives.
+    ("serve", SubcommandAccess::PersonOnly),
     ("simulate", SubcommandAccess::PersonOnly),
     ("start", SubcommandAccess::Everyone),
     ("status", SubcommandAccess::Everyone),

@@ -4,6 +4,7 @@ use super::history_filter::{FilterSql, HistoryFilter};
 use ralph_core::id::RunId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use std::fmt;
 
 /// A run as it is indexed. Texts are one cleaned line each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +91,22 @@ pub struct IndexedGate {
 pub struct PageKey {
     at_ms: u64,
     run: String,
+}
+
+/// As in an address: `1794000000000,k7f2`.
+impl fmt::Display for PageKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.at_ms, self.run)
+    }
+}
+
+impl PageKey {
+    /// Reads the form that is displayed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at_ms, run) = text.split_once(',')?;
+        let run = RunId::parse(run)?.to_string();
+        Some(Self { at_ms: at_ms.parse().ok()?, run })
+    }
 }
 
 /// A page of the history.
