@@ -15,6 +15,7 @@ mod query_words;
 mod recall_context;
 mod recall_record;
 mod record_sources;
+pub mod report;
 pub mod run_index;
 pub mod view;
 pub mod wording;

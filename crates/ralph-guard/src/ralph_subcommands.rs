@@ -26,6 +26,7 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     };
     let option = match command.as_str() {
         "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
+        "report" if has("--attest") => " --attest",
         "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
         _ => "",
     };
@@ -121,6 +122,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
     ("replay", SubcommandAccess::PersonOnly),
+    // `--attest` is not: it signs for the user.
+    ("report", SubcommandAccess::Everyone),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
     // Its page answers, cancels and waives.
@@ -133,6 +136,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("trust", SubcommandAccess::PersonOnly),
     ("uninstall", SubcommandAccess::PersonOnly),
     ("verify", SubcommandAccess::Everyone),
+    ("verify-report", SubcommandAccess::Everyone),
     ("wait", SubcommandAccess::Everyone),
     ("waive", SubcommandAccess::PersonOnly),
     ("why", SubcommandAccess::Everyone),

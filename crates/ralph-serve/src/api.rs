@@ -1,10 +1,11 @@
 //! The same views as JSON, for programs that have the cookie.
 
 use crate::error_page::refusal;
+use crate::history_source::{self, HistoryAnswer};
 use crate::query::query_field;
 use crate::refusal::RefusedRequest;
 use crate::server_state::{ServerState, run_blocking};
-use crate::{board_source, history_source, run_source};
+use crate::{board_source, run_source};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -42,8 +43,10 @@ pub(crate) async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> 
     let query = query_field(&uri, "q").unwrap_or_default();
     let before = query_field(&uri, "before");
     json_response(&state, move |state| {
-        let page = history_source::load_history(state, &query, before.as_deref())?;
-        serde_json::to_vec(&page.view()).ok()
+        match history_source::load_history(state, &query, before.as_deref())? {
+            HistoryAnswer::Found(page) => serde_json::to_vec(&page).ok(),
+            HistoryAnswer::Mistake { .. } => None,
+        }
     })
     .await
 }

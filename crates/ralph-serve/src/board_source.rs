@@ -1,15 +1,18 @@
 //! Reads the board.
 
+use crate::history_source::open_index;
 use crate::server_state::ServerState;
 use ralph_core::id::RunId;
-use ralph_deck::page::BoardPage;
+use ralph_deck::page::{BoardClock, BoardPage};
 use ralph_sys::clock;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// The board, and the directories that it depends on.
 pub(crate) fn load_board(state: &ServerState) -> Option<(BoardPage, BTreeSet<PathBuf>)> {
-    let page = BoardPage::load(&state.env, &state.home, None, 0, clock::now_ms()).ok()?;
+    let index = open_index(state)?;
+    let clock = BoardClock { seen_ms: 0, now_ms: clock::now_ms() };
+    let page = BoardPage::load(&state.env, &state.home, &index, None, &clock).ok()?;
     let going = page.waiting.iter().chain(&page.working).filter(|row| !row.standing.has_ended());
     let runs = going.filter_map(|row| RunId::parse(&row.run));
     let mut directories: BTreeSet<_> =

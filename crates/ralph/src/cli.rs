@@ -75,6 +75,10 @@ enum RalphCommand {
     Why(cmd::why::WhyArgs),
     /// Show the journal of a run
     Log(cmd::log::LogArgs),
+    /// Write the report of a run, or a signed statement about it
+    Report(cmd::report::ReportArgs),
+    /// Check a signed statement about a run against a repository
+    VerifyReport(cmd::verify_report::VerifyReportArgs),
     /// Serve the board on a web page, on this machine only
     Serve(cmd::serve::ServeArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
@@ -281,6 +285,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Plan(args) => return cmd::plan::run(env, &args),
         RalphCommand::Prove(args) => return cmd::prove::run(env, &args),
         RalphCommand::Feature(feature) => return cmd::feature::run(env, &feature),
+        RalphCommand::VerifyReport(args) => return cmd::verify_report::run(env, &args),
         RalphCommand::Run(run) => return cmd::run::run(env, &run),
         RalphCommand::Demo(demo) => return cmd::demo::run(env, &demo),
         RalphCommand::Lab(lab) => return cmd::lab::run(env, &lab),
@@ -302,6 +307,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Start(start) => cmd::start::run(env, &start),
         RalphCommand::Status(status) => cmd::status::run(env, &status),
         RalphCommand::Why(why) => cmd::why::run(env, &why),
+        RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
         RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),

@@ -28,8 +28,8 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log", "serve"],
-        rest: &["list", "recall"],
+        common: &["status", "why", "log", "report", "serve"],
+        rest: &["list", "recall", "verify-report"],
     },
     CommandGroup {
         title: "Steer",

@@ -3,39 +3,45 @@
 use super::board_page::{BoardPage, BoardQueue};
 use super::board_row::{BoardRow, project_name};
 use super::run_standing::BoardGroup;
+use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
 use crate::view::queue_status::{self, QueueStatus};
+use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults;
 use ralph_home::ledger;
 use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, StoreError};
 use ralph_hook::contract::gate_log;
 use ralph_hook::control::off_reason;
-use ralph_hook::overview::{self, RunView, UnreadableRun};
+use ralph_hook::overview::{self, RunView};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_policy::config;
 use ralph_sys::env::Env;
-use ralph_sys::fs::FileError;
+use std::path::Path;
 
 const MAX_ENDED_RUNS: usize = 50;
+const MAX_SEARCHED_RUNS: usize = 1_000;
+/// The ends that wait for a person.
+const REVIEW_STATUSES: [RunStatus; 3] =
+    [RunStatus::NeedsHuman, RunStatus::NeedsReview, RunStatus::GateBroken];
 const LONGEST_LINE: usize = 400;
 const LONGEST_NAME: usize = 200;
 /// A run that ended and waits for a person is listed as waiting for this long. Later it is one of the earlier runs.
 const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 impl BoardPage {
-    /// Reads the board of one project, or of all. `seen_ms` is when the person last looked; 0 if never.
+    /// Reads the board of one project, or of all. Runs that have ended come from the index as it is; the others are read
+    /// from their own files. `seen_ms` is when the person last looked; 0 if never.
     pub fn load(
         env: &Env,
         home: &RalphHome,
+        index: &RunIndex,
         scope: Option<&ProjectScope>,
-        seen_ms: u64,
-        now_ms: u64,
-    ) -> Result<Self, FileError> {
-        let (mut runs, unreadable) = overview::list_run_views(home)?;
-        if let Some(scope) = scope {
-            runs.retain(|view| scope.contains_run(&view.opened.run));
-        }
+        clock: &BoardClock,
+    ) -> Result<Self, RunIndexError> {
+        let BoardClock { seen_ms, now_ms } = *clock;
         let mut page = Self {
             v: 1,
             now_ms,
@@ -46,31 +52,39 @@ impl BoardPage {
             max_day_micro_usd: config::load_runner(home)
                 .ok()
                 .and_then(|runner| runner.day_micro_usd),
-            unreadable: unreadable.iter().map(describe_unreadable).collect(),
             faults: fault_lines(home),
             ..Self::default()
         };
         let mut rows = Vec::new();
-        for view in &runs {
-            let row =
-                BoardRow::from_state(&view.opened.run, &view.opened.state, view.phase, now_ms);
-            if is_earlier(&row, seen_ms, now_ms) {
-                page.earlier += 1;
-            } else {
-                rows.push((row, view));
+        for run in index.waiting_and_working()? {
+            match store::load_run(home, &run.id) {
+                Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
+                    rows.push(live_row(home, &RunView::new(home, opened), now_ms));
+                }
+                Ok(_) => {}
+                Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
             }
         }
-        // Only what is shown is read from its journal.
-        let newest = rows.iter().filter(|(row, _)| row.standing.group() == BoardGroup::Ended);
-        let left_out = newest.count().saturating_sub(MAX_ENDED_RUNS);
-        let mut ended = 0;
-        rows.retain(|(row, _)| {
-            ended += usize::from(row.standing.group() == BoardGroup::Ended);
-            row.standing.group() != BoardGroup::Ended || ended <= MAX_ENDED_RUNS
-        });
-        page.earlier += u64::try_from(left_out).unwrap_or(u64::MAX);
-        let rows = rows.into_iter().map(|(row, view)| add_details(home, row, view));
-        page.add_rows(rows.collect(), MAX_ENDED_RUNS);
+        let in_scope = |run: &IndexedRun| {
+            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
+        };
+        // Only one project is wanted, so more than its runs have to be looked through.
+        let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
+        let ended = HistoryFilter::default();
+        let for_review = HistoryFilter::with_statuses(&REVIEW_STATUSES);
+        let latest = index.ended_page(&ended, None, most)?.runs;
+        let review = index.ended_page(&for_review, None, MAX_SEARCHED_RUNS)?.runs;
+        page.earlier = index.count(&ended)?;
+        let is_for_review = |row: &BoardRow| row.standing.group() == BoardGroup::WaitingForYou;
+        let latest = latest.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let latest = latest.filter(|row| !is_for_review(row)).take(MAX_ENDED_RUNS);
+        let review = review.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let review = review.filter(is_for_review);
+        let shown: Vec<_> =
+            latest.chain(review).filter(|row| !is_earlier(row, seen_ms, now_ms)).collect();
+        page.earlier = page.earlier.saturating_sub(u64::try_from(shown.len()).unwrap_or(0));
+        rows.extend(shown);
+        page.add_rows(rows, MAX_ENDED_RUNS);
         let (queues, _) = queue_status::unfinished_queues(home);
         let in_scope = |queue: &&QueueStatus| {
             scope.is_none_or(|scope| scope.contains_directory(&queue.project))
@@ -78,6 +92,19 @@ impl BoardPage {
         page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
         Ok(page)
     }
+}
+
+/// When the board is drawn, and when the person last looked; 0 if never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardClock {
+    pub seen_ms: u64,
+    pub now_ms: u64,
+}
+
+/// The row of a run in progress.
+fn live_row(home: &RalphHome, view: &RunView, now_ms: u64) -> BoardRow {
+    let row = BoardRow::from_state(&view.opened.run, &view.opened.state, view.phase, now_ms);
+    add_details(home, row, view)
 }
 
 /// Adds what the journal and the gate log have.
@@ -103,9 +130,9 @@ fn is_earlier(row: &BoardRow, seen_ms: u64, now_ms: u64) -> bool {
     row.standing.has_ended() && row.last_ms < shown_since_ms
 }
 
-fn describe_unreadable(unreadable: &UnreadableRun) -> String {
-    let why = faults::describe_error(&unreadable.error);
-    text::clean_line(&format!("{}: {why}", unreadable.run), LONGEST_LINE)
+fn describe_unreadable(run: &RunId, error: &StoreError) -> String {
+    let why = faults::describe_error(error);
+    text::clean_line(&format!("{run}: {why}"), LONGEST_LINE)
 }
 
 fn fault_lines(home: &RalphHome) -> Vec<String> {

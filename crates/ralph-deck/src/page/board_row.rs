@@ -1,6 +1,7 @@
 //! One run in a list of runs.
 
 use super::run_standing::RunStanding;
+use crate::run_index::IndexedRun;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
@@ -140,6 +141,45 @@ impl BoardRow {
             gates: Vec::new(),
             seq: state.seq,
         }
+    }
+
+    /// The row of a run in the index; `None` if its status is not one of this version.
+    pub fn from_index(run: &IndexedRun) -> Option<Self> {
+        let question = run.question.as_ref().map(|question| OpenQuestion {
+            text: clean_paragraph(question, LONGEST_QUESTION),
+            asked_ms: run.asked_ms.unwrap_or(run.last_ms),
+            until_ms: run.question_until_ms,
+        });
+        let standing = RunStanding::from_names(&run.phase, &run.status)?;
+        let project = text::clean_line(&run.project, LONGEST_PATH);
+        let note = text::clean_line(&run.because, LONGEST_NOTE);
+        Some(Self {
+            run: run.id.to_string(),
+            standing,
+            title: text::clean_line(&run.title, LONGEST_TITLE),
+            project_name: project_name(&project),
+            project,
+            branch: run.branch.as_ref().map(|branch| text::clean_line(branch, LONGEST_TITLE)),
+            started_ms: run.started_ms,
+            last_ms: run.ended_ms.unwrap_or(run.last_ms),
+            iteration: run.iteration,
+            max_iterations: run.max_iterations,
+            elapsed_ms: run.ran_ms,
+            max_elapsed_ms: run.max_time_ms,
+            spent_micro_usd: run.micro_usd,
+            cost_basis: CostBasis::Reported,
+            max_micro_usd: run.max_micro_usd,
+            met: Some(run.met).filter(|_| run.required > 0),
+            requirements: Some(run.required).filter(|required| *required > 0),
+            trend: Vec::new(),
+            context_permille: None,
+            session: run.sessions.max(1),
+            question: question.filter(|_| !standing.has_ended()),
+            note: (!note.is_empty()).then_some(note),
+            until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
+            gates: Vec::new(),
+            seq: run.last_seq,
+        })
     }
 
     /// Adds what only the journal has: the trend, the times of a question, and why the run ended.

@@ -10,6 +10,8 @@ mod board_row;
 mod changed_files;
 mod curves;
 mod gate_history;
+mod history_page;
+pub mod insights;
 mod look_first;
 mod requirement_matrix;
 mod run_page;
@@ -17,11 +19,13 @@ mod run_sessions;
 mod run_standing;
 mod timeline;
 
+pub use board_load::BoardClock;
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
 pub use curves::{CurvePoint, context_curve, spend_curve};
 pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
+pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use look_first::{LookFirst, LookFirstKind, look_first};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,

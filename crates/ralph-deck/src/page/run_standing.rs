@@ -85,6 +85,18 @@ impl RunStanding {
         }
     }
 
+    /// From the names in the index; `None` if this version does not know them.
+    pub fn from_names(phase: &str, status: &str) -> Option<Self> {
+        match phase {
+            "ended" => RunStatus::parse(status).map(Self::Ended),
+            "parked" => RunStatus::parse(status).map(Self::Parked),
+            _ => {
+                let open = [Self::Working, Self::Waiting, Self::Asks, Self::Paused, Self::Orphaned];
+                open.into_iter().find(|standing| standing.name() == status)
+            }
+        }
+    }
+
     /// The name in JSON and in addresses. A parked run has the name of its status.
     pub fn name(self) -> &'static str {
         match self {

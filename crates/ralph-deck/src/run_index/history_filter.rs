@@ -64,6 +64,15 @@ impl HistoryFilter {
         Ok(Self { terms })
     }
 
+    /// Runs that ended with one of these statuses.
+    pub fn with_statuses(statuses: &[RunStatus]) -> Self {
+        let ended = FilterTerm { leaves_out: false, kind: TermKind::Phase("ended") };
+        let statuses = statuses
+            .iter()
+            .map(|status| FilterTerm { leaves_out: false, kind: TermKind::Status(status.name()) });
+        Self { terms: std::iter::once(ended).chain(statuses).collect() }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -76,7 +85,7 @@ impl HistoryFilter {
         let phases: Vec<_> = wanted().filter_map(TermKind::phase).collect();
         let statuses: Vec<_> = wanted().filter_map(TermKind::status).collect();
         let wants_sessions = wanted().any(|kind| *kind == TermKind::Session);
-        if phases.is_empty() && statuses.is_empty() && !wants_sessions {
+        if self.terms.is_empty() {
             sql.condition.push_str(" AND phase = 'ended'");
         }
         sql.add_alternatives("phase", &phases);

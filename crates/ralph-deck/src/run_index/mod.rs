@@ -80,7 +80,7 @@ impl RunIndex {
         Ok(run_queries::open_runs(&self.connection)?)
     }
 
-    /// A page of the history, latest first. Without `is:` in the filter, only runs that have ended.
+    /// A page of the history, latest first. Without a filter, only runs that have ended.
     pub fn ended_page(
         &self,
         filter: &HistoryFilter,

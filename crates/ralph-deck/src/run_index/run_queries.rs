@@ -93,19 +93,18 @@ pub struct PageKey {
     run: String,
 }
 
-/// As in an address: `1794000000000,k7f2`.
-impl fmt::Display for PageKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", self.at_ms, self.run)
+impl PageKey {
+    /// Parses the text that [`Display`](fmt::Display) writes, as in an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (at_ms, run) = text.split_once(',')?;
+        let run = RunId::parse(run)?;
+        Some(Self { at_ms: at_ms.parse().ok()?, run: run.to_string() })
     }
 }
 
-impl PageKey {
-    /// Reads the form that is displayed.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (at_ms, run) = text.split_once(',')?;
-        let run = RunId::parse(run)?.to_string();
-        Some(Self { at_ms: at_ms.parse().ok()?, run })
+impl fmt::Display for PageKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{},{}", self.at_ms, self.run)
     }
 }
 

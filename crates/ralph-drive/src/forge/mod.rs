@@ -31,7 +31,8 @@ pub use forge_tool::ForgeTool;
 pub use pull_request::{OpenedRequest, PullRequest, open_request};
 pub use remote::{PushOutcome, push_branch};
 pub use request_body::{
-    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_span, render_body,
+    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_fence, code_span,
+    render_body,
 };
 
 use forge_tool::{ForgeMethod, call_api};

@@ -11,6 +11,17 @@ use std::str::Chars;
 /// How deep substitutions and shells in shells are followed.
 const MAX_DEPTH: usize = 8;
 
+/// How a part was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PartKind {
+    #[default]
+    Command,
+    /// The operands in `$((…))`, which execute nothing.
+    Arithmetic,
+    /// A line that could not be split, as one word.
+    WholeLine,
+}
+
 /// A simple command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CommandPart {
@@ -18,20 +29,29 @@ pub(super) struct CommandPart {
     pub(super) words: Vec<String>,
     /// A program that only compares text reads its output, and alone decides: `./greet | grep -q hello`.
     pub(super) is_compared: bool,
+    /// The next command reads its output.
+    pub(super) is_piped: bool,
+    pub(super) kind: PartKind,
+}
+
+impl CommandPart {
+    fn new(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
 }
 
 pub(super) fn gate_parts(command: &GateInvocation) -> Vec<CommandPart> {
     match command {
-        GateInvocation::Argv(words) => {
-            expand_shell_texts(vec![CommandPart { words: words.clone(), is_compared: false }], 0)
-        }
+        GateInvocation::Argv(words) => expand_shell_texts(vec![CommandPart::new(words.clone())], 0),
         GateInvocation::Shell(line) => line_parts(line),
     }
 }
 
 pub(super) fn line_parts(line: &str) -> Vec<CommandPart> {
-    split_line(line, 0)
-        .unwrap_or_else(|| vec![CommandPart { words: vec![line.to_string()], is_compared: false }])
+    split_line(line, 0).unwrap_or_else(|| {
+        let whole = CommandPart::new(vec![line.to_string()]);
+        vec![CommandPart { kind: PartKind::WholeLine, ..whole }]
+    })
 }
 
 /// `None` if the line has something that is not understood.
@@ -43,13 +63,14 @@ fn split_line(line: &str, depth: usize) -> Option<Vec<CommandPart>> {
     let mut parts = Vec::new();
     for (at, command) in commands.iter().enumerate() {
         parts.push(CommandPart {
-            words: command.words.clone(),
             is_compared: is_compared(&commands, at),
+            is_piped: command.is_piped,
+            ..CommandPart::new(command.words.clone())
         });
         let decides = is_comparing(command) || is_compared(&commands, at) && is_filter(command);
         for inner in &command.substitutions {
             let is_compared = inner.is_compared || decides;
-            parts.push(CommandPart { words: inner.words.clone(), is_compared });
+            parts.push(CommandPart { is_compared, ..inner.clone() });
         }
     }
     Some(expand_shell_texts(parts, depth))
@@ -90,9 +111,9 @@ fn expand_shell_texts(parts: Vec<CommandPart>, depth: usize) -> Vec<CommandPart>
             .and_then(|at| Some((at, split_line(part.words.get(at)?, depth + 1)?)));
         match inner {
             Some((at, inner)) => {
-                let mut words = part.words;
+                let mut words = part.words.clone();
                 words.remove(at);
-                expanded.push(CommandPart { words, is_compared: part.is_compared });
+                expanded.push(CommandPart { words, ..part });
                 expanded.extend(inner);
             }
             None => expanded.push(part),
@@ -140,6 +161,7 @@ impl LineSplitter<'_> {
                 '$' if self.rest.peek() == Some(&'{') => {
                     word.get_or_insert_default().push('$');
                     take_until(&mut self.rest, '}', word.get_or_insert_default())?;
+                    word.get_or_insert_default().push('}');
                 }
                 '#' if word.is_none() => while self.rest.next_if(|next| *next != '\n').is_some() {},
                 '<' | '>' if self.rest.peek() == Some(&'(') => {
@@ -254,7 +276,13 @@ impl LineSplitter<'_> {
         if self.depth >= MAX_DEPTH {
             return None;
         }
-        command.substitutions.extend(split_line(inner, self.depth + 1)?);
+        let mut parts = split_line(inner, self.depth + 1)?;
+        if inner.starts_with('(') && inner.ends_with(')') {
+            for part in &mut parts {
+                part.kind = PartKind::Arithmetic;
+            }
+        }
+        command.substitutions.extend(parts);
         Some(())
     }
 }
@@ -304,7 +332,7 @@ mod tests {
             ("if ! ./a; then (b; c) | wc; fi", "if·!·./a | then | b | c | wc | fi"),
             ("(b; c) | grep -q d", "b | ~c | grep·-q·d"),
             ("bash -ec './a; ./b | grep c' x", "bash·-ec·x | ./a | ~./b | grep·c"),
-            ("echo ${A:-b c} # ./no", "echo·${A:-b c"),
+            ("echo ${A:-b c} # ./no", "echo·${A:-b c}"),
             ("cat <<EOF\nx\nEOF", "cat <<EOF\nx\nEOF"),
             ("case x in a) b;; esac", "case x in a) b;; esac"),
             ("echo 'open", "echo 'open"),

@@ -1,6 +1,6 @@
 //! Figures over all runs: what holds agents, which gates are slow or flaky, what a week cost.
 
-use crate::history_source::InsightsPage;
+use crate::history_source::InsightTables;
 use maud::{Markup, html};
 use ralph_core::{text, units};
 use ralph_deck::run_index::{GateInsight, RequirementInsight, WeekInsight};
@@ -10,7 +10,7 @@ use ralph_deck::wording::short_duration;
 const MIN_RUNS: u64 = 10;
 const BAR: u64 = 200;
 
-pub(crate) fn insights_page(page: &InsightsPage) -> Markup {
+pub(crate) fn insights_page(page: &InsightTables) -> Markup {
     let ended: u64 = page.statuses.iter().map(|one| one.runs).sum();
     let of = |status: &str| {
         page.statuses.iter().find(|one| one.status == status).map_or(0, |one| one.runs)

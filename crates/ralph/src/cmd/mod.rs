@@ -34,6 +34,7 @@ pub(crate) mod project_summary;
 pub(crate) mod prove;
 pub(crate) mod recall;
 pub(crate) mod replay;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod run_choice;
 pub(crate) mod serve;
@@ -46,6 +47,7 @@ pub(crate) mod trust;
 pub(crate) mod uninstall;
 mod uninstall_leftovers;
 pub(crate) mod verify;
+pub(crate) mod verify_report;
 pub(crate) mod wait;
 pub(crate) mod why;
 

@@ -325,7 +325,7 @@ fn a_project_cannot_configure_notifications() {
     assert_snapshot!(sandbox.normalize(&own.join("\n")), @r#"
     notify.bell = false                              default
     notify.desktop = false                           default
-    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
+    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed", "question"]   default
     notify.webhook = "https://hooks.example.org/…"   $ROOT/home/.ralph/config.toml:2
     "#);
 }

@@ -255,6 +255,33 @@ fn write_transcript(sandbox: &Sandbox, session: &str) -> PathBuf {
     path
 }
 
+/// A session of which nothing is known is not held: the run would wait for stops that never come.
+#[test]
+fn start_refuses_a_session_without_a_trace() {
+    let sandbox = Sandbox::new();
+    let start = |args: &[&str]| {
+        let ended = sandbox.ralph([&["start", "make it work", "--session"][..], args].concat());
+        format!("{}\n{}", args.join(" "), ended.stderr)
+    };
+    // Without any transcript on this machine, nothing can be said about a session.
+    let mut shown = start(&["before"]);
+    write_transcript(&sandbox, "real");
+    shown.push_str(&start(&["nosuch"]));
+    shown.push_str(&start(&["real"]));
+    shown.push_str(&start(&["new", "--yes"]));
+    assert_eq!(sandbox.ralph(["cancel", "before"]).code, Some(0));
+    shown.push_str(&start(&["before"]));
+    assert_snapshot!(sandbox.normalize(&shown), @r"
+    before
+    nosuch
+    error: no session `nosuch` is known: it has no transcript, and no run held it
+      hint: in Claude Code, `/status` shows the session's id; without a message it has no transcript yet, then add `--yes`
+    real
+    new --yes
+    before
+    ");
+}
+
 /// `ralph start "goal"` holds the only session that was active here lately.
 #[test]
 fn start_finds_the_only_active_session() {

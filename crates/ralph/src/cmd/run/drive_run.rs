@@ -36,7 +36,7 @@ pub(super) fn drive_plan(
     view: &mut DriveView,
 ) -> Result<(), CommandFailure> {
     let world = open_world(env)?;
-    let RunPlan { work, program, granted_ms, mut notes, edits: _ } = plan;
+    let RunPlan { work, program, granted_ms, mut notes, .. } = plan;
     let run = match work {
         PlannedWork::New(new) => start_new_run(&world, *new, &mut notes)?,
         PlannedWork::Resumed(opened) => opened.run,

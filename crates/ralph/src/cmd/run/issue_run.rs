@@ -81,7 +81,7 @@ pub(super) fn resolve_issue(
     let mut notes = issue_notes(&issue, &goal);
     let asked = unapproved_commands(args, &goal);
     let approved = if args.dry_run {
-        notes.extend(unapproved_notes(&asked));
+        notes.extend(unapproved_notes(args, &asked));
         Vec::new()
     } else {
         approve_commands(env, args, &[IssueCommands { issue: &issue, commands: asked }])?
@@ -177,10 +177,13 @@ fn unapproved_failure(args: &RunArgs, asked: &[IssueCommands<'_>]) -> CommandFai
 }
 
 /// For a dry run, which does not ask.
-pub(super) fn unapproved_notes(commands: &[String]) -> impl Iterator<Item = String> {
-    let note =
-        |command: &String| format!("not approved, a start asks: `{}`", whole_command(command, 4));
-    commands.iter().map(note)
+pub(super) fn unapproved_notes(args: &RunArgs, commands: &[String]) -> Vec<String> {
+    let what = if args.yes {
+        "not approved, and `--yes` approves none, so it starts nothing"
+    } else {
+        "not approved, a start asks"
+    };
+    commands.iter().map(|command| format!("{what}: `{}`", whole_command(command, 4))).collect()
 }
 
 pub(super) fn issue_notes(issue: &TrackerIssue, goal: &IssueGoal) -> Vec<String> {
