@@ -130,6 +130,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("report", SubcommandAccess::Everyone),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
+    // Its page answers, cancels and waives.
+    ("serve", SubcommandAccess::PersonOnly),
     ("simulate", SubcommandAccess::PersonOnly),
     ("start", SubcommandAccess::Everyone),
     ("stats", SubcommandAccess::Everyone),

@@ -7,10 +7,12 @@
 
 mod access;
 mod allowed_hosts;
+mod api;
 mod assets;
 mod board_source;
 mod error_page;
 mod guard;
+mod history_source;
 mod listener;
 mod live;
 mod live_hub;

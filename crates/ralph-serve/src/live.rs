@@ -17,6 +17,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Body as HttpBody, Bytes, Frame};
+use ralph_sys::clock::Stopwatch;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -63,13 +64,15 @@ impl UpdateStream {
         let mut memory = RegionMemory::default();
         loop {
             let number = *changes.borrow_and_update();
+            let loading = Stopwatch::start();
             let Some(view) = self.load_watched().await else { return };
             if let Some(message) = memory.update_message(&view, number)
                 && sender.send(Bytes::from(message)).await.is_err()
             {
                 return;
             }
-            tokio::time::sleep(MIN_UPDATE_INTERVAL).await;
+            // A page that takes long is made less often.
+            tokio::time::sleep(MIN_UPDATE_INTERVAL.max(loading.elapsed() * 3)).await;
             tokio::select! {
                 news = changes.changed() => if news.is_err() { return },
                 () = tokio::time::sleep(REFRESH_INTERVAL) => {}

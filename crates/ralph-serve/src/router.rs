@@ -8,8 +8,9 @@ use crate::refusal::RefusedRequest;
 use crate::run_source::{self, ComparisonQuery};
 use crate::server_state::{ServerState, run_blocking};
 use crate::template::frame::{self, NavigationPlace, PageFrame};
-use crate::template::{changes, facts, states, stops};
-use crate::{assets, guard, live, page_actions};
+use crate::template::run_forms::FormKeys;
+use crate::template::{changes, facts, history, insights, queues, states, stops};
+use crate::{api, assets, guard, history_source, live, page_actions};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +18,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
 use maud::{Markup, html};
 use ralph_core::id::RunId;
+use ralph_deck::view::queue_status;
 use std::sync::Arc;
 
 pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
@@ -26,6 +28,12 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/run/{id}/stops", get(older_stops))
         .route("/run/{id}/diff", get(compare))
         .route("/run/{id}/{action}", post(page_actions::act_on_run))
+        .route("/history", get(history))
+        .route("/queues", get(queues))
+        .route("/insights", get(insights))
+        .route("/api/board", get(api::board))
+        .route("/api/run/{id}", get(api::run))
+        .route("/api/history", get(api::history))
         .route("/notify/test", post(page_actions::test_notification))
         .route("/states", get(states))
         .route("/events", get(live::events))
@@ -152,11 +160,57 @@ async fn compare(
     .await
 }
 
-async fn states() -> Response {
+/// A page of the navigation that does not update by itself.
+async fn plain_page(
+    state: &Arc<ServerState>,
+    place: NavigationPlace,
+    title: &'static str,
+    content: impl FnOnce(&ServerState) -> Option<Markup> + Send + 'static,
+) -> Response {
+    let made = run_blocking(state, move |state| {
+        let content = content(state)?;
+        let frame = PageFrame { title, place: Some(place), ..PageFrame::default() };
+        Some(html_response(frame::page(&frame, &content)))
+    });
+    page_or_refusal(made.await)
+}
+
+async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
+    let query = query_field(&uri, "q").unwrap_or_default();
+    let before = query_field(&uri, "before");
+    plain_page(&state, NavigationPlace::History, "History · ralph", move |state| {
+        let page = history_source::load_history(state, &query, before.as_deref())?;
+        Some(history::history_page(&page))
+    })
+    .await
+}
+
+async fn queues(State(state): State<Arc<ServerState>>) -> Response {
+    plain_page(&state, NavigationPlace::Queues, "Queues · ralph", |state| {
+        let (queues, unreadable) = queue_status::all_queues(&state.home);
+        Some(queues::queues_page(&queues, unreadable.len()))
+    })
+    .await
+}
+
+async fn insights(State(state): State<Arc<ServerState>>) -> Response {
+    plain_page(&state, NavigationPlace::Insights, "Insights · ralph", |state| {
+        Some(insights::insights_page(&history_source::load_insights(state)?))
+    })
+    .await
+}
+
+async fn states(
+    State(state): State<Arc<ServerState>>,
+    Extension(session): Extension<SessionMark>,
+    uri: Uri,
+) -> Response {
     let frame = PageFrame {
         title: "States · ralph",
         place: Some(NavigationPlace::States),
+        notice: notice_of(&state, session, &uri),
         ..PageFrame::default()
     };
-    html_response(frame::page(&frame, &states::states_page()))
+    let forms = FormKeys { access: &state.access, session };
+    html_response(frame::page(&frame, &states::states_page(&forms)))
 }

@@ -30,7 +30,7 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
     let rows = all.map(|row| PageRow { id: row_id(row), markup: run_row(row, page.now_ms) });
     let queues = page.queues.iter().filter(|queue| !queue.has_ended).map(|queue| {
         let id = queue_id(queue);
-        PageRow { id, markup: queue_row(queue).1 }
+        PageRow { id, markup: queue_row(queue) }
     });
     regions.push(PageRegion {
         id: "lists".to_string(),
@@ -156,7 +156,7 @@ fn list(
     id: &'static str,
     title: &str,
     rows: &[BoardRow],
-    queues: &[(String, Markup)],
+    queues: &[Markup],
     has_column_heads: bool,
 ) -> Markup {
     let heading = format!("h-{id}");
@@ -171,7 +171,7 @@ fn list(
                 }
                 ul.runs id=(id) {
                     @for row in rows { (run_row(row, page.now_ms)) }
-                    @for (_, queue) in queues { (queue) }
+                    @for queue in queues { (queue) }
                 }
             }
         }
@@ -258,19 +258,18 @@ fn trend(open: &[u32]) -> Markup {
 }
 
 fn queue_id(queue: &BoardQueue) -> String {
-    let id: String = queue.name.chars().filter(char::is_ascii_alphanumeric).collect();
-    format!("queue-{id}")
+    format!("queue-{}", queue.id)
 }
 
-fn queue_row(queue: &BoardQueue) -> (String, Markup) {
-    let markup = html! {
+fn queue_row(queue: &BoardQueue) -> Markup {
+    html! {
         li.run.st-queue id=(queue_id(queue)) {
             (marks::mark("queue"))
             div {
-                h3 { a href="/queues" { "Queue " code { (queue.name) } } }
+                h3 { a id={ "open-" (queue_id(queue)) } href={ "/queues#queue-" (queue.id) } { "Queue " (queue.name) } }
                 p.where { span.word { (queue.landed) " of " (queue.tasks) " landed" } " · " (queue.project_name) }
-                @if queue.parked > 0 {
-                    p.why { (queue.parked) " parked" }
+                @if queue.running + queue.parked > 0 {
+                    p.why { (queue.running) " at work, " (queue.parked) " parked" }
                 }
             }
             p.facts {
@@ -278,6 +277,5 @@ fn queue_row(queue: &BoardQueue) -> (String, Markup) {
                 span { (units::format_usd(queue.spent_micro_usd)) }
             }
         }
-    };
-    (queue_id(queue), markup)
+    }
 }

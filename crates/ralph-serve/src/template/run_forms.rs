@@ -156,7 +156,8 @@ fn waive(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
                     label for="w-why" { "Reason, shown in every report" }
                     input #w-why type="text" name="why" maxlength=(LONGEST_REASON) required;
                     p { button.btn.go { "Waive" } }
-                    p.hint { "It is still measured, but blocks no stop. A run that ends during a waiver ends claimed. Same as " code { "ralph waive" } }
+                    p.hint { "It is still measured, but blocks no stop. A run that ends during a waiver ends claimed. Same as " code { "ralph waive" }
+                        ": while a run holds an agent, ralph asks for a word at the terminal of " code { "ralph serve" } }
                 }
             }
         }

@@ -1,11 +1,14 @@
 //! The page that explains every state of a run.
 
 use super::facts;
+use super::run_forms::FormKeys;
 use maud::{Markup, html};
 use ralph_core::status::RunStatus;
 use ralph_deck::page::RunStanding;
 
-pub(crate) fn states_page() -> Markup {
+const NOTIFY_PATH: &str = "/notify/test";
+
+pub(crate) fn states_page(forms: &FormKeys<'_>) -> Markup {
     let (ends, going): (Vec<_>, Vec<_>) =
         RunStanding::ALL.into_iter().partition(|standing| standing.has_ended());
     html! {
@@ -20,6 +23,14 @@ pub(crate) fn states_page() -> Markup {
         section aria-labelledby="h-ends" {
             div.head { h2 #h-ends { "Ends" } span.quiet { "only the first one is a success" } }
             ul.gallery { @for standing in ends { (plate(standing)) } }
+        }
+        section aria-labelledby="h-notify" {
+            div.head { h2 #h-notify { "Notifications" } }
+            p.hint { "Set in " code { "~/.ralph/config.toml" } ". Same as " code { "ralph notify --test" } "." }
+            form method="post" action=(NOTIFY_PATH) {
+                (forms.token(NOTIFY_PATH))
+                p.row-btns { button.btn { "Send a test message" } }
+            }
         }
     }
 }

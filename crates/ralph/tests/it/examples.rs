@@ -22,6 +22,9 @@ const NOT_RUN: &[(&str, &str)] = &[
         "opens the client's own screen",
     ),
     ("ralph demo --slow", "pauses for half a minute, so that a person can read along"),
+    ("ralph serve", SERVE_TESTS),
+    ("ralph serve --open", SERVE_TESTS),
+    ("ralph serve --port 8080 --json", SERVE_TESTS),
     ("ralph status --watch", "redraws the screen of a terminal until Ctrl-C"),
     ("ralph man start | man -l -", "needs a manual reader"),
     ("cargo install --locked --path crates/ralph", "builds the release binary"),
@@ -53,6 +56,7 @@ const NOT_RUN: &[(&str, &str)] = &[
 
 const PLAN_TESTS: &str = "needs an agent that answers with a plan; `tests/it/plan.rs` has one";
 const COLLECTOR_TESTS: &str = "needs a collector; `tests/it/stats.rs` has one";
+const SERVE_TESTS: &str = "serves until Ctrl-C; `tests/it/serve.rs` speaks with it";
 const ISSUE_TESTS: &str = "needs a tracker; `tests/it/issues.rs` has one";
 
 /// How a line runs where it does not exit with 0 in a project with a held run.
@@ -558,6 +562,7 @@ page_tests! {
     (run_page, "docs/run.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), NotRun("needs the real client"), Lines],
     ),
+    (serve_page, "docs/serve.md", &[NotRun(SERVE_TESTS)]),
     (simulator_page, "docs/simulator.md",
         &[
             story(ProjectState::Empty, &["mkdir -p ~/.claude/projects/-home-you-app"]),

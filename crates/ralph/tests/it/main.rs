@@ -76,6 +76,8 @@ mod runner;
 mod sandbox;
 mod sealed_files;
 mod sealed_programs;
+mod serve;
+mod serve_client;
 mod session_cost;
 mod session_gates;
 mod sessions;

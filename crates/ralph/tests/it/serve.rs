@@ -1,0 +1,423 @@
+//! `ralph serve`: access, requests, actions and updates, over plain sockets.
+
+use crate::sandbox::{SESSION, Sandbox, without_proof};
+use crate::serve_client::{BoardServer, form_token};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Command;
+
+const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"-c\", \"grep -q goodbye main.txt || { echo 'main.txt:1: no <b>goodbye</b>'; exit 1; }\"]\n";
+const HOSTILE: &str = "<img src=x onerror=alert(1)> \"'&</title><script>alert(2)</script>";
+
+/// A project with one run that was held once.
+fn held_sandbox(goal: &str) -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.write("main.txt", "hello\n");
+    sandbox.write("ralph.toml", without_proof(GATE));
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run([goal]);
+    sandbox.write("main.txt", "hello there\n");
+    let event = sandbox.stop_event(SESSION, "");
+    sandbox.ralph_with_input(["hook", "claude"], event.as_bytes());
+    (sandbox, run)
+}
+
+impl Sandbox {
+    fn journal(&self, run: &str) -> String {
+        fs::read_to_string(self.ralph_home("runs").join(run).join("journal.jsonl")).unwrap()
+    }
+}
+
+#[test]
+fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    assert!(server.link.starts_with("http://127.0.0.1:"), "{}", server.link);
+    let path = server.link.split_once(&server.host).unwrap().1;
+    let entered = server.request("GET", path, &[], "");
+    let secret = regex::Regex::new("ralph-[0-9]+=[0-9a-f]{64}").unwrap();
+    let date = regex::Regex::new("date: .*").unwrap();
+    let shown = |head: &str| {
+        date.replace(&secret.replace(head, "ralph-PORT=SECRET"), "date: DATE").into_owned()
+    };
+    assert_snapshot!(shown(&entered.head), @r"
+    HTTP/1.1 303 See Other
+    location: /
+    set-cookie: ralph-PORT=SECRET; HttpOnly; SameSite=Strict; Path=/
+    content-security-policy: default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ralph
+    referrer-policy: no-referrer
+    x-content-type-options: nosniff
+    x-frame-options: DENY
+    cache-control: no-store
+    cross-origin-opener-policy: same-origin
+    cross-origin-resource-policy: same-origin
+    connection: close
+    content-length: 0
+    date: DATE
+    ");
+    // The link is for every browser of the person until the server ends.
+    let (one, other) = (server.cookie(), server.cookie());
+    assert_ne!(one, other);
+    for cookie in [&one, &other] {
+        let board = server.get(cookie, "/");
+        assert_eq!(board.status, 200);
+        assert_eq!(board.header("set-cookie"), None);
+    }
+}
+
+/// R-S8c: what is refused, with the whole table of reasons.
+#[test]
+fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = server.get(&cookie, &format!("/run/{run}")).body;
+    let pause = format!("/run/{run}/pause");
+    let token = form_token(&page, &pause).unwrap();
+    let other_token = form_token(&page, &format!("/run/{run}/cancel")).unwrap();
+    let own = format!("http://{}", server.host);
+    let with = |headers: &[(&str, &str)], body: &str| {
+        let form = ("Content-Type", "application/x-www-form-urlencoded");
+        let all: Vec<_> = headers.iter().copied().chain([form, ("Cookie", &cookie)]).collect();
+        server.request("POST", &pause, &all, body).status
+    };
+    let get =
+        |headers: &[(&str, &str)], path: &str| server.request("GET", path, headers, "").status;
+    let cookies = ("Cookie", cookie.as_str());
+    let port = server.host.split_once(':').unwrap().1;
+    let good = format!("token={token}");
+    let rows = [
+        ("another host", get(&[cookies, ("Host", "evil.example")], "/")),
+        ("another port", get(&[cookies, ("Host", "127.0.0.1:1")], "/")),
+        ("no port", get(&[cookies, ("Host", "127.0.0.1")], "/")),
+        ("two hosts", get(&[cookies, ("Host", &server.host), ("Host", "evil.example")], "/")),
+        ("host of a full address", get(&[cookies], "http://evil.example/")),
+        ("localhost", get(&[cookies, ("Host", &format!("localhost:{port}"))], "/")),
+        ("no cookie", get(&[], "/")),
+        ("wrong cookie", get(&[("Cookie", &format!("ralph-{port}={}", "0".repeat(64)))], "/")),
+        ("wrong link", get(&[], "/enter?token=0123")),
+        ("no session for updates", get(&[], "/events?page=/")),
+        ("no session for the API", get(&[], "/api/board")),
+        (
+            "another page loads it",
+            get(&[cookies, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")], "/"),
+        ),
+        (
+            "another page links to it",
+            get(
+                &[
+                    cookies,
+                    ("Sec-Fetch-Site", "cross-site"),
+                    ("Sec-Fetch-Mode", "navigate"),
+                    ("Sec-Fetch-Dest", "document"),
+                ],
+                "/",
+            ),
+        ),
+        (
+            "another page frames it",
+            get(
+                &[
+                    cookies,
+                    ("Sec-Fetch-Site", "same-site"),
+                    ("Sec-Fetch-Mode", "navigate"),
+                    ("Sec-Fetch-Dest", "iframe"),
+                ],
+                "/",
+            ),
+        ),
+        ("unknown run", get(&[cookies], "/run/zzzz")),
+        ("no id", get(&[cookies], "/run/..%2f..%2fetc")),
+        ("no id in updates", get(&[cookies], "/events?page=/run/../../etc")),
+        ("an action by GET", get(&[cookies], &pause)),
+        ("another method", server.request("DELETE", "/", &[cookies], "").status),
+        ("a method that does not exist", server.request("BREW", "/", &[cookies], "").status),
+        ("an asset without a session", get(&[], "/style.css")),
+        ("POST without an origin", with(&[], &good)),
+        ("POST of another origin", with(&[("Origin", "http://evil.example")], &good)),
+        ("POST of another port", with(&[("Origin", "http://127.0.0.1:1")], &good)),
+        ("POST of another scheme", with(&[("Origin", &format!("https://{}", server.host))], &good)),
+        ("POST of no origin", with(&[("Origin", "null")], &good)),
+        ("POST without a token", with(&[("Origin", &own)], "text=x")),
+        (
+            "POST with the token of another form",
+            with(&[("Origin", &own)], &format!("token={other_token}")),
+        ),
+        (
+            "POST from a same-site page",
+            with(&[("Origin", "null"), ("Sec-Fetch-Site", "same-site")], &good),
+        ),
+        (
+            "POST of an unknown action",
+            server
+                .request(
+                    "POST",
+                    &format!("/run/{run}/accept"),
+                    &[
+                        cookies,
+                        ("Origin", &own),
+                        ("Content-Type", "application/x-www-form-urlencoded"),
+                    ],
+                    &good,
+                )
+                .status,
+        ),
+        (
+            "POST of JSON",
+            server
+                .request(
+                    "POST",
+                    &pause,
+                    &[cookies, ("Origin", &own), ("Content-Type", "application/json")],
+                    "{}",
+                )
+                .status,
+        ),
+        (
+            "POST of a large form",
+            with(&[("Origin", &own)], &format!("{good}&text={}", "a".repeat(70_000))),
+        ),
+        ("a long head", get(&[cookies, ("X-Long", &"a".repeat(400_000))], "/")),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, status)| format!("{status} {what}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    421 another host
+    421 another port
+    421 no port
+    421 two hosts
+    421 host of a full address
+    200 localhost
+    403 no cookie
+    403 wrong cookie
+    403 wrong link
+    403 no session for updates
+    403 no session for the API
+    403 another page loads it
+    200 another page links to it
+    403 another page frames it
+    404 unknown run
+    404 no id
+    404 no id in updates
+    405 an action by GET
+    405 another method
+    405 a method that does not exist
+    200 an asset without a session
+    403 POST without an origin
+    403 POST of another origin
+    403 POST of another port
+    403 POST of another scheme
+    403 POST of no origin
+    403 POST without a token
+    403 POST with the token of another form
+    403 POST from a same-site page
+    403 POST of an unknown action
+    415 POST of JSON
+    413 POST of a large form
+    431 a long head
+    ");
+    assert!(!sandbox.journal(&run).contains("paused"));
+    // What a browser sends with `Referrer-Policy: no-referrer`.
+    assert_eq!(with(&[("Origin", "null"), ("Sec-Fetch-Site", "same-origin")], &good), 303);
+    assert!(sandbox.journal(&run).contains("paused"));
+}
+
+/// R-S6c: everything that a goal, an agent, a gate, a file or a branch brings is text.
+#[test]
+fn hostile_texts_are_escaped_on_every_page() {
+    let (sandbox, run) = held_sandbox(HOSTILE);
+    sandbox.ralph(["ask", "--run", &run, HOSTILE]);
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let pages = [
+        "/".to_string(),
+        format!("/run/{run}"),
+        format!("/run/{run}/stops"),
+        format!("/run/{run}/diff"),
+        "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
+        "/history".to_string(),
+        "/insights".to_string(),
+        "/queues".to_string(),
+        "/states".to_string(),
+        "/run/%3Cscript%3E".to_string(),
+    ];
+    let attributes = regex::Regex::new(r"\s(on\w+|style)=").unwrap();
+    let tags = regex::Regex::new("<[a-z][^>]*>").unwrap();
+    for path in &pages {
+        let reply = server.get(&cookie, path);
+        for raw in ["<img", "<b>goodbye", "</title><script", "<script>"] {
+            assert!(!reply.body.contains(raw), "{path}: {raw}\n{}", reply.body);
+        }
+        assert_eq!(reply.body.matches("<script").count(), 1, "{path}");
+        for tag in tags.find_iter(&reply.body) {
+            assert!(!attributes.is_match(tag.as_str()), "{path}: {}", tag.as_str());
+        }
+    }
+    let board = server.get(&cookie, "/").body;
+    assert!(
+        board.contains("&lt;img src=x onerror=alert(1)&gt; &quot;'&amp;&lt;/title&gt;"),
+        "{board}"
+    );
+}
+
+#[test]
+fn actions_are_recorded_like_those_of_the_commands() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let sandbox = sandbox.env("USER", "ada");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = format!("/run/{run}");
+    let act = |action: &str, fields: &str| {
+        let reply = server.post_form(&cookie, &page, &format!("{page}/{action}"), fields);
+        assert_eq!(reply.status, 303, "{action}: {reply:?}");
+        let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+        let notice = shown.split_once("id=\"notice\"").unwrap().1;
+        let text = notice.split_once("<div>").unwrap().1.split_once("</div>").unwrap().0;
+        format!("{action}: {}", text.replace("<p>", "").replace("</p>", "\n").trim_end())
+    };
+    let mut shown = vec![
+        act("tell", "text=use+%3Cb%3E+for+it"),
+        // An agent is held, and the server has no terminal to ask at.
+        act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
+        act("waive", "requirement=test&until=2h&why=x"),
+        act("waive", "requirement=tests&until=2h&why="),
+        act("pause", ""),
+        act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
+        act("require", "requirement=tests"),
+        act("resume", ""),
+    ];
+    shown.push(act("cancel", ""));
+    assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
+    tell: Sent; the agent gets it at its next stop
+    waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run it in the foreground of your own terminal
+    waive: run `RUN` has no requirement `test`
+      hint: did you mean `tests`?
+    waive: no reason given
+      hint: give it with `--why`; every report shows it
+    pause: Paused; the agent may stop freely until you resume it
+    waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
+    require: tests is required again
+    resume: Resumed; the agent is held at its next stop
+    cancel: Cancelled; its session is free, and nothing was deleted
+    ");
+    let kinds: Vec<String> =
+        server.get(&cookie, &format!("/api/run/{run}")).body.parse::<Value>().unwrap()["timeline"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                format!("{}: {}", row["kind"].as_str().unwrap(), row["text"].as_str().unwrap())
+            })
+            .collect();
+    let times = regex::Regex::new(r"until \S+( \S+:\d\d)?,").unwrap();
+    assert_snapshot!(times.replace_all(&kinds.join("\n"), "until TIME,"), @r"
+    started: Say goodbye
+    held: tests: 1 finding
+    answered: use <b> for it (by ada)
+    person: paused
+    person: waived tests until TIME, by ada: the service is down
+    person: revoked the waiver of tests
+    person: resumed
+    ended: cancelled
+    ");
+}
+
+/// A page that is open is updated within a second, without being asked.
+#[test]
+fn updates_are_sent_when_a_journal_changes() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let mut stream = server.connect();
+    let request =
+        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut next_patch = || {
+        lines.by_ref().find(|line| line == "event: patch").unwrap();
+        let patch: Vec<String> = lines
+            .by_ref()
+            .take_while(|line| line.starts_with("id: ") || line.starts_with("data: "))
+            .collect();
+        patch.join("\n")
+    };
+    let first = next_patch();
+    assert!(first.contains("id=\"hello\"") && first.contains("id=\"lists\""), "{first}");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    let second = next_patch();
+    assert!(second.contains("st-paused"), "{second}");
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
+    // Only the row changes now.
+    let third = next_patch();
+    assert!(third.contains("st-working"), "{third}");
+}
+
+#[test]
+fn clients_that_stall_or_speak_nonsense_do_not_stop_others() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let stalled: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(
+        server.send_raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").status,
+        400
+    );
+    assert_eq!(server.get(&server.cookie(), "/").status, 200);
+    drop(stalled);
+}
+
+#[test]
+fn it_ends_at_a_signal_although_a_page_is_open() {
+    let sandbox = Sandbox::new();
+    let mut server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let mut stream = server.connect();
+    let request =
+        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    let ended = Command::new("kill").args(["-TERM", &server.pid().to_string()]).status().unwrap();
+    assert!(ended.success());
+    assert_eq!(server.wait(), Some(0));
+}
+
+#[test]
+fn an_agent_cannot_serve_the_board() {
+    let sandbox = Sandbox::new().env("CLAUDECODE", "1");
+    let refused = sandbox.ralph(["serve", "--port", "0"]);
+    assert_snapshot!(refused, @r"
+    exit 1
+    --- stderr
+    error: an agent may not serve the board
+      hint: ask a person to do this in their own terminal
+    ");
+}
+
+#[test]
+fn a_taken_port_is_an_error_and_the_usual_one_is_replaced() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let port = server.host.split_once(':').unwrap().1;
+    let refused = sandbox.ralph(["serve", "--port", port]).to_string();
+    assert_snapshot!(refused.replace(port, "PORT"), @r"
+    exit 1
+    --- stderr
+    error: cannot serve the board
+      caused by: cannot listen on 127.0.0.1:PORT
+      caused by: Address already in use (os error 98)
+      hint: the port may be in use, or the address not be of this machine; omit `--port` to use any free port
+    ");
+    let (one, other) =
+        (BoardServer::start_with(&sandbox, &[]), BoardServer::start_with(&sandbox, &[]));
+    assert_ne!(one.host, other.host);
+}
