@@ -112,3 +112,62 @@ fn push_event(message: &mut String, kind: &str, number: u64, data: &str) {
     }
     message.push('\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use maud::html;
+
+    fn view(rows: &[(&str, &str)], title: &str, news: Option<&str>) -> LiveView {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(id, text)| PageRow {
+                id: (*id).to_string(),
+                markup: html! { li id=(id) { (text) } },
+            })
+            .collect();
+        let markup = html! { ul #list { @for row in &rows { (row.markup) } } };
+        LiveView {
+            title: title.to_string(),
+            news: news.map(ToString::to_string),
+            regions: vec![PageRegion { id: "list".to_string(), markup, rows }],
+            directories: BTreeSet::new(),
+        }
+    }
+
+    #[test]
+    fn a_row_is_sent_alone_until_the_order_changes() {
+        let mut memory = RegionMemory::default();
+        let mut next = |view: LiveView| memory.update_message(&view, 7).unwrap_or_default();
+        let first = next(view(&[("a", "1"), ("b", "2")], "ralph", None));
+        insta::assert_snapshot!(first, @r#"
+        event: patch
+        id: 7
+        data: <ul id="list"><li id="a">1</li><li id="b">2</li></ul>
+
+        event: title
+        id: 7
+        data: ralph
+        "#);
+        assert_eq!(next(view(&[("a", "1"), ("b", "2")], "ralph", None)), "");
+        insta::assert_snapshot!(next(view(&[("a", "1"), ("b", "3\n<b>")], "ralph", Some("a asks"))), @r#"
+        event: patch
+        id: 7
+        data: <li id="b">3
+        data: &lt;b&gt;</li>
+
+        event: news
+        id: 7
+        data: a asks
+        "#);
+        insta::assert_snapshot!(next(view(&[("b", "3"), ("a", "1")], "(1) ralph", Some("a asks"))), @r#"
+        event: patch
+        id: 7
+        data: <ul id="list"><li id="b">3</li><li id="a">1</li></ul>
+
+        event: title
+        id: 7
+        data: (1) ralph
+        "#);
+    }
+}

@@ -127,10 +127,10 @@ fn line_row(line: &SideBySideLine) -> Markup {
     html! {
         tr class=(class) {
             @if let Some((number, text)) = &line.before {
-                td.ln { (number) } td.sg class=(old) { @if line.changed { "−" span.sr { "removed" } } } td class=(old) { (text) }
+                td.ln { (number) } td class={ "sg " (old) } { @if line.changed { "−" span.sr { "removed" } } } td class=(old) { (text) }
             } @else { td.ln.void {} td.sg.void {} td.void {} }
             @if let Some((number, text)) = &line.after {
-                td.ln.right { (number) } td.sg.right class=(new) { @if line.changed { "+" span.sr { "added" } } } td.right class=(new) { (text) }
+                td.ln.right { (number) } td class={ "sg right " (new) } { @if line.changed { "+" span.sr { "added" } } } td class={ "right " (new) } { (text) }
             } @else { td.ln.void {} td.sg.void {} td.void {} }
         }
     }

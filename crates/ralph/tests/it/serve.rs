@@ -325,6 +325,22 @@ fn actions_are_recorded_like_those_of_the_commands() {
     ");
 }
 
+/// Two checkpoints side by side, from the objects of git.
+#[test]
+fn checkpoints_are_compared_line_by_line() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let reply = server.get(&cookie, &format!("/run/{run}/diff?from=0&to=1&path=main.txt"));
+    let rows = reply.body.split_once("<table class=\"diff\">").unwrap().1;
+    assert_snapshot!(rows.split_once("</table>").unwrap().0, @r#"<caption><code>main.txt</code></caption><tbody><tr class=""><td class="ln">1</td><td class="sg del">−<span class="sr">removed</span></td><td class="del">hello</td><td class="ln right">1</td><td class="sg right add">+<span class="sr">added</span></td><td class="right add">hello there</td></tr></tbody>"#);
+    for path in ["from=7", "to=x&from=9", "path=..%2f..%2fetc%2fpasswd"] {
+        let reply = server.get(&cookie, &format!("/run/{run}/diff?{path}"));
+        assert!(!reply.body.contains("root:"), "{path}");
+        assert!(matches!(reply.status, 200 | 404), "{path}: {}", reply.status);
+    }
+}
+
 /// A page that is open is updated within a second, without being asked.
 #[test]
 fn updates_are_sent_when_a_journal_changes() {
