@@ -142,6 +142,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("verify-report", SubcommandAccess::Everyone),
     ("wait", SubcommandAccess::Everyone),
     ("waive", SubcommandAccess::PersonOnly),
+    // Its keys pause, waive and cancel.
+    ("watch", SubcommandAccess::PersonOnly),
     ("why", SubcommandAccess::Everyone),
 ];
 

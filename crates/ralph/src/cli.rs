@@ -75,6 +75,8 @@ enum RalphCommand {
     Why(cmd::why::WhyArgs),
     /// Show the journal of a run
     Log(cmd::log::LogArgs),
+    /// Watch all runs on a board: answer, pause, waive, filter
+    Watch(cmd::watch::WatchArgs),
     /// Write the report of a run, or a signed statement about it
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
@@ -319,6 +321,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Why(why) => cmd::why::run(env, &why),
         RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Watch(watch) => cmd::watch::run(env, &watch),
         RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),

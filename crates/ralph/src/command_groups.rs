@@ -28,7 +28,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
     CommandGroup {
         title: "Watch",
-        common: &["status", "why", "log", "report", "stats", "serve"],
+        common: &["status", "why", "log", "watch", "report", "stats", "serve"],
         rest: &["list", "recall", "sql", "verify-report"],
     },
     CommandGroup {

@@ -28,6 +28,7 @@ pub(crate) mod mcp;
 pub(crate) mod model;
 pub(crate) mod notify;
 pub(crate) mod orchestrator;
+mod person_actions;
 pub(crate) mod pipeline;
 pub(crate) mod plan;
 pub(crate) mod pretend;
@@ -52,6 +53,7 @@ mod uninstall_leftovers;
 pub(crate) mod verify;
 pub(crate) mod verify_report;
 pub(crate) mod wait;
+pub(crate) mod watch;
 pub(crate) mod why;
 
 use crate::failure::CommandFailure;

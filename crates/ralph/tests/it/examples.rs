@@ -593,6 +593,7 @@ page_tests! {
             Continued,
         ],
     ),
+    (watch_page, "docs/watch.md", &[Lines]),
     (scenarios_readme, "scenarios/README.md", &[Lines]),
 }
 

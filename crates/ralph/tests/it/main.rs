@@ -94,3 +94,4 @@ mod typed_consent;
 mod unnamed_scripts;
 mod unproved_work;
 mod unreadable_files;
+mod watch;
