@@ -56,9 +56,9 @@ impl GlyphSet {
         }
         Cow::Owned(text.chars().fold(String::with_capacity(text.len()), |mut out, char| {
             if is_shown(char) {
-                out.push(char)
+                out.push(char);
             } else {
-                self.push_replacement(&mut out, char)
+                self.push_replacement(&mut out, char);
             }
             out
         }))

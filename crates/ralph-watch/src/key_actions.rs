@@ -1,4 +1,5 @@
 //! What keys do on the board and on a run.
+#![expect(clippy::wildcard_enum_match_arm, reason = "on each screen, most keys mean nothing")]
 
 use crate::dialog::{FormDialog, FormKind, MessageDialog, WatchDialog, open_lines};
 use crate::key_event::WatchKey;
@@ -56,11 +57,7 @@ impl WatchState {
                     BoardSort::Cost => BoardSort::NeedsYou,
                 };
             }
-            WatchKey::Char('e') => {
-                if self.earlier.take().is_none() {
-                    return vec![self.load_earlier()];
-                }
-            }
+            WatchKey::Char('e') => return self.toggle_earlier(),
             WatchKey::Escape | WatchKey::Char('h') => {
                 self.filter.replace("");
                 self.earlier = None;
@@ -69,6 +66,22 @@ impl WatchState {
             _ => {}
         }
         Vec::new()
+    }
+
+    /// Lists earlier runs, or no longer.
+    fn toggle_earlier(&mut self) -> Vec<WatchEffect> {
+        match self.earlier.take() {
+            Some(_) => Vec::new(),
+            None => vec![self.load_earlier()],
+        }
+    }
+
+    /// Goes back from what is opened within the run, or from the run.
+    fn close_detail(&mut self) {
+        let opened = self.run.as_mut().and_then(|screen| screen.opened.pop());
+        if opened.is_none() {
+            self.run = None;
+        }
     }
 
     fn load_earlier(&self) -> WatchEffect {
@@ -108,11 +121,7 @@ impl WatchState {
         let columns = self.columns;
         let Some(screen) = &mut self.run else { return Vec::new() };
         match key {
-            WatchKey::Escape | WatchKey::Char('h') => {
-                if screen.opened.pop().is_none() {
-                    self.run = None;
-                }
-            }
+            WatchKey::Escape | WatchKey::Char('h') => self.close_detail(),
             WatchKey::Char(digit @ '1'..='6') => {
                 let number = usize::try_from(u32::from(digit) - u32::from('1')).unwrap_or(0);
                 screen.tab = RunTab::ALL.get(number).copied().unwrap_or(RunTab::Stops);
@@ -153,7 +162,6 @@ impl WatchState {
         let selected = screen.position().selected.clone().unwrap_or_default();
         let request = match (screen.opened.last(), screen.tab) {
             (Some(OpenedDetail::Files { files, .. }), _) => comparison(run, files, selected),
-            (Some(OpenedDetail::Comparison { .. }), _) => return Vec::new(),
             (None, RunTab::Diff) => match &screen.files {
                 LoadablePart::Loaded(files) => comparison(run, files, selected),
                 LoadablePart::Requested | LoadablePart::Failed(_) => return Vec::new(),
@@ -176,7 +184,8 @@ impl WatchState {
                 }
                 LoadRequest::Reason { run, seq }
             }
-            (None, RunTab::Reason | RunTab::Gates | RunTab::Log) => return Vec::new(),
+            (Some(OpenedDetail::Comparison { .. }), _)
+            | (None, RunTab::Reason | RunTab::Gates | RunTab::Log) => return Vec::new(),
         };
         vec![WatchEffect::Load(request)]
     }
@@ -273,10 +282,10 @@ impl WatchState {
                 self.dialog = Some(WatchDialog::Form(form));
             }
             WatchKey::Char('l') => {
-                self.dialog = Some(WatchDialog::Form(FormDialog::limits(run, row)))
+                self.dialog = Some(WatchDialog::Form(FormDialog::limits(run, row)));
             }
             WatchKey::Char('x') => {
-                self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)))
+                self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)));
             }
             _ => {
                 let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
@@ -347,7 +356,7 @@ impl WatchState {
                 return Vec::new();
             }
             WatchKey::Ctrl('s') if text.trim().is_empty() => {
-                self.say_error("there is nothing to send")
+                self.say_error("there is nothing to send");
             }
             WatchKey::Ctrl('s') => {
                 self.drafts.remove(run.as_str());

@@ -91,6 +91,7 @@ pub(crate) fn asking_row() -> BoardRow {
     asks
 }
 
+#[expect(clippy::too_many_lines, reason = "one row after another")]
 pub(crate) fn sample_board() -> BoardPage {
     use RunStanding::{Ended, Waiting, Working};
     let sample = |run, standing, title, project, iterations, cents| {

@@ -128,6 +128,7 @@ fn frame_bytes(before: &Buffer, after: &Buffer, bytes: &mut Vec<u8>) {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the palette has only these colours")]
 fn style_bytes(cell: &Cell) -> String {
     let mut codes = String::from("\x1b[0");
     if cell.modifier.contains(Modifier::BOLD) {

@@ -187,12 +187,11 @@ impl ScreenLayout {
         // The last line says how much is below.
         let last_scroll = self.body.len().saturating_sub(height);
         let selected = items.iter().position(|item| Some(*item) == position.selected.as_deref());
-        match selected {
-            Some(index) => position.index = index,
-            None => {
-                position.index = position.index.min(items.len().saturating_sub(1));
-                position.selected = items.get(position.index).map(ToString::to_string);
-            }
+        if let Some(index) = selected {
+            position.index = index;
+        } else {
+            position.index = position.index.min(items.len().saturating_sub(1));
+            position.selected = items.get(position.index).map(ToString::to_string);
         }
         if position.follows {
             position.scroll = last_scroll;

@@ -50,6 +50,7 @@ pub(crate) struct StatusMessage {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct WatchState {
     pub(crate) columns: usize,
     pub(crate) rows: usize,

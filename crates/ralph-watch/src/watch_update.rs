@@ -40,7 +40,7 @@ impl WatchState {
             WatchEvent::Edited(text) => {
                 match (text, &mut self.dialog) {
                     (Ok(text), Some(WatchDialog::Message(message))) => {
-                        message.editor.replace(&text)
+                        message.editor.replace(&text);
                     }
                     (Ok(_), _) => {}
                     (Err(why), _) => self.say_error(why),

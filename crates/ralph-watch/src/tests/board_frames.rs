@@ -285,6 +285,7 @@ fn empty_board_with_problems() {
 
 /// R-S6c: what an agent or a tool wrote is shown as text, in as many columns as it has.
 #[test]
+#[expect(clippy::unicode_not_nfc, reason = "combining marks are a part of the test")]
 fn hostile_text_is_visible_and_keeps_its_place() {
     let mut page = sample_board();
     let titles = [

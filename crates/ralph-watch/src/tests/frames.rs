@@ -47,7 +47,8 @@ pub(super) fn show_with(state: &WatchState, glyphs: GlyphSet) -> String {
     state.look.glyphs = glyphs;
     state.settle();
     let text = buffer_text(&state.draw());
-    text.lines().map(|line| format!("|{line}\n")).collect()
+    let lines: Vec<_> = text.lines().map(|line| format!("|{line}")).collect();
+    lines.join("\n")
 }
 
 pub(super) fn show(state: &WatchState) -> String {

@@ -128,6 +128,7 @@ fn gates_with_elapsed_time() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "three frames")]
 fn diff_by_file_and_a_file() {
     let mut state = opened_run(80, 24);
     press(&mut state, "4");
