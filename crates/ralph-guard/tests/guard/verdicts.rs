@@ -248,6 +248,16 @@ fn commands_reserved_for_people_are_denied_to_tools() {
     "#);
 }
 
+#[test]
+fn an_agent_may_read_statistics_but_not_apply_a_proposal() {
+    let denied = |command: &str| judge_shell(command, GuardScope::Run).is_some();
+    assert!(!denied("ralph stats --all --json"));
+    assert!(denied("ralph stats --apply 1 --yes"));
+    assert!(denied("ralph stats --all --apply=1"));
+    assert!(denied("ralph export otlp --to http://127.0.0.1:4318"));
+    assert!(!denied("ralph export prometheus"));
+}
+
 /// Reasons state what was denied, why, and what to do instead. The agent's own text is never repeated raw.
 #[test]
 fn a_reason_states_what_to_do_instead() {
@@ -262,7 +272,6 @@ fn a_reason_states_what_to_do_instead() {
         "git update-index --skip-worktree src/lib.rs",
         "git update-ref -d refs/ralph/k7f2/1",
         "ralph cancel",
-        "ralph stats --all --apply=1 --yes",
         "RALPH_OFF=1 claude",
         "claude -p '/ralph:cancel now'",
         "touch \"$HOME/.ralph/`echo a`\u{1b}[31m\u{202e}\n\n#  x\"",
@@ -311,10 +320,6 @@ fn a_reason_states_what_to_do_instead() {
 
     $ ralph cancel
     ralph: `ralph cancel` is denied: only a person may loosen ralph's hold on this session.
-    Continue the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
-
-    $ ralph stats --all --apply=1 --yes
-    ralph: `ralph stats --apply` is denied: only a person may loosen ralph's hold on this session.
     Continue the work. If only a person can decide, run `ralph ask "…"`; to wait for something, `ralph wait`; if a requirement is wrong, `ralph dispute`
 
     $ RALPH_OFF=1 claude

@@ -239,9 +239,9 @@ fn unknown_commands_and_options_get_a_suggestion() {
         shown.push_str(&format!("$ ralph {}\n{}\n", args.join(" "), stderr.trim_end()));
     }
     assert_snapshot!(shown, @r#"
-    $ ralph statsu
-    error: unknown command `statsu`
-      hint: did you mean `stats`?
+    $ ralph statuss
+    error: unknown command `statuss`
+      hint: did you mean `status`?
     $ ralph status --jsno
     error: unknown option `--jsno`
       hint: did you mean `--json`?
