@@ -125,8 +125,8 @@ fn export_run(env: &Env, home: &RalphHome, args: &OtlpArgs) -> Result<(), Comman
     let run = find_run(env, home, args.run.as_deref())?;
     let requests = build_requests(env, home, &run)?;
     if args.dry_run {
-        let lines: String = requests.iter().map(|request| format!("{}\n", request.body)).collect();
-        return term::out(&lines).map(drop);
+        let bodies: Vec<_> = requests.iter().map(|request| request.body.as_str()).collect();
+        return term::out(&format!("{}\n", bodies.join("\n"))).map(drop);
     }
     let endpoint = match &args.to {
         Some(endpoint) => endpoint.clone(),

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const MAX_QUERY_BYTES: usize = 1024 * 1024;
 /// The index of a million journal lines is built in seconds; the next query continues.
-const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
+const REFRESH_TIMEOUT: Duration = Duration::from_mins(1);
 /// A table must be complete before it can be aligned.
 const MAX_TABLE_ROWS: usize = 10_000;
 const MAX_CELL_CHARS: usize = 1000;
@@ -186,7 +186,9 @@ fn cell_text(cell: &SqlCell, most: usize) -> String {
         SqlCell::Real(number) => number.to_string(),
         SqlCell::Text(text) => text::clean_line(text, most),
         SqlCell::Blob(bytes) => {
-            bytes.iter().take(most / 2).map(|byte| format!("{byte:02x}")).collect()
+            let digits: Vec<_> =
+                bytes.iter().take(most / 2).map(|byte| format!("{byte:02x}")).collect();
+            digits.concat()
         }
     }
 }

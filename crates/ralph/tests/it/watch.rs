@@ -87,9 +87,6 @@ fn is_missing(tool: &str) -> bool {
         .any(|directory| Path::new(directory).join(tool).exists());
     let is_required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
     assert!(found || !is_required, "{tool} is not installed");
-    if !found {
-        println!("skipped: {tool} is not installed");
-    }
     !found
 }
 

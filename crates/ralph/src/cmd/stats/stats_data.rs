@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The next call continues where this one ended.
-const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
+const REFRESH_TIMEOUT: Duration = Duration::from_mins(1);
 /// Projects whose policy is read for proposals, the ones with the latest runs.
 const MAX_PROJECTS: usize = 50;
 const MAX_APPLIED_BYTES: usize = 4 * 1024 * 1024;

@@ -28,7 +28,7 @@ pub(super) fn render_page(page: &InsightsPage) -> String {
     }
     let projects = projects_of(page);
     let view = PageView { page, has_projects: projects > 1 };
-    for section in [
+    let sections = [
         view.runs(),
         view.holds("What holds agents", &page.holds),
         view.flaky(),
@@ -38,10 +38,9 @@ pub(super) fn render_page(page: &InsightsPage) -> String {
         view.holds("What holds sessions without a run", &page.session_holds),
         view.proposals(),
         view.applied(),
-    ] {
-        if let Some(section) = section {
-            out.push_str(&format!("\n{section}"));
-        }
+    ];
+    for section in sections.into_iter().flatten() {
+        out.push_str(&format!("\n{section}"));
     }
     out
 }
