@@ -133,6 +133,7 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     // Its page answers, cancels and waives.
     ("serve", SubcommandAccess::PersonOnly),
     ("simulate", SubcommandAccess::PersonOnly),
+    ("sql", SubcommandAccess::Everyone),
     ("start", SubcommandAccess::Everyone),
     ("stats", SubcommandAccess::Everyone),
     ("status", SubcommandAccess::Everyone),

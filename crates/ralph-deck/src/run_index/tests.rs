@@ -287,7 +287,8 @@ fn filters_and_pages() {
     assert_eq!(found("").len() as u64, ended);
     assert_eq!(index.waiting_and_working().unwrap().len() as u64, 8 - ended);
     assert_eq!(found("PARSER"), ["v1v1"]);
-    assert_eq!(found("-parser").len() as u64, ended - 1);
+    // With a filter, runs in progress are found too.
+    assert_eq!(found("-parser").len(), 7);
     assert_eq!(found("is:needs-review parser"), ["v1v1"]);
     assert_eq!(found("is:ended -is:needs_review parser"), [""; 0]);
     assert_eq!(found("is:paused project:user"), ["v2v2"]);

@@ -39,7 +39,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("codex mcp add ralph -- ralph mcp", "needs Codex"),
     ("ralph plan \"export the orders as CSV\"", PLAN_TESTS),
     ("ralph plan \"export the orders as CSV\" --yes --json", PLAN_TESTS),
-    ("ralph plan --goal-file issue.md --answers decisions.txt", PLAN_TESTS),
+    ("ralph plan --goal-file goal.md --answers decisions.txt", PLAN_TESTS),
     (
         "ralph plan --no-agent \"export the orders as CSV\"",
         "opens an editor; `tests/it/plan.rs` has one",
@@ -48,6 +48,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("ralph export otlp", COLLECTOR_TESTS),
     ("ralph export otlp k7f2 --to http://127.0.0.1:4318", COLLECTOR_TESTS),
     ("ralph run --issue gh:acme/rocket#7 --worktree --pr", ISSUE_TESTS),
+    ("ralph plan --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123 --comment", ISSUE_TESTS),
     ("ralph run --issue 123 --comment --worktree --pr", ISSUE_TESTS),
