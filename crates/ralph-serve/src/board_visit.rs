@@ -1,5 +1,5 @@
-//! When a person looked at the board, as a cookie of their browser has it. It is no secret: whoever changes it only moves
-//! ended runs between the board and the history.
+//! When a person looked at the board, as a cookie of their browser has it. It is no secret: a change of it only moves ended
+//! runs between the board and the history.
 
 /// Requests that follow each other more quickly are one visit.
 const VISIT_GAP_MS: u64 = 10 * 60 * 1000;
