@@ -6,6 +6,8 @@ use ralph_core::id::RunId;
 pub const LONGEST_MESSAGE: usize = 2_000;
 /// The longest reason of a waiver, in characters.
 pub const LONGEST_WAIVER_REASON: usize = 300;
+/// The longest reason of an acceptance, in characters.
+pub const LONGEST_ACCEPT_REASON: usize = 300;
 
 /// An action of a person, with what was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,10 @@ pub enum PersonAction {
         iterations: String,
         duration: String,
         cost: String,
+    },
+    /// Accepts the work of a run that ended without proof. The reason may be empty.
+    Accept {
+        why: String,
     },
 }
 
@@ -61,6 +67,8 @@ impl PersonAction {
                 let given = given.map(|(option, value)| format!(" {option} {}", quoted(value)));
                 format!("ralph limits {run}{}", given.collect::<String>())
             }
+            Self::Accept { why } if why.is_empty() => format!("ralph accept {run}"),
+            Self::Accept { why } => format!("ralph accept {run} --why {}", quoted(why)),
         }
     }
 }
@@ -103,6 +111,8 @@ mod tests {
                 },
                 "ralph limits k7f2 --max-iterations 40 --max-cost 50",
             ),
+            (PersonAction::Accept { why: String::new() }, "ralph accept k7f2"),
+            (PersonAction::Accept { why: "read it".into() }, "ralph accept k7f2 --why 'read it'"),
         ] {
             assert_eq!(action.command_line(&run), line);
         }

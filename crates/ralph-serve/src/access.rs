@@ -1,4 +1,4 @@
-//! Secrets: the token in the printed link, the sessions of browsers, and the tokens of forms.
+//! Secrets: the token in the printed link, that of the metrics, the sessions of browsers, and the tokens of forms.
 //!
 //! All of them are random, live in memory only and end with the server. They are compared as keyed hashes, whose comparison
 //! takes the same time wherever they differ.
@@ -63,6 +63,8 @@ pub(crate) struct AccessKeys {
     /// Makes hashes of secrets unpredictable for clients.
     key: [u8; 32],
     link: Hash,
+    /// Opens the metrics, if a person asked for it.
+    metrics: Option<Hash>,
     single_use: Mutex<Option<(Hash, Deadline)>>,
     sessions: Mutex<VecDeque<BrowserSession>>,
     next_notice: Mutex<u64>,
@@ -88,6 +90,7 @@ impl AccessKeys {
         let keys = Self {
             key,
             link,
+            metrics: None,
             single_use: Mutex::default(),
             sessions: Mutex::default(),
             next_notice: Mutex::new(1),
@@ -101,6 +104,18 @@ impl AccessKeys {
         let hash = self.hash(token.as_str());
         *lock(&self.single_use) = Some((hash, Deadline::after(SINGLE_USE_TIMEOUT)));
         Some(token)
+    }
+
+    /// A token for the metrics, which opens nothing else.
+    pub(crate) fn add_metrics_token(&mut self) -> Option<SecretText> {
+        let token = SecretText::new()?;
+        self.metrics = Some(self.hash(token.as_str()));
+        Some(token)
+    }
+
+    pub(crate) fn is_metrics_token(&self, token: &str) -> bool {
+        let is_short = token.len() <= MAX_TOKEN_CHARS;
+        is_short && self.metrics.is_some_and(|known| known == self.hash(token))
     }
 
     fn hash(&self, text: &str) -> Hash {
@@ -212,6 +227,20 @@ mod tests {
         }
         assert!(keys.find_session(first.as_str()).is_some());
         assert!(keys.find_session(link.as_str()).is_none());
+    }
+
+    #[test]
+    fn the_token_of_the_metrics_opens_nothing_else_and_nothing_else_opens_them() {
+        let (mut keys, link) = AccessKeys::generate().unwrap();
+        assert!(!keys.is_metrics_token("") && !keys.is_metrics_token(link.as_str()));
+        let token = keys.add_metrics_token().unwrap();
+        let session = keys.begin_session(link.as_str()).unwrap();
+        assert!(keys.is_metrics_token(token.as_str()));
+        assert!(keys.begin_session(token.as_str()).is_none());
+        assert!(keys.find_session(token.as_str()).is_none());
+        for wrong in ["", link.as_str(), session.as_str(), &token.as_str()[1..]] {
+            assert!(!keys.is_metrics_token(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,10 +8,13 @@ use ralph_sys::clock;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// The board, and the directories that it depends on.
-pub(crate) fn load_board(state: &ServerState) -> Option<(BoardPage, BTreeSet<PathBuf>)> {
+/// The board with the runs that ended since `seen_ms`, and the directories that it depends on.
+pub(crate) fn load_board(
+    state: &ServerState,
+    seen_ms: u64,
+) -> Option<(BoardPage, BTreeSet<PathBuf>)> {
     let index = open_index(state)?;
-    let clock = BoardClock { seen_ms: 0, now_ms: clock::now_ms() };
+    let clock = BoardClock { seen_ms, now_ms: clock::now_ms() };
     let page = BoardPage::load(&state.env, &state.home, &index, None, &clock).ok()?;
     let going = page.waiting.iter().chain(&page.working).filter(|row| !row.standing.has_ended());
     let runs = going.filter_map(|row| RunId::parse(&row.run));

@@ -20,6 +20,7 @@ fn refusal_title(refused: RefusedRequest) -> &'static str {
         RefusedRequest::TooSlow => "This form took too long to arrive",
         RefusedRequest::NotFound => "There is nothing here",
         RefusedRequest::Busy => "Too many pages are open",
+        RefusedRequest::Incomplete => "Not every run is counted yet",
         RefusedRequest::Failed => "This page could not be made",
     }
 }
@@ -48,6 +49,7 @@ fn refusal_hint(refused: RefusedRequest) -> Markup {
         RefusedRequest::NotFound => {
             html! { "The run may have been removed by " code { "ralph clean" } ". " a href="/" { "Board" } }
         }
+        RefusedRequest::Incomplete => html! { "The next request continues the index of runs." },
         RefusedRequest::Busy => html! { "Close some of them and reload this one." },
         RefusedRequest::Failed => {
             html! { code { "ralph status --all" } " may say more. " a href="/" { "Board" } }

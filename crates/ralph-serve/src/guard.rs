@@ -1,16 +1,17 @@
 //! Checks every request before its handler runs, and gives every response the same security headers.
 //!
-//! In order: the name in `Host`, the method, the page that sent the request, the session. A POST also needs the origin of our own
+//! In order: the name in `Host`, the method, the page that sent the request, the session (or, for metrics, their token). A POST also needs the origin of our own
 //! pages and the token of the form. Handlers of POST get the parsed form from here, so none can skip a check.
 
 use crate::access::{SessionMark, TOKEN_FIELD};
+use crate::cookies::cookie_value;
 use crate::error_page;
 use crate::refusal::RefusedRequest;
 use crate::server_state::ServerState;
 use axum::body::{self, Body};
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName};
-use axum::http::{HeaderMap, HeaderValue, Method, header::COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
 use ralph_core::text;
@@ -24,6 +25,9 @@ const MAX_FORM_FIELDS: usize = 32;
 const FORM_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a browser may load without a session: nothing that depends on the person.
 pub(crate) const PUBLIC_PATHS: [&str; 4] = ["/enter", "/favicon.svg", "/live.js", "/style.css"];
+
+/// What a scraper may read with its token.
+pub(crate) const METRICS_PATH: &str = "/metrics";
 
 /// Without inline scripts and styles, so that escaped text that is not escaped after all still runs nothing.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
@@ -94,6 +98,10 @@ async fn admit_request(
         return Err(RefusedRequest::ForeignPage);
     }
     if !is_post && PUBLIC_PATHS.contains(&request.uri().path()) {
+        return Ok(request);
+    }
+    let is_metrics = !is_post && request.uri().path() == METRICS_PATH;
+    if is_metrics && has_metrics_token(state, request.headers()) {
         return Ok(request);
     }
     let session = session_of(state, request.headers()).ok_or(RefusedRequest::NoSession)?;
@@ -170,12 +178,16 @@ fn is_from_own_page(headers: &HeaderMap, is_post: bool) -> bool {
 }
 
 fn session_of(state: &ServerState, headers: &HeaderMap) -> Option<SessionMark> {
-    let name = state.cookie_name();
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let (_, secret) = pairs.find(|(known, _)| known.trim() == name)?;
-    state.access.find_session(secret.trim())
+    state.access.find_session(cookie_value(headers, &state.cookie_name())?)
+}
+
+/// A scraper has no cookie. Its token opens the metrics only.
+fn has_metrics_token(state: &ServerState, headers: &HeaderMap) -> bool {
+    let HeaderCount::One(given) = single_header(headers, &header::AUTHORIZATION) else {
+        return false;
+    };
+    let Some((scheme, token)) = given.split_once(' ') else { return false };
+    scheme.eq_ignore_ascii_case("bearer") && state.access.is_metrics_token(token.trim())
 }
 
 async fn read_form(headers: &HeaderMap, body: Body) -> Result<PostedForm, RefusedRequest> {

@@ -1,19 +1,14 @@
-//! Reads the index of runs: the history, and the figures over all runs.
+//! Reads the history from the index of runs.
 
 use crate::server_state::ServerState;
 use ralph_deck::page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
-use ralph_deck::run_index::{
-    FilterError, GateInsight, HistoryFilter, InsightScope, RequirementInsight, RunIndex,
-    StatusCount, WeekInsight,
-};
+use ralph_deck::run_index::{FilterError, RunIndex};
 use ralph_sys::clock::{self, Deadline};
 use std::time::Duration;
 
 /// How long a page waits for new journal lines to be indexed. What is missing then comes with the next page.
-const REFRESH_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const REFRESH_TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_FILTER: usize = 300;
-const MAX_WEEKS: usize = 12;
-const MAX_ROWS: usize = 20;
 
 /// What a filter finds.
 #[derive(Debug)]
@@ -24,15 +19,6 @@ pub(crate) enum HistoryAnswer {
         filter: String,
         error: FilterError,
     },
-}
-
-/// Figures over all runs.
-#[derive(Debug)]
-pub(crate) struct InsightTables {
-    pub(crate) statuses: Vec<StatusCount>,
-    pub(crate) weeks: Vec<WeekInsight>,
-    pub(crate) requirements: Vec<RequirementInsight>,
-    pub(crate) gates: Vec<GateInsight>,
 }
 
 /// The index with everything that was appended until now.
@@ -56,19 +42,4 @@ pub(crate) fn load_history(
         Err(HistoryError::Filter(error)) => Some(HistoryAnswer::Mistake { filter, error }),
         Err(HistoryError::Index(_) | HistoryError::Key(_)) => None,
     }
-}
-
-pub(crate) fn load_insights(state: &ServerState) -> Option<InsightTables> {
-    let index = open_index(state)?;
-    let scope = InsightScope::default();
-    let mut page = InsightTables {
-        statuses: index.status_counts(&HistoryFilter::default()).ok()?,
-        weeks: index.week_insights(&scope).ok()?,
-        requirements: index.requirement_insights(&scope).ok()?,
-        gates: index.gate_insights(&scope).ok()?,
-    };
-    page.weeks.truncate(MAX_WEEKS);
-    page.requirements.truncate(MAX_ROWS);
-    page.gates.truncate(MAX_ROWS);
-    Some(page)
 }

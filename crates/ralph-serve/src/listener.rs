@@ -52,6 +52,8 @@ pub struct ListenRequest {
     pub address: IpAddr,
     /// Without one, the usual port, or any free port if that is in use.
     pub port: Option<u16>,
+    /// Whether a scraper may read the metrics with a token of its own.
+    pub has_metrics: bool,
 }
 
 /// A server that is bound but does not answer yet.
@@ -61,6 +63,7 @@ pub struct PageServer {
     address: SocketAddr,
     state: Arc<ServerState>,
     token: SecretText,
+    metrics_token: Option<SecretText>,
     cancel: Arc<CancelToken>,
 }
 
@@ -75,7 +78,12 @@ impl PageServer {
     ) -> Result<Self, PageServerError> {
         let listener = bind_socket(request)?;
         let address = listener.local_addr().map_err(PageServerError::Start)?;
-        let (access, token) = AccessKeys::generate().ok_or(PageServerError::NoRandomNumbers)?;
+        let (mut access, token) = AccessKeys::generate().ok_or(PageServerError::NoRandomNumbers)?;
+        let metrics_token = if request.has_metrics {
+            Some(access.add_metrics_token().ok_or(PageServerError::NoRandomNumbers)?)
+        } else {
+            None
+        };
         let state = ServerState {
             access,
             hosts: AllowedHosts::of(address),
@@ -86,7 +94,7 @@ impl PageServer {
             commands: Box::new(commands),
             renders: ServerState::new_render_slots(),
         };
-        Ok(Self { listener, address, state: Arc::new(state), token, cancel })
+        Ok(Self { listener, address, state: Arc::new(state), token, metrics_token, cancel })
     }
 
     /// The address for a browser, without the token.
@@ -108,6 +116,11 @@ impl PageServer {
     pub fn single_use_link(&self) -> Option<String> {
         let token = self.state.access.add_single_use_token()?;
         Some(format!("{}enter?token={}", self.url(), token.as_str()))
+    }
+
+    /// The bearer token for the metrics, if they were asked for.
+    pub fn metrics_token(&self) -> Option<&str> {
+        self.metrics_token.as_ref().map(SecretText::as_str)
     }
 
     pub fn is_loopback(&self) -> bool {

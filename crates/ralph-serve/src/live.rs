@@ -36,7 +36,8 @@ pub(crate) async fn events(
     uri: Uri,
 ) -> Response {
     let path = query_field(&uri, "page").unwrap_or_default();
-    let Some(page) = LivePage::at_path(&path) else {
+    let seen_ms = query_field(&uri, "seen").and_then(|seen| seen.parse().ok()).unwrap_or(0);
+    let Some(page) = LivePage::at_path(&path, seen_ms) else {
         return error_page::refusal(RefusedRequest::NotFound);
     };
     let Some(interest) = state.live.open_stream() else {

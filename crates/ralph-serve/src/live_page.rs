@@ -13,23 +13,26 @@ use std::collections::BTreeSet;
 /// A page that a browser asks updates for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LivePage {
-    Board,
+    /// With the runs that ended since then.
+    Board {
+        seen_ms: u64,
+    },
     Run(RunId),
 }
 
 impl LivePage {
     /// The page at this path, if it updates by itself.
-    pub(crate) fn at_path(path: &str) -> Option<Self> {
+    pub(crate) fn at_path(path: &str, seen_ms: u64) -> Option<Self> {
         match path.strip_prefix("/run/") {
             Some(run) => RunId::parse(run).map(Self::Run),
-            None => (path == "/").then_some(Self::Board),
+            None => (path == "/").then_some(Self::Board { seen_ms }),
         }
     }
 
     /// Where the page gets its updates.
     pub(crate) fn events_path(&self) -> String {
         match self {
-            Self::Board => "/events?page=/".to_string(),
+            Self::Board { seen_ms } => format!("/events?page=/&seen={seen_ms}"),
             Self::Run(run) => format!("/events?page=/run/{run}"),
         }
     }
@@ -37,8 +40,8 @@ impl LivePage {
     /// The page for this session, whose forms have its tokens. `None` if it does not exist.
     pub(crate) fn load(&self, state: &ServerState, session: SessionMark) -> Option<LiveView> {
         match self {
-            Self::Board => {
-                let (page, directories) = board_source::load_board(state)?;
+            Self::Board { seen_ms } => {
+                let (page, directories) = board_source::load_board(state, *seen_ms)?;
                 Some(LiveView {
                     title: board::board_title(&page),
                     news: board::board_news(&page),

@@ -4,7 +4,6 @@ use crate::access::{ActionNotice, SessionMark};
 use crate::error_page::refusal;
 use crate::guard::PostedForm;
 use crate::refusal::RefusedRequest;
-use crate::run_actions::RunAction;
 use crate::server_state::{ServerState, run_blocking};
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -12,24 +11,31 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use ralph_core::id::RunId;
 use ralph_core::text;
+use ralph_deck::person_action::PersonAction;
 use ralph_sys::fs;
 use std::sync::Arc;
 
 const LONGEST_NOTICE: usize = 2_000;
 
-fn action_of(name: &str, form: &PostedForm) -> Option<RunAction> {
+fn action_of(name: &str, form: &PostedForm) -> Option<PersonAction> {
     let field = |name: &str| form.field(name).to_string();
     match name {
-        "pause" => Some(RunAction::Pause),
-        "resume" => Some(RunAction::Resume),
-        "cancel" => Some(RunAction::Cancel),
-        "tell" => Some(RunAction::Tell { text: field("text") }),
-        "waive" => Some(RunAction::Waive {
+        "pause" => Some(PersonAction::Pause),
+        "resume" => Some(PersonAction::Resume),
+        "cancel" => Some(PersonAction::Cancel),
+        "tell" => Some(PersonAction::Tell { text: field("text") }),
+        "waive" => Some(PersonAction::Waive {
             requirement: field("requirement"),
             until: field("until"),
             why: field("why"),
         }),
-        "require" => Some(RunAction::Require { requirement: field("requirement") }),
+        "limits" => Some(PersonAction::SetLimits {
+            iterations: field("iterations"),
+            duration: field("duration"),
+            cost: field("cost"),
+        }),
+        "accept" => Some(PersonAction::Accept { why: field("why") }),
+        "require" => Some(PersonAction::Require { requirement: field("requirement") }),
         _ => None,
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum RefusedRequest {
     TooSlow,
     NotFound,
     Busy,
+    /// Not every run was read in time.
+    Incomplete,
     Failed,
 }
 
@@ -31,7 +33,7 @@ impl RefusedRequest {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy | Self::Incomplete => StatusCode::SERVICE_UNAVAILABLE,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

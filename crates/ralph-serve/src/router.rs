@@ -1,6 +1,8 @@
 //! The addresses and their handlers.
 
 use crate::access::SessionMark;
+use crate::board_visit::BoardVisit;
+use crate::cookies::cookie_value;
 use crate::error_page::{html_response, refusal};
 use crate::live_page::LivePage;
 use crate::query::query_field;
@@ -10,15 +12,16 @@ use crate::server_state::{ServerState, run_blocking};
 use crate::template::frame::{self, NavigationPlace, PageFrame};
 use crate::template::run_forms::FormKeys;
 use crate::template::{changes, facts, history, insights, queues, states, stops};
-use crate::{api, assets, guard, history_source, live, page_actions};
+use crate::{api, assets, guard, history_source, live, page_actions, stats_source};
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
 use maud::{Markup, html};
 use ralph_core::id::RunId;
 use ralph_deck::view::queue_status;
+use ralph_sys::clock;
 use std::sync::Arc;
 
 pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
@@ -34,6 +37,8 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/api/board", get(api::board))
         .route("/api/run/{id}", get(api::run))
         .route("/api/history", get(api::history))
+        .route("/api/insights", get(api::insights))
+        .route(guard::METRICS_PATH, get(api::metrics))
         .route("/notify/test", post(page_actions::test_notification))
         .route("/states", get(states))
         .route("/events", get(live::events))
@@ -70,9 +75,18 @@ pub(crate) fn notice_of(state: &ServerState, session: SessionMark, uri: &Uri) ->
 async fn board(
     state: State<Arc<ServerState>>,
     session: Extension<SessionMark>,
+    headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    live_page(LivePage::Board, Some(NavigationPlace::Board), state, session, uri).await
+    let name = state.visit_cookie_name();
+    let visit = BoardVisit::of_request(cookie_value(&headers, &name), clock::now_ms());
+    let page = LivePage::Board { seen_ms: visit.seen_ms };
+    let mut response = live_page(page, Some(NavigationPlace::Board), state, session, uri).await;
+    let cookie = HeaderValue::from_str(&visit.set_cookie(&name));
+    if let Some(cookie) = cookie.ok().filter(|_| response.status() == StatusCode::OK) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    response
 }
 
 async fn run(
@@ -195,7 +209,7 @@ async fn queues(State(state): State<Arc<ServerState>>) -> Response {
 
 async fn insights(State(state): State<Arc<ServerState>>) -> Response {
     plain_page(&state, NavigationPlace::Insights, "Insights · ralph", |state| {
-        Some(insights::insights_page(&history_source::load_insights(state)?))
+        Some(insights::insights_page(&stats_source::load_insights(state)?))
     })
     .await
 }

@@ -44,6 +44,11 @@ impl ServerState {
     pub(crate) fn cookie_name(&self) -> String {
         format!("ralph-{}", self.port)
     }
+
+    /// The cookie with the time of the last visit.
+    pub(crate) fn visit_cookie_name(&self) -> String {
+        format!("ralph_seen-{}", self.port)
+    }
 }
 
 /// Does work with files in a thread of its own, a few at a time.

@@ -175,6 +175,23 @@ async function checkMany(browser, server, home) {
   await context.close();
 }
 
+/// Checkpoints of a real repository side by side, and the insights over enough runs to compare.
+async function checkCompared(browser, server) {
+  const diff = `/run/${config.changed}/diff`;
+  const file = "/run/" + config.changed + "/diff?from=0&to=1&path=" + encodeURIComponent('<b>&"quoted".txt');
+  await checkPages(browser, server, ["/insights", `/run/${config.changed}`, diff, file]);
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  await page.goto(new URL("/insights", server.url).href);
+  expect((await page.textContent("h1")).startsWith("A verified run costs"), `the insights say ${await page.textContent("h1")}`);
+  expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the insights have no proposal");
+  expect((await page.locator("main form, main button").count()) === 0, "the insights have a button");
+  await page.goto(new URL(`/run/${config.changed}`, server.url).href);
+  await page.locator(`a[href^="${diff}"]`).first().click();
+  await page.waitForURL("**/diff*");
+  expect((await page.locator(".diff .add").count()) > 0, "the comparison shows no added line");
+  await context.close();
+}
+
 async function takePictures(browser, server) {
   for (const [name, look] of LOOKS) {
     const viewport = name === "phone" ? look.viewport : { width: 1080, height: 900 };
@@ -194,10 +211,11 @@ async function takePictures(browser, server) {
     if (config.pictures) {
       await takePictures(browser, servers.board);
     } else {
-      const { empty, board, hostile, many } = servers;
+      const { empty, board, hostile, many, compared } = servers;
       await checkPages(browser, empty, PAGES);
       await checkPages(browser, hostile, [...PAGES, ...runPages("x9nn")]);
       await checkPages(browser, board, [...PAGES, ...runPages("k7f2"), "/run/9qd2", "/history?q=is%3Astuck"]);
+      await checkCompared(browser, compared);
       await checkLive(browser, board, config.homes.board);
       await checkKeys(browser, board);
       await checkActions(browser, board, config.homes.board);

@@ -8,7 +8,6 @@ mod day_tally;
 mod detail_views;
 mod gate_tally;
 mod history_filter;
-mod insights;
 mod journal_line;
 mod journal_reader;
 mod requirement_history;
@@ -29,10 +28,7 @@ use ralph_sys::clock::Deadline;
 use rusqlite::Connection;
 
 pub use history_filter::{FilterError, HistoryFilter};
-pub use insights::{DayInsight, GateInsight, InsightScope, RequirementInsight, WeekInsight};
-pub use run_queries::{
-    IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey, StatusCount,
-};
+pub use run_queries::{IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey};
 pub use sql_session::{SqlCell, SqlError, SqlSession, schema_text};
 
 /// Not even an index in memory could be used.
@@ -108,11 +104,6 @@ impl RunIndex {
         Ok(run_queries::count_runs(&self.connection, filter)?)
     }
 
-    /// How many runs of the filter have each status, most frequent first.
-    pub fn status_counts(&self, filter: &HistoryFilter) -> Result<Vec<StatusCount>, RunIndexError> {
-        Ok(run_queries::count_statuses(&self.connection, filter)?)
-    }
-
     pub fn run(&self, run: &RunId) -> Result<Option<IndexedRun>, RunIndexError> {
         Ok(run_queries::find_run(&self.connection, run)?)
     }
@@ -125,29 +116,6 @@ impl RunIndex {
     /// The gates of a run, the slowest first.
     pub fn gates_of(&self, run: &RunId) -> Result<Vec<IndexedGate>, RunIndexError> {
         Ok(run_queries::run_gates(&self.connection, run)?)
-    }
-
-    /// Requirements over all runs, those that held most stops first.
-    pub fn requirement_insights(
-        &self,
-        scope: &InsightScope,
-    ) -> Result<Vec<RequirementInsight>, RunIndexError> {
-        Ok(insights::requirement_insights(&self.connection, scope)?)
-    }
-
-    /// Gates over all runs, those that took most time first.
-    pub fn gate_insights(&self, scope: &InsightScope) -> Result<Vec<GateInsight>, RunIndexError> {
-        Ok(insights::gate_insights(&self.connection, scope)?)
-    }
-
-    /// Runs and spending by ISO week, latest first.
-    pub fn week_insights(&self, scope: &InsightScope) -> Result<Vec<WeekInsight>, RunIndexError> {
-        Ok(insights::week_insights(&self.connection, scope)?)
-    }
-
-    /// Spending by local day, latest first.
-    pub fn day_insights(&self, scope: &InsightScope) -> Result<Vec<DayInsight>, RunIndexError> {
-        Ok(insights::day_insights(&self.connection, scope)?)
     }
 }
 

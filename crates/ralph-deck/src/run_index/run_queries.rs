@@ -116,12 +116,6 @@ pub struct IndexedPage {
     pub next: Option<PageKey>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StatusCount {
-    pub status: String,
-    pub runs: u64,
-}
-
 const RUN_COLUMNS: &str = "id, project, title, host, origin, branch, started_ms, last_ms, ended_ms, phase,
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
@@ -173,20 +167,6 @@ pub(super) fn count_runs(connection: &Connection, filter: &HistoryFilter) -> rus
     let sql = format!("SELECT count(*) FROM run WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_row(params_from_iter(values), |row| read_u64(row, 0))
-}
-
-pub(super) fn count_statuses(
-    connection: &Connection,
-    filter: &HistoryFilter,
-) -> rusqlite::Result<Vec<StatusCount>> {
-    let FilterSql { condition, values } = filter.sql();
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT status, count(*) FROM run WHERE {condition} GROUP BY status ORDER BY 2 DESC, 1"
-    ))?;
-    let counts = statement.query_map(params_from_iter(values), |row| {
-        Ok(StatusCount { status: row.get(0)?, runs: read_u64(row, 1)? })
-    })?;
-    counts.collect()
 }
 
 pub(super) fn find_run(

@@ -308,19 +308,4 @@ fn filters_and_pages() {
     `>much` is not a filter; write `>5usd`
     `gate:` is not a filter; the part after the colon is missing
     ");
-    let scope = InsightScope::default();
-    assert!(!index.requirement_insights(&scope).unwrap().is_empty());
-    assert!(!index.gate_insights(&scope).unwrap().is_empty());
-    let weeks = index.week_insights(&scope).unwrap();
-    assert_eq!(weeks.iter().map(|week| week.ended).sum::<u64>(), ended);
-    let spent = |sql: &str| -> u64 {
-        index.connection.query_row(sql, [], |row| run_queries::read_u64(row, 0)).unwrap()
-    };
-    let days = index.day_insights(&scope).unwrap();
-    assert_eq!(
-        days.iter().map(|day| day.micro_usd).sum::<u64>(),
-        spent("SELECT sum(micro_usd) FROM run_day")
-    );
-    let elsewhere = InsightScope { project: Some("/nowhere".to_string()), since_ms: None };
-    assert_eq!(index.gate_insights(&elsewhere).unwrap(), []);
 }

@@ -16,11 +16,15 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
         return regions;
     }
     let queues = page.queues.iter().filter(|queue| !queue.has_ended).map(queue_row);
+    let ended = html! {
+        "Ended"
+        @if page.seen_ms > 0 { " since " (facts::time(page.seen_ms, page.now_ms)) }
+    };
     let lists = html! {
         div #lists {
-            (list(page, "waiting-for-you", "Waiting for you", &page.waiting, &[], true))
-            (list(page, "working", "Working", &page.working, &queues.collect::<Vec<_>>(), page.waiting.is_empty()))
-            (list(page, "ended", "Ended", &page.ended, &[], page.waiting.is_empty() && page.working.is_empty()))
+            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, &[], true))
+            (list(page, "working", &html! { "Working" }, &page.working, &queues.collect::<Vec<_>>(), page.waiting.is_empty()))
+            (list(page, "ended", &ended, &page.ended, &[], page.waiting.is_empty() && page.working.is_empty()))
             @if page.earlier > 0 {
                 a.more href="/history" { "Earlier: " (text::count_noun(page.earlier, "run")) }
             }
@@ -154,7 +158,7 @@ fn first_steps() -> Markup {
 fn list(
     page: &BoardPage,
     id: &'static str,
-    title: &str,
+    title: &Markup,
     rows: &[BoardRow],
     queues: &[Markup],
     has_column_heads: bool,

@@ -3,6 +3,7 @@
 use crate::access::ActionNotice;
 use crate::template::marks;
 use maud::{Markup, html};
+use ralph_core::id::RunId;
 use ralph_core::record::CostBasis;
 use ralph_core::units;
 use ralph_deck::page::{BoardRow, RunStanding};
@@ -119,6 +120,24 @@ pub(crate) fn limit_facts(row: &BoardRow) -> Markup {
                 } @else { small { "cost unknown" } }
             }
         }
+    }
+}
+
+/// A sentence whose parts between backticks are names or commands.
+pub(crate) fn code_text(sentence: &str) -> Markup {
+    let parts = sentence.split('`').enumerate();
+    html! {
+        @for (at, part) in parts {
+            @if at % 2 == 0 { (part) } @else { code { (part) } }
+        }
+    }
+}
+
+/// A run by its id. An id that is none is only text.
+pub(crate) fn run_link(id: &str) -> Markup {
+    html! {
+        @if RunId::parse(id).is_some() { a.mono href={ "/run/" (id) } { (id) } }
+        @else { span.mono { (id) } }
     }
 }
 

@@ -4,11 +4,10 @@ use crate::access::{AccessKeys, SessionMark, TOKEN_FIELD};
 use crate::run_source::RunDetails;
 use crate::template::facts;
 use maud::{Markup, html};
+use ralph_core::units;
 use ralph_deck::page::{CellState, RunPage, RunStanding};
+use ralph_deck::person_action::{LONGEST_ACCEPT_REASON, LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
 
-/// As long as the command accepts.
-const LONGEST_MESSAGE: usize = 2_000;
-const LONGEST_REASON: usize = 300;
 const WAIVER_TIMES: [(&str, &str); 4] =
     [("2h", "2 hours"), ("8h", "8 hours"), ("1d", "1 day"), ("7d", "7 days")];
 
@@ -61,7 +60,7 @@ pub(crate) fn question_box(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
     }
 }
 
-/// Pause or resume, tell, waive, cancel.
+/// Pause or resume, tell, waive, change limits, cancel; accept once the run has ended.
 pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
     let page = &details.page;
     html! {
@@ -71,8 +70,12 @@ pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
                     (pause_or_resume(page, forms))
                     (tell(page, forms))
                     (waive(page, forms))
+                    (limits(page, forms))
                     (cancel(page, forms))
                 }
+            }
+            @if let RunStanding::Ended(status) = page.row.standing {
+                @if status.is_acceptable() { div.tools { (accept(page, forms)) } }
             }
             @if !details.waivers.is_empty() {
                 ul.waivers aria-label="Waivers" {
@@ -154,11 +157,57 @@ fn waive(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
                     label for="w-until" { "For" }
                     select #w-until name="until" { @for (value, name) in WAIVER_TIMES { option value=(value) { (name) } } }
                     label for="w-why" { "Reason, shown in every report" }
-                    input #w-why type="text" name="why" maxlength=(LONGEST_REASON) required;
+                    input #w-why type="text" name="why" maxlength=(LONGEST_WAIVER_REASON) required;
                     p { button.btn.go { "Waive" } }
                     p.hint { "It is still measured, but blocks no stop. A run that ends during a waiver ends claimed. Same as " code { "ralph waive" }
                         ": while a run holds an agent, ralph asks for a word at the terminal of " code { "ralph serve" } }
                 }
+            }
+        }
+    }
+}
+
+/// An empty field keeps its limit.
+fn limits(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
+    let path = action_path(page, "limits");
+    let row = &page.row;
+    let iterations = row.max_iterations.map(|most| most.to_string());
+    let fields = [
+        ("iterations", "Iterations", iterations, "40"),
+        ("duration", "Time", row.max_elapsed_ms.map(units::format_duration), "90m"),
+        ("cost", "Cost in US dollars", row.max_micro_usd.map(units::format_usd), "50"),
+    ];
+    html! {
+        details #tool-limits name="tool" {
+            summary.btn { "Limits…" }
+            form.panel method="post" action=(path) data-keep {
+                (forms.token(&path))
+                @for (name, label, now, example) in fields {
+                    @let id = format!("l-{name}");
+                    label for=(id) { (label) ", now " (now.as_deref().unwrap_or("without a limit")) }
+                    input id=(id) type="text" name=(name) maxlength="20" autocomplete="off" placeholder=(example);
+                }
+                p { button.btn.go { "Change" } }
+                p.hint { "In total, from the start of the run; 0 means no limit, and an empty field changes nothing. Same as " code { "ralph limits" }
+                    ": while a run holds an agent, ralph asks for a word at the terminal of " code { "ralph serve" } }
+            }
+        }
+    }
+}
+
+/// For a run that ended without proof.
+fn accept(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
+    let path = action_path(page, "accept");
+    html! {
+        details #tool-accept name="tool" {
+            summary.btn { "Accept…" }
+            form.panel method="post" action=(path) data-keep {
+                (forms.token(&path))
+                label for="a-why" { "Reason, shown in every report" }
+                input #a-why type="text" name="why" maxlength=(LONGEST_ACCEPT_REASON);
+                p { button.btn.go { "Accept as verified" } }
+                p.hint { "Review the change first. The run then counts as verified, with your name. Same as " code { "ralph accept " (page.row.run) }
+                    ": ralph asks for a word at the terminal of " code { "ralph serve" } }
             }
         }
     }

@@ -1,12 +1,13 @@
 //! The actions of a screen. Each is the command of the same name, with the same checks.
 
-use super::{adjust, control as run_control, identify_caller};
+use super::{accept, adjust, control as run_control, identify_caller};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::id::RunId;
 use ralph_core::limits::{LimitDefinition, LimitOverrides};
 use ralph_core::text;
 use ralph_deck::person_action::PersonAction;
+use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store;
@@ -15,8 +16,8 @@ use ralph_hook::control::{self, RunOrSession};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
-/// Does what a person chose on a screen. Returns the confirmation. A waiver or a change of limits may ask for a word at
-/// the terminal, as the command does.
+/// Does what a person chose on a screen. Returns the confirmation. A waiver, a change of limits or an acceptance may ask
+/// for a word at the terminal, as the command does.
 pub(super) fn carry_out(
     env: &Env,
     home: &RalphHome,
@@ -53,6 +54,11 @@ pub(super) fn carry_out(
             ];
             let overrides = limit_overrides(&options)?;
             adjust::change_limits(&adjustment, &overrides).map(|(_, done)| done)
+        }
+        PersonAction::Accept { why } => {
+            let accepted = accept::accept_work(env, home, run, why)?;
+            let status = safe_line(&accepted.acceptance.describe_status());
+            Ok(accepted.next.map_or_else(|| status.clone(), |next| format!("{status}; {next}")))
         }
     }
 }

@@ -1,20 +1,17 @@
 //! `ralph serve`: the board on a web page. The actions of the page are the commands of the same names.
 
-use super::{adjust, control as run_control, identify_caller, open_home, print_json};
-use crate::driven_status;
+use super::{open_home, person_actions, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
 use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::text;
+use ralph_deck::person_action::PersonAction;
 use ralph_home::paths::RalphHome;
-use ralph_home::run_process;
-use ralph_home::store;
 use ralph_home::world::World;
-use ralph_hook::adjustments::RunAdjustment;
-use ralph_hook::control::{self, ASK_A_PERSON, CommandCaller, RunOrSession};
+use ralph_hook::control::ASK_A_PERSON;
 use ralph_hook::notify::{self, NotificationStatus};
-use ralph_serve::{ListenRequest, PageServer, PageServerError, RunAction, RunCommands};
+use ralph_serve::{ListenRequest, PageServer, PageServerError, RunCommands};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::foreground;
@@ -33,10 +30,13 @@ Examples:
   ralph serve
   ralph serve --open
   ralph serve --port 8080 --json
+  ralph serve --port 7391 --metrics
 
 Prints a link with a token. The page shows what waits for you, what works
 and what ended, and updates by itself; there you can answer, pause,
-resume, cancel and waive. It listens on this machine only, until Ctrl-C.
+resume, cancel, waive, change limits and accept. It listens on this
+machine only, until Ctrl-C. `--metrics` also prints a token that lets
+Prometheus read `/metrics`, and nothing else.
 
 From another machine, forward the port instead of using `--bind`:
   ssh -L 7391:127.0.0.1:7391 HOST")]
@@ -47,6 +47,9 @@ pub(crate) struct ServeArgs {
     /// Listen on this address instead of 127.0.0.1
     #[arg(long, value_name = "ADDR")]
     pub bind: Option<IpAddr>,
+    /// Print a token with which a scraper may read `/metrics`
+    #[arg(long)]
+    pub metrics: bool,
     /// Open the page in your browser
     #[arg(long)]
     pub open: bool,
@@ -62,6 +65,15 @@ struct ServeJson<'a> {
     /// The link with the token.
     link: &'a str,
     loopback: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<MetricsJson<'a>>,
+}
+
+/// Where a scraper reads, and with which bearer token.
+#[derive(Serialize)]
+struct MetricsJson<'a> {
+    url: String,
+    token: &'a str,
 }
 
 pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
@@ -70,14 +82,20 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
     let cancel = super::cancel_on_signals()?;
     let address = args.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let commands = PageCommands { env: env.clone(), home: home.clone() };
-    let request = ListenRequest { address, port: args.port };
+    let request = ListenRequest { address, port: args.port, has_metrics: args.metrics };
     let server = PageServer::bind(request, env.clone(), home, commands, cancel)
         .map_err(|error| serve_failure(&error))?;
     let (url, link) = (server.url(), server.link());
+    let metrics =
+        server.metrics_token().map(|token| MetricsJson { url: format!("{url}metrics"), token });
     let printed = if args.json {
-        print_json(&ServeJson { v: 1, url: &url, link: &link, loopback: server.is_loopback() })?
+        let loopback = server.is_loopback();
+        print_json(&ServeJson { v: 1, url: &url, link: &link, loopback, metrics })?
     } else {
-        term::out(&format!("{}\n", paint(term::BOLD, &link)))?
+        let metrics = metrics
+            .map(|MetricsJson { url, token }| format!("{url}  Authorization: Bearer {token}\n"));
+        let link = paint(term::BOLD, &link);
+        term::out(&format!("{link}\n{}", metrics.unwrap_or_default()))?
     };
     if printed == OutputReader::Closed {
         return Ok(());
@@ -85,7 +103,7 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
     if !server.is_loopback() {
         term::err(&format!(
             "{}: other machines can reach {url}. Whoever has the link, or reads it or the page on the way (nothing is encrypted),\n\
-             sees every goal, question, finding and diff, and can answer, pause, cancel and waive.\n",
+             sees every goal, question, finding and diff, and can answer, pause, cancel, waive and change limits.\n",
             paint(term::WARN, "warning")
         ));
     }
@@ -126,8 +144,9 @@ struct PageCommands {
 }
 
 impl RunCommands for PageCommands {
-    fn carry_out(&self, run: &RunId, action: &RunAction) -> Result<String, String> {
-        self.act(run, action).map_err(|failure| failure.to_plain_text())
+    fn carry_out(&self, run: &RunId, action: &PersonAction) -> Result<String, String> {
+        let done = person_actions::carry_out(&self.env, &self.home, run, action);
+        done.map(|done| confirmation(action, done)).map_err(|failure| failure.to_plain_text())
     }
 
     fn test_notification(&self) -> Result<String, String> {
@@ -150,53 +169,21 @@ impl RunCommands for PageCommands {
     }
 }
 
-impl PageCommands {
-    fn act(&self, run: &RunId, action: &RunAction) -> Result<String, CommandFailure> {
-        let (env, home) = (&self.env, &self.home);
-        let caller = identify_caller(env);
-        let deadline = Deadline::after(run_control::LOCK_TIMEOUT);
-        let control_failure = |error| driven_status::control_failure(home, error);
-        let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
-        match action {
-            RunAction::Pause => {
-                control::pause_run(home, run, caller, &deadline).map_err(control_failure)?;
-                Ok("Paused; the agent may stop freely until you resume it".to_string())
-            }
-            RunAction::Resume => self.resume(run, caller, &deadline),
-            RunAction::Cancel => {
-                let name = RunOrSession::Run(run.clone());
-                control::cancel_run_or_session(home, &name, caller, &deadline)?;
-                Ok("Cancelled; its session is free, and nothing was deleted".to_string())
-            }
-            RunAction::Tell { text } => adjust::send_message(env, &adjustment, text).map(sentence),
-            // While a run holds an agent, this asks for a word at the terminal of the server.
-            RunAction::Waive { requirement, until, why } => {
-                adjust::waive_requirement(env, &adjustment, requirement, why, until)
-            }
-            RunAction::Require { requirement } => adjust::withdraw_waiver(&adjustment, requirement),
+/// The confirmation as a sentence, unless it begins with the name of a requirement.
+fn confirmation(action: &PersonAction, done: String) -> String {
+    match action {
+        PersonAction::Waive { .. } | PersonAction::Require { .. } => done,
+        PersonAction::Pause
+        | PersonAction::Resume
+        | PersonAction::Cancel
+        | PersonAction::Tell { .. }
+        | PersonAction::SetLimits { .. }
+        | PersonAction::Accept { .. } => {
+            let mut chars = done.chars();
+            chars
+                .next()
+                .map(|first| first.to_uppercase().chain(chars).collect())
+                .unwrap_or_default()
         }
     }
-
-    /// A run that ralph drives continues in a terminal, because its runner has to be somewhere.
-    fn resume(
-        &self,
-        run: &RunId,
-        caller: CommandCaller,
-        deadline: &Deadline,
-    ) -> Result<String, CommandFailure> {
-        let is_driven = store::load_run(&self.home, run)?.run.drive.is_some();
-        if is_driven && !run_process::may_be_driven(&self.home, run) {
-            let what = format!("no runner drives run `{run}`, so it cannot be resumed from here");
-            let hint = format!("`ralph resume {run}` in a terminal drives it there");
-            return Err(CommandFailure::new(&what, &hint));
-        }
-        control::resume_held_run(&self.home, run, caller, deadline)
-            .map_err(|error| driven_status::control_failure(&self.home, error))?;
-        Ok("Resumed; the agent is held at its next stop".to_string())
-    }
-}
-
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

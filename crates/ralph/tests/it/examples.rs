@@ -25,6 +25,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("ralph serve", SERVE_TESTS),
     ("ralph serve --open", SERVE_TESTS),
     ("ralph serve --port 8080 --json", SERVE_TESTS),
+    ("ralph serve --port 7391 --metrics", SERVE_TESTS),
     ("ralph status --watch", "redraws the screen of a terminal until Ctrl-C"),
     ("ralph man start | man -l -", "needs a manual reader"),
     ("cargo install --locked --path crates/ralph", "builds the release binary"),
@@ -563,7 +564,7 @@ page_tests! {
     (run_page, "docs/run.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), NotRun("needs the real client"), Lines],
     ),
-    (serve_page, "docs/serve.md", &[NotRun(SERVE_TESTS)]),
+    (serve_page, "docs/serve.md", &[NotRun(SERVE_TESTS), NotRun(SERVE_TESTS)]),
     (simulator_page, "docs/simulator.md",
         &[
             story(ProjectState::Empty, &["mkdir -p ~/.claude/projects/-home-you-app"]),

@@ -61,11 +61,277 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     // The link is for every browser of the person until the server ends.
     let (one, other) = (server.cookie(), server.cookie());
     assert_ne!(one, other);
+    let visit = regex::Regex::new(
+        r"^ralph_seen-\d+=0\.\d{13}; Max-Age=31536000; HttpOnly; SameSite=Strict; Path=/$",
+    )
+    .unwrap();
     for cookie in [&one, &other] {
         let board = server.get(cookie, "/");
         assert_eq!(board.status, 200);
-        assert_eq!(board.header("set-cookie"), None);
+        assert!(visit.is_match(board.header("set-cookie").unwrap()), "{board:?}");
     }
+}
+
+/// Runs that ended before the last visit are counted only. The board stays the same until ten minutes after it was last opened.
+#[test]
+fn the_board_shows_what_ended_since_the_last_visit() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let port = server.host.split_once(':').unwrap().1;
+    let ended = regex::Regex::new("<h2 id=\"h-ended\">(.*?)</h2>").unwrap();
+    let (tags, time) = (
+        regex::Regex::new("<[^>]*>").unwrap(),
+        regex::Regex::new(r"\d\d:\d\d|\d{4}-\d\d-\d\d").unwrap(),
+    );
+    let shown = |visit: &str| {
+        let board = server.get(&format!("{cookie}; ralph_seen-{port}={visit}"), "/");
+        let head = ended.captures(&board.body).map(|found| found[1].to_string());
+        let head = tags.replace_all(head.as_deref().unwrap_or("none"), "").into_owned();
+        let earlier = board.body.contains("Earlier: 1 run");
+        let kept = board.header("set-cookie").unwrap().split_once('=').unwrap().1.to_string();
+        let seen = kept.split_once('.').unwrap().0.to_string();
+        format!(
+            "{} | earlier: {earlier} | seen {}",
+            time.replace_all(&head, "TIME"),
+            if seen == "0" { "never" } else { "before" }
+        )
+    };
+    let now_ms = ralph_sys::clock::now_ms();
+    let minutes_ago = |count: u64| now_ms - count * 60 * 1000;
+    let rows = [
+        ("no cookie", shown("")),
+        ("a visit of today", shown(&format!("{}.{}", minutes_ago(70), minutes_ago(11)))),
+        ("the same visit", shown(&format!("{}.{}", minutes_ago(70), minutes_ago(9)))),
+        ("after the run ended", shown(&format!("{now_ms}.{now_ms}"))),
+        ("in the future", shown(&format!("{now_ms}.{}", now_ms + 60_000))),
+        ("no time", shown("<script>.1")),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, row)| format!("{what}: {row}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    no cookie: Ended | earlier: false | seen never
+    a visit of today: Ended since TIME | earlier: false | seen before
+    the same visit: Ended since TIME | earlier: false | seen before
+    after the run ended: none | earlier: true | seen before
+    in the future: Ended | earlier: false | seen never
+    no time: Ended | earlier: false | seen never
+    ");
+    let board = server.get(&cookie, "/").body;
+    assert!(board.contains("data-events=\"/events?page=/&amp;seen=0\""), "{board}");
+}
+
+/// A scraper reads the metrics with the token that `--metrics` printed, and nothing else.
+#[test]
+fn metrics_need_the_cookie_or_their_own_token() {
+    let (sandbox, _) = held_sandbox("Say goodbye");
+    let (plain, open) = (
+        BoardServer::start(&sandbox),
+        BoardServer::start_with(&sandbox, &["--port", "0", "--metrics"]),
+    );
+    assert_eq!(plain.metrics_token, None);
+    let token = open.metrics_token.clone().unwrap();
+    let bearer = format!("Bearer {token}");
+    let link_token = open.link.split_once("token=").unwrap().1;
+    let get = |server: &BoardServer, path: &str, authorization: &str| {
+        server.request("GET", path, &[("Authorization", authorization)], "").status
+    };
+    let rows = [
+        ("the token", get(&open, "/metrics", &bearer)),
+        ("another scheme's case", get(&open, "/metrics", &format!("bearer {token}"))),
+        ("the cookie", open.get(&open.cookie(), "/metrics").status),
+        ("the cookie without --metrics", plain.get(&plain.cookie(), "/metrics").status),
+        ("nothing", open.request("GET", "/metrics", &[], "").status),
+        ("a wrong token", get(&open, "/metrics", &format!("Bearer {}", "0".repeat(64)))),
+        ("a part of it", get(&open, "/metrics", &format!("Bearer {}", &token[..63]))),
+        ("an empty token", get(&open, "/metrics", "Bearer ")),
+        ("the token of the link", get(&open, "/metrics", &format!("Bearer {link_token}"))),
+        ("another scheme", get(&open, "/metrics", &format!("Basic {token}"))),
+        (
+            "the token twice",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Authorization", &bearer)],
+                "",
+            )
+            .status,
+        ),
+        ("the token without --metrics", get(&plain, "/metrics", &bearer)),
+        ("the token in the address", get(&open, &format!("/metrics?token={token}"), "")),
+        ("the token for the board", get(&open, "/", &bearer)),
+        ("the token for the API", get(&open, "/api/insights", &bearer)),
+        (
+            "the token as a link",
+            open.request("GET", &format!("/enter?token={token}"), &[], "").status,
+        ),
+        (
+            "the token from another page",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Sec-Fetch-Site", "cross-site")],
+                "",
+            )
+            .status,
+        ),
+        (
+            "the token for another host",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Host", "evil.example")],
+                "",
+            )
+            .status,
+        ),
+        (
+            "the token in a POST",
+            open.request("POST", "/metrics", &[("Authorization", &bearer)], "").status,
+        ),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, status)| format!("{status} {what}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    200 the token
+    200 another scheme's case
+    200 the cookie
+    200 the cookie without --metrics
+    403 nothing
+    403 a wrong token
+    403 a part of it
+    403 an empty token
+    403 the token of the link
+    403 another scheme
+    403 the token twice
+    403 the token without --metrics
+    403 the token in the address
+    403 the token for the board
+    403 the token for the API
+    403 the token as a link
+    403 the token from another page
+    421 the token for another host
+    403 the token in a POST
+    ");
+    let reply = open.request("GET", "/metrics", &[("Authorization", &bearer)], "");
+    assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4"));
+    assert_eq!(reply.body, sandbox.ralph(["export", "prometheus"]).stdout);
+}
+
+/// The list of runs while there are too few to compare, with a goal that tries to be markup.
+#[test]
+fn insights_list_few_runs_and_are_the_same_as_json() {
+    let (sandbox, run) = held_sandbox(HOSTILE);
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = server.get(&cookie, "/insights").body.replace(&run, "RUN");
+    let main = page.split_once("<main id=\"main\">").unwrap().1.split_once("</main>").unwrap().0;
+    let main = main.replace(&*sandbox.project().file_name().unwrap().to_string_lossy(), "PROJECT");
+    assert_snapshot!(main.replace("><", ">\n<"), @r#"
+    <div class="wrap">
+    <div class="hello">
+    <div>
+    <h1>No run has ended yet</h1>
+    <p class="lede">
+    <code>tests</code> holds agents most.</p>
+    </div>
+    </div>
+    <section aria-labelledby="h-holds">
+    <div class="head">
+    <h2 id="h-holds">What holds agents</h2>
+    <span class="quiet">1 held of 1 stop</span>
+    </div>
+    <table class="tbl cards">
+    <thead>
+    <tr>
+    <th scope="col">Requirement</th>
+    <th scope="col">Share of held stops</th>
+    <th class="num" scope="col">
+    <span class="sr">Per cent</span>
+    </th>
+    <th class="num" scope="col">Stops</th>
+    <th class="num" scope="col">Stops until met</th>
+    <th class="num" scope="col">Waived</th>
+    <th class="num" scope="col">False holds</th>
+    </tr>
+    </thead>
+    <tbody>
+    <tr>
+    <th scope="row">tests <span class="quiet">PROJECT</span>
+    </th>
+    <td class="full">
+    <svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="rail" width="200" height="10">
+    </rect>
+    <rect class="fill" width="200" height="10">
+    </rect>
+    </svg>
+    </td>
+    <td class="num r">100 %</td>
+    <td class="num" data-k="stops">1</td>
+    <td class="num" data-k="until met">never</td>
+    <td class="num wide">0</td>
+    <td class="num" data-k="false">0</td>
+    </tr>
+    </tbody>
+    </table>
+    <p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p>
+    <p class="hint">
+    <code>ralph why RUN</code> shows how <code>tests</code> held an agent</p>
+    </section>
+    <section aria-labelledby="h-runs">
+    <div class="head">
+    <h2 id="h-runs">Runs</h2>
+    </div>
+    <table class="tbl cards">
+    <thead>
+    <tr>
+    <th scope="col">Goal</th>
+    <th class="num" scope="col">Run</th>
+    <th scope="col">Status</th>
+    <th class="num" scope="col">Held stops</th>
+    <th class="num" scope="col">Cost</th>
+    <th class="num" scope="col">Ended</th>
+    </tr>
+    </thead>
+    <tbody>
+    <tr>
+    <th scope="row">&lt;img src=x onerror=alert(1)&gt; &quot;'&amp;&lt;/title&gt;&lt;script&gt;alert(2)&lt;/script&gt; <span class="quiet">PROJECT</span>
+    </th>
+    <td class="num r">
+    <a class="mono" href="/run/RUN">RUN</a>
+    </td>
+    <td data-k="status">working</td>
+    <td class="num" data-k="held">1 of 1</td>
+    <td class="num" data-k="cost">unknown</td>
+    <td class="num" data-k="ended">not ended</td>
+    </tr>
+    </tbody>
+    </table>
+    </section>
+    </div>
+    "#);
+    let json = |text: &str| {
+        let mut page: Value = serde_json::from_str(text).unwrap();
+        page["now_ms"] = 0.into();
+        page
+    };
+    let api = json(&server.get(&cookie, "/api/insights").body);
+    assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
+}
+
+/// Accepting asks for a word at the terminal, as the command does, and the server has none here.
+#[test]
+fn work_without_proof_is_accepted_only_with_the_word() {
+    let (sandbox, run) = crate::accept::run_to_review();
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = format!("/run/{run}");
+    let reply = server.post_form(&cookie, &page, &format!("{page}/accept"), "why=read+it");
+    let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+    let notice = shown.split_once("id=\"notice\"").unwrap().1.split_once("<div>").unwrap().1;
+    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run it in the foreground of your own terminal</p>");
+    assert_eq!(sandbox.run_status(&run).0, "needs_review");
+    assert_eq!(form_token(&shown, &format!("{page}/limits")), None);
 }
 
 /// R-S8c: what is refused, with the whole table of reasons.
@@ -155,7 +421,7 @@ fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
             server
                 .request(
                     "POST",
-                    &format!("/run/{run}/accept"),
+                    &format!("/run/{run}/remove"),
                     &[
                         cookies,
                         ("Origin", &own),
@@ -283,7 +549,10 @@ fn actions_are_recorded_like_those_of_the_commands() {
         act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
         act("waive", "requirement=test&until=2h&why=x"),
         act("waive", "requirement=tests&until=2h&why="),
+        act("limits", "iterations=many&duration=&cost="),
+        act("limits", "iterations=40&duration=&cost="),
         act("pause", ""),
+        act("limits", "iterations=40&duration=90m&cost=0"),
         act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
         act("require", "requirement=tests"),
         act("resume", ""),
@@ -297,7 +566,12 @@ fn actions_are_recorded_like_those_of_the_commands() {
       hint: did you mean `tests`?
     waive: no reason given
       hint: give it with `--why`; every report shows it
-    pause: Paused; the agent may stop freely until you resume it
+    limits: `many` is no value for `--max-iterations`
+      hint: expected a whole number
+    limits: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run it in the foreground of your own terminal
+    pause: Paused; the agent may stop freely until it is resumed
+    limits: Limits  40 iterations · 1 h 30 min · stuck at the 3rd stop without progress from now on
     waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
     require: tests is required again
     resume: Resumed; the agent is held at its next stop
@@ -318,6 +592,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     held: tests: 1 finding
     answered: use <b> for it (by ada)
     person: paused
+    person: set limits: 40 iterations · 1 h 30 min · stuck at the 3rd stop without progress
     person: waived tests until TIME, by ada: the service is down
     person: revoked the waiver of tests
     person: resumed

@@ -15,6 +15,7 @@ pub struct BoardServer {
     pub link: String,
     /// `127.0.0.1:PORT`
     pub host: String,
+    pub metrics_token: Option<String>,
 }
 
 /// A response, read to its end.
@@ -55,7 +56,9 @@ impl BoardServer {
         let printed: Value = serde_json::from_str(&line).unwrap();
         let url = printed["url"].as_str().unwrap();
         let host = url.trim_start_matches("http://").trim_end_matches('/').to_string();
-        Self { child, link: printed["link"].as_str().unwrap().to_string(), host }
+        let text = |value: &Value| value.as_str().map(str::to_string);
+        let metrics_token = text(&printed["metrics"]["token"]);
+        Self { child, link: text(&printed["link"]).unwrap(), host, metrics_token }
     }
 
     pub fn pid(&self) -> u32 {

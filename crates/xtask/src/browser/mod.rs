@@ -1,10 +1,12 @@
 //! Checks the pages of `ralph serve` in a real browser, and takes the pictures of them for the documentation.
 
 mod sample_home;
+mod sample_project;
 
 use crate::{BrowserOptions, disk, print, shell};
 use anyhow::{Context, Result, bail};
 use sample_home::{write_hostile_run, write_many_runs, write_sample_board};
+use sample_project::{CHANGED_RUN, write_compared_runs};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,9 +33,12 @@ pub(crate) fn run(options: &BrowserOptions) -> Result<()> {
     write_sample_board(&board)?;
     write_hostile_run(&hostile)?;
     write_many_runs(&many, MANY_RUNS)?;
+    let (compared, project) = (home("compared")?, home("project")?);
+    write_compared_runs(&compared, &project)?;
     let config = json!({
-        "homes": { "empty": empty, "board": board, "hostile": hostile, "many": many },
+        "homes": { "empty": empty, "board": board, "hostile": hostile, "many": many, "compared": compared },
         "many": MANY_RUNS,
+        "changed": CHANGED_RUN,
     });
     drive_browser(scratch.path(), options.program.as_deref(), config)
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What pages must show as text.
-const HOSTILE: &str =
+pub(super) const HOSTILE: &str =
     "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script> \"'& \u{202e}";
 const REQUIREMENTS: [&str; 5] = ["build", "tests", "clippy", "fmt", "feature 1"];
 const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -190,7 +190,7 @@ pub(crate) fn write_many_runs(root: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
-fn create(home: &RalphHome, record: &RunRecord, goal: &str) -> Result<()> {
+pub(super) fn create(home: &RalphHome, record: &RunRecord, goal: &str) -> Result<()> {
     let mut record = record.clone();
     record.owner = SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76");
     let files = RunFiles { goal: goal.as_bytes(), lists: &[] };
@@ -199,7 +199,7 @@ fn create(home: &RalphHome, record: &RunRecord, goal: &str) -> Result<()> {
     Ok(())
 }
 
-fn append(home: &RalphHome, run: &RunId, change: RunChange) -> Result<()> {
+pub(super) fn append(home: &RalphHome, run: &RunId, change: RunChange) -> Result<()> {
     let deadline = Deadline::after(WRITE_TIMEOUT);
     let transaction = RunTransaction { home, run, deadline, loaded: None };
     let durability = Durability::Cached;
@@ -208,7 +208,7 @@ fn append(home: &RalphHome, run: &RunId, change: RunChange) -> Result<()> {
 }
 
 /// A stop that is held while requirements are open.
-fn held_stop(stop: usize, open: usize, note: &str) -> StopRecord {
+pub(super) fn held_stop(stop: usize, open: usize, note: &str) -> StopRecord {
     let reason = format!("ralph: iteration {} of 25\n\n✗ tests (correctness): {note}\n", stop + 1);
     let because = format!("{open} not met");
     let mut record = StopRecord::new(DecisionRule::Block, StopOutcome::Blocked { reason }, because);

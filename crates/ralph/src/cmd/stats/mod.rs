@@ -13,7 +13,7 @@ use ralph_core::text;
 use ralph_deck::page::insights::{self, StatsScope};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
-use stats_data::{ProjectChoice, StatsData};
+use stats_data::ProjectChoice;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -79,14 +79,11 @@ pub(crate) fn run(env: &Env, args: &StatsArgs) -> Result<(), CommandFailure> {
         (None, true) => ProjectChoice::All,
         (None, false) => ProjectChoice::Current,
     };
-    let data = StatsData::load(env, &home, &choice)?;
+    let (data, project) = stats_data::load_data(env, &home, &choice)?;
     let now_ms = clock::now_ms();
     let latest = || data.rows.runs.iter().map(|run| run.week.clone()).max();
     let scope = StatsScope {
-        project: data
-            .project
-            .as_ref()
-            .map(|project| text::clean_line(&project.to_string_lossy(), 1000)),
+        project: project.map(|project| text::clean_line(&project.to_string_lossy(), 1000)),
         since_ms: args.since.map(|ago| now_ms.saturating_sub(ago)),
         week: args
             .week
