@@ -38,6 +38,8 @@ pub enum AttestError {
     NotEnded { run: RunId },
     #[error("run `{run}` ended {}, so there is nothing to attest", status.name())]
     NotAttestable { run: RunId, status: RunStatus },
+    #[error("the journal of run `{run}` has not exactly one decision that ended it {}", status.name())]
+    AmbiguousEnd { run: RunId, status: RunStatus },
     #[error("the journal of run `{run}` does not name the commit that was judged")]
     NothingJudged { run: RunId },
     #[error("the project of run `{run}` is in no git repository")]
@@ -78,19 +80,18 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
     }
     let (run, state) = RunState::replay(&read.entries)
         .ok_or_else(|| AttestError::Damaged { run: id(), line: 1 })?;
-    let status = match state.phase {
-        RunPhase::Ended(status) => AttestedStatus::of_run(status)
-            .ok_or_else(|| AttestError::NotAttestable { run: id(), status })?,
+    let (ended, status) = match state.phase {
+        RunPhase::Ended(status) => {
+            let attested = AttestedStatus::of_run(status)
+                .ok_or_else(|| AttestError::NotAttestable { run: id(), status })?;
+            (state.accepted.as_ref().map_or(status, |accepted| accepted.was), attested)
+        }
         RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
             return Err(AttestError::NotEnded { run: id() });
         }
     };
-    let (end, stop) = read
-        .entries
-        .iter()
-        .rev()
-        .find_map(ending_stop)
-        .ok_or_else(|| AttestError::NothingJudged { run: id() })?;
+    let (end, stop) = find_end(&read.entries, ended)
+        .ok_or_else(|| AttestError::AmbiguousEnd { run: id(), status: ended })?;
     let judged = stop.judged.as_ref().ok_or_else(|| AttestError::NothingJudged { run: id() })?;
     let (repository, directory) = find_repository(request.home, &run)
         .map(|(directory, below)| (CommitReader::open(&directory, request.deadline), below))
@@ -121,10 +122,16 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
     Ok(BuiltStatement { statement, repository })
 }
 
-/// The decision that ended a run.
-fn ending_stop(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)> {
-    let RunChange::Decided(stop) = &entry.change else { return None };
-    matches!(stop.outcome, StopOutcome::Ended(_)).then_some((entry, stop))
+/// The decision that ended a run with a status. `None` if another decision ended it too: an end is final, so the results
+/// of a later one are not those that the status rests on.
+fn find_end(entries: &[JournalEntry], status: RunStatus) -> Option<(&JournalEntry, &StopRecord)> {
+    let mut ends = entries.iter().filter_map(|entry| {
+        let RunChange::Decided(stop) = &entry.change else { return None };
+        let StopOutcome::Ended(ended) = stop.outcome else { return None };
+        Some((entry, &**stop, ended))
+    });
+    let (entry, stop, ended) = ends.next()?;
+    (ended == status && ends.next().is_none()).then_some((entry, stop))
 }
 
 /// The directory of the policy, and its path in the repository. A work tree that is gone is replaced by the repository
@@ -271,5 +278,39 @@ fn attest_acceptance(acceptance: &Acceptance) -> AttestedAcceptance {
         why: acceptance.why.clone(),
         at: clock::format_rfc3339(acceptance.at_ms),
         was: acceptance.was.name().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn stop(seq: u64, outcome: &serde_json::Value) -> JournalEntry {
+        let decided = json!({"rule": "verified", "outcome": outcome, "because": "", "took_ms": 0});
+        let entry = json!({"v": 2, "seq": seq, "at_ms": 0, "prev": "", "iteration": 0});
+        let mut entry = entry.as_object().unwrap().clone();
+        entry.insert("change".into(), json!({ "decided": decided }));
+        serde_json::from_value(entry.into()).unwrap()
+    }
+
+    /// What is attested is what the status rests on.
+    #[test]
+    fn a_run_has_one_end() {
+        let end = |status: &str| json!({ "ended": status });
+        for (name, outcomes, status, expected) in [
+            ("one end", vec![json!("allowed"), end("verified")], RunStatus::Verified, Some(1)),
+            ("a stop after it", vec![end("green"), json!("allowed")], RunStatus::Green, Some(0)),
+            ("accepted", vec![end("needs_review")], RunStatus::NeedsReview, Some(0)),
+            ("another status", vec![end("green")], RunStatus::Verified, None),
+            ("ended again", vec![end("verified"), end("verified")], RunStatus::Verified, None),
+            ("worse at first", vec![end("stuck"), end("verified")], RunStatus::Verified, None),
+            ("worse later", vec![end("verified"), end("stuck")], RunStatus::Verified, None),
+            ("no end", vec![json!("allowed")], RunStatus::Verified, None),
+        ] {
+            let entries: Vec<_> = (0..).zip(&outcomes).map(|(at, one)| stop(at, one)).collect();
+            let found = find_end(&entries, status).map(|(entry, _)| entry.seq);
+            assert_eq!(found, expected, "{name}");
+        }
     }
 }

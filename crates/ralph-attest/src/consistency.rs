@@ -15,6 +15,13 @@ impl RunPredicate {
     /// The first contradiction between the status and the results.
     pub fn find_contradiction(&self) -> Option<String> {
         let status = self.status;
+        let is_measured = match self.accepted {
+            Some(_) => self.policy.is_some() || !self.gates.is_empty(),
+            None => status == AttestedStatus::Claimed || self.required_gates().next().is_some(),
+        };
+        if !is_measured {
+            return Some("no required gate has a result".to_string());
+        }
         if let Some(accepted) = &self.accepted {
             let was = RunStatus::parse(&accepted.was);
             let is_possible = status == AttestedStatus::Verified
@@ -99,13 +106,19 @@ mod tests {
     #[test]
     fn a_status_needs_results_that_lead_to_it() {
         type Change = fn(&mut RunPredicate);
-        let cases: [(&str, &str, &str, Change); 15] = [
+        let cases: [(&str, &str, &str, Change); 18] = [
             ("as it is", "verified", "verified", |_| {}),
             ("without proof", "verified", "verified", |one| one.proof = None),
             ("green", "green", "green", |_| {}),
             ("claimed", "claimed", "failed", |_| {}),
             ("gate failed", "verified", "verified", |one| one.gates[0].outcome = "failed".into()),
             ("no result", "green", "green", |one| one.gates[0].outcome = "timeout".into()),
+            ("no gates", "verified", "verified", |one| one.gates.clear()),
+            ("none required", "green", "green", |one| drop(one.gates.remove(0))),
+            ("accepted, no gates", "verified", "needs_review", |one| {
+                one.accepted = Some(acceptance("needs_review"));
+                one.gates.clear();
+            }),
             ("open", "verified", "verified", |one| one.requirements.open = 2),
             ("edited", "verified", "verified", |one| one.tampered = true),
             ("gate waived", "verified", "verified", |one| one.waivers = vec![waiver("tests")]),
@@ -138,6 +151,9 @@ mod tests {
         claimed: -
         gate failed: gate `tests` did not pass
         no result: gate `tests` did not pass
+        no gates: no required gate has a result
+        none required: no required gate has a result
+        accepted, no gates: no required gate has a result
         open: 2 requirements are not met
         edited: files of ralph were edited during the run
         gate waived: gate `tests` was waived

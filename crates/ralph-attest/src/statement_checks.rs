@@ -198,7 +198,11 @@ fn check_commit(
         return Ok((StatementCheck::failed("commit", detail, hint), None));
     };
     let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
-    let detail = format!("{label} has the judged tree {}", short_id(&tree));
+    let unchecked = match target {
+        CheckTarget::Attested => "; HEAD was not compared (`--head`)",
+        CheckTarget::Head | CheckTarget::Commit(_) => "",
+    };
+    let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
     Ok((StatementCheck::passed("commit", detail), Some(tree)))
 }
 

@@ -69,7 +69,7 @@ impl ChangedFiles {
         let lines = repository.line_counts(from, to, deadline)?;
         let views = file_views(repository, &changes, &lines);
         let total = |count: fn(&ChangedFileRow) -> Option<u64>, rows: &[ChangedFileRow]| {
-            rows.iter().filter_map(count).sum()
+            rows.iter().filter_map(count).fold(0, u64::saturating_add)
         };
         let mut files: Vec<_> = views
             .into_iter()

@@ -64,14 +64,15 @@ pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
                 .is_some_and(|before| before != gate.outcome);
             let is_flaky =
                 contradicts || (gate.steadiness == ResultStability::Flaky && !gate.cached);
-            row.flaky += u32::from(is_flaky);
-            row.failed += u32::from(gate.outcome == "failed" && !gate.cached);
+            row.flaky = row.flaky.saturating_add(u32::from(is_flaky));
+            let has_failed = gate.outcome == "failed" && !gate.cached;
+            row.failed = row.failed.saturating_add(u32::from(has_failed));
             if gate.cached {
-                row.cached += 1;
-                row.saved_ms += gate.took_ms;
+                row.cached = row.cached.saturating_add(1);
+                row.saved_ms = row.saved_ms.saturating_add(gate.took_ms);
             } else {
-                row.executed += 1;
-                row.took_ms += gate.took_ms;
+                row.executed = row.executed.saturating_add(1);
+                row.took_ms = row.took_ms.saturating_add(gate.took_ms);
                 row.longest_ms = row.longest_ms.max(gate.took_ms);
             }
             row.tests = gate.tests;

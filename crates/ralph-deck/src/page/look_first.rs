@@ -47,13 +47,13 @@ pub enum LookFirstKind {
 /// What a reviewer should look at first, most important first.
 pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
     let mut found = Vec::new();
-    let mut stop = 0;
+    let mut stop = 0_u32;
     let mut last: Option<&StopRecord> = None;
     let mut guarded: Vec<(&str, u32, Option<u32>)> = Vec::new();
     for entry in entries {
         if let RunChange::Decided(decided) = &entry.change {
             if let Some(report) = &decided.report {
-                stop += 1;
+                stop = stop.saturating_add(1);
                 note_guarded(&mut guarded, &report.lines, stop);
                 last = Some(decided);
             }

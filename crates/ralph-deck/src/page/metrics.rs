@@ -131,14 +131,14 @@ struct GateSums {
 
 impl GateSums {
     fn add(&mut self, gate: &StatsGate) {
-        self.executed += u64::from(gate.executed);
-        self.cached += u64::from(gate.cached);
-        self.passed += u64::from(gate.passed);
-        self.failed += u64::from(gate.failed);
-        self.no_result += u64::from(gate.no_result);
-        self.flaky += u64::from(gate.flaky);
-        self.took_ms += gate.took_ms;
-        self.saved_ms += gate.saved_ms;
+        self.executed = self.executed.saturating_add(u64::from(gate.executed));
+        self.cached = self.cached.saturating_add(u64::from(gate.cached));
+        self.passed = self.passed.saturating_add(u64::from(gate.passed));
+        self.failed = self.failed.saturating_add(u64::from(gate.failed));
+        self.no_result = self.no_result.saturating_add(u64::from(gate.no_result));
+        self.flaky = self.flaky.saturating_add(u64::from(gate.flaky));
+        self.took_ms = self.took_ms.saturating_add(gate.took_ms);
+        self.saved_ms = self.saved_ms.saturating_add(gate.saved_ms);
     }
 }
 
@@ -214,7 +214,7 @@ fn bounded_gates(rows: &StatsRows) -> BTreeMap<(String, String), GateSums> {
         return gates;
     }
     let mut ordered: Vec<_> = gates.into_iter().collect();
-    ordered.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.executed + sums.cached));
+    ordered.sort_by_key(|(_, sums)| std::cmp::Reverse(sums.executed.saturating_add(sums.cached)));
     let mut other = GateSums::default();
     for (_, sums) in ordered.drain(MAX_GATES..) {
         other.merge(&sums);
@@ -226,14 +226,14 @@ fn bounded_gates(rows: &StatsRows) -> BTreeMap<(String, String), GateSums> {
 
 impl GateSums {
     fn merge(&mut self, sums: &Self) {
-        self.executed += sums.executed;
-        self.cached += sums.cached;
-        self.passed += sums.passed;
-        self.failed += sums.failed;
-        self.no_result += sums.no_result;
-        self.flaky += sums.flaky;
-        self.took_ms += sums.took_ms;
-        self.saved_ms += sums.saved_ms;
+        self.executed = self.executed.saturating_add(sums.executed);
+        self.cached = self.cached.saturating_add(sums.cached);
+        self.passed = self.passed.saturating_add(sums.passed);
+        self.failed = self.failed.saturating_add(sums.failed);
+        self.no_result = self.no_result.saturating_add(sums.no_result);
+        self.flaky = self.flaky.saturating_add(sums.flaky);
+        self.took_ms = self.took_ms.saturating_add(sums.took_ms);
+        self.saved_ms = self.saved_ms.saturating_add(sums.saved_ms);
     }
 }
 

@@ -166,7 +166,7 @@ impl MatrixBuilder {
             *known = known.worse(cell);
         }
         if cell.is_open() {
-            row.open_stops += 1;
+            row.open_stops = row.open_stops.saturating_add(1);
             row.met_since = None;
         } else {
             row.met_since = row.met_since.or(Some(number));
@@ -178,7 +178,7 @@ impl MatrixBuilder {
         let position = match known {
             Some(position) => position,
             None if self.rows.len() >= MAX_ROWS => {
-                self.left_out += 1;
+                self.left_out = self.left_out.saturating_add(1);
                 return None;
             }
             None => {

@@ -270,7 +270,8 @@ fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {
         return "not recorded at this stop".to_string();
     }
     let passed = gates.iter().filter(|gate| gate.outcome == "passed").count();
-    let tests: u32 = gates.iter().filter_map(|gate| gate.tests).map(|tests| tests.run).sum();
+    let tests = gates.iter().filter_map(|gate| gate.tests);
+    let tests = tests.map(|tests| tests.run).fold(0, u32::saturating_add);
     let tests = if tests > 0 {
         format!(", {}", text::count_noun(u64::from(tests), "test"))
     } else {
@@ -283,6 +284,9 @@ fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_core::drive::RunnerEvent;
+    use ralph_core::gate::{ResultStability, TestCounts};
+    use ralph_core::record::GateRecord;
     use ralph_home::journal;
 
     const DRIVEN: &[u8] = include_bytes!("../../../../fixtures/state/v1/driven-journal.jsonl");
@@ -447,6 +451,50 @@ mod tests {
         style (quality): advisory .; 1 open, met since None
         always met: build, feature 3
         ");
+    }
+
+    /// A forged journal may have any numbers; a screen shows the greatest possible instead of failing.
+    #[test]
+    fn numbers_of_a_journal_do_not_overflow() {
+        let record = |name: &str, site: MeasuredSite, cached: bool| GateRecord {
+            name: name.to_string(),
+            site,
+            outcome: "failed".to_string(),
+            took_ms: u64::MAX,
+            cached,
+            steadiness: ResultStability::Flaky,
+            findings: u32::MAX,
+            tests: Some(TestCounts { run: u32::MAX, failed: u32::MAX, skipped: u32::MAX }),
+            key: String::new(),
+            log: None,
+        };
+        let mut entries = read(DRIVEN);
+        for entry in &mut entries {
+            if let RunChange::Decided(decided) = &mut entry.change {
+                let gates = [("a", false), ("b", false), ("a", true), ("a", true)];
+                decided.gates =
+                    gates.map(|(name, cached)| record(name, MeasuredSite::Tree, cached)).into();
+            } else if let RunChange::Drove(drove) = &mut entry.change
+                && let RunnerEvent::Metered(metered) = drove.as_mut()
+            {
+                metered.micro_usd = u64::MAX;
+            }
+        }
+        let gate = gate_history(&entries).remove(0);
+        let decided = entries.iter().find_map(|entry| {
+            let RunChange::Decided(decided) = &entry.change else { return None };
+            Some(site_result(decided, MeasuredSite::Tree))
+        });
+        let shown = [
+            ("time of a gate", Some(gate.took_ms)),
+            ("saved by the cache", Some(gate.saved_ms)),
+            ("gates of a stop", timeline(&entries).iter().find_map(|row| row.gates_ms)),
+            ("spent", spend_curve(&entries, 10).last().map(|point| point.value)),
+        ];
+        for (name, value) in shown {
+            assert_eq!(value, Some(u64::MAX), "{name}");
+        }
+        assert_eq!(decided.as_deref(), Some("0 of 4 gates passed, 4294967295 tests"));
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl TimelineKind {
 pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     let mut rows = Vec::new();
     let mut meter = SpendMeter::default();
-    let mut stop = 0;
+    let mut stop = 0_u32;
     let mut before: Option<&StopReport> = None;
     for entry in entries {
         meter.read(&entry.change);
@@ -113,7 +113,7 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
             if decided.outcome == StopOutcome::Repeated {
                 continue;
             }
-            stop += u32::from(decided.report.is_some());
+            stop = stop.saturating_add(u32::from(decided.report.is_some()));
             add_decision(&mut row, decided, before, stop);
             row.cost_micro_usd = meter.take_since_last();
             before = decided.report.as_ref().or(before);
@@ -170,7 +170,8 @@ fn add_decision(
         row.requirements = Some(report.total);
     }
     let executed = decided.gates.iter().filter(|gate| !gate.cached);
-    row.gates_ms = (!decided.gates.is_empty()).then(|| executed.map(|gate| gate.took_ms).sum());
+    row.gates_ms = (!decided.gates.is_empty())
+        .then(|| executed.map(|gate| gate.took_ms).fold(0, u64::saturating_add));
     row.checkpoint = decided.judged.as_ref().map(|judged| judged.checkpoint);
 }
 
@@ -360,7 +361,7 @@ impl SpendMeter {
         if self.sessions.is_empty() {
             return self.estimated;
         }
-        Some(self.sessions.iter().map(|(_, total)| total).sum())
+        Some(self.sessions.iter().map(|(_, total)| *total).fold(0, u64::saturating_add))
     }
 
     fn take_since_last(&mut self) -> Option<u64> {

@@ -15,6 +15,8 @@ use ralph_sys::clock;
 use std::collections::BTreeSet;
 
 const SHORT_ID_CHARS: usize = 7;
+/// Of SHA-256.
+const MAX_ID_CHARS: usize = 64;
 const SHORT_HASH_CHARS: usize = 12;
 const MAX_LOOK_FIRST: usize = 5;
 const MAX_OUTSIDE: usize = 3;
@@ -47,6 +49,13 @@ pub(super) fn code(text: &str) -> ReportPart {
 
 pub(super) fn short_id(id: &str) -> String {
     id.chars().take(SHORT_ID_CHARS).collect()
+}
+
+/// The beginning of the id of a commit, for texts of ralph's own; `None` if it cannot be one.
+fn plain_id(id: &str) -> Option<String> {
+    let is_id = (SHORT_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| short_id(id))
 }
 
 /// `16:58`, preceded by the date.
@@ -192,8 +201,8 @@ pub(super) fn evidence(page: &RunPage) -> Vec<EvidenceRow<'_>> {
         let stop = last.and_then(|last| page.timeline.iter().find(|row| row.seq == last.seq));
         let number = stop.and_then(|stop| stop.checkpoint);
         let commit = page.judged_commit.as_ref().filter(|_| number == page.checkpoint);
-        let content = match (number, commit) {
-            (Some(number), Some(commit)) => format!("{number} ({})", short_id(commit)),
+        let content = match (number, commit.and_then(|commit| plain_id(commit))) {
+            (Some(number), Some(commit)) => format!("{number} ({commit})"),
             (Some(number), None) => number.to_string(),
             (None, _) => String::new(),
         };
@@ -290,8 +299,10 @@ pub(super) fn line_count(count: Option<u64>, sign: char) -> String {
 pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
     let run = &report.page.row.run;
     let mut commands = vec![format!("ralph why {run}")];
-    if let (Some(base), Some(commit)) = (&report.base_commit, &report.page.judged_commit) {
-        commands.push(format!("git diff {} {}", short_id(base), short_id(commit)));
+    let [base, commit] = [&report.base_commit, &report.page.judged_commit]
+        .map(|id| id.as_deref().and_then(plain_id));
+    if let (Some(base), Some(commit)) = (base, commit) {
+        commands.push(format!("git diff {base} {commit}"));
     }
     let is_attestable = matches!(
         report.page.row.standing,
@@ -302,4 +313,27 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
         commands.push(format!("ralph verify-report {run}.intoto.json"));
     }
     commands.into_iter().map(|command| text::clean_line(&command, 200)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_id_of_a_commit_is_ralphs_own_text() {
+        for (id, expected) in [
+            ("18008aef87", Some("18008ae")),
+            ("18008AE", Some("18008AE")),
+            (&"0".repeat(64), Some("0000000")),
+            (&"0".repeat(65), None),
+            ("18008a", None),
+            ("--output=x", None),
+            ("18008ae|x", None),
+            ("18008ae\nrm", None),
+            ("１８００８０８", None),
+            ("", None),
+        ] {
+            assert_eq!(plain_id(id).as_deref(), expected, "{id}");
+        }
+    }
 }

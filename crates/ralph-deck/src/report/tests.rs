@@ -39,6 +39,10 @@ fn report_with(foreign: &str) -> RunReport {
     page.goal = text();
     page.rests_on = vec![text()];
     page.damage = None;
+    page.judged_commit = Some(text());
+    page.judged_tree = Some(text());
+    page.checkpoint = Some(1);
+    report.base_commit = Some(text());
     page.look_first = vec![LookFirst { kind: LookFirstKind::Waiver, text: text(), stop: Some(1) }];
     let column = StopColumn { first: 1, last: 1, seq: 1, at_ms: 0 };
     page.matrix.columns = vec![column];

@@ -2,6 +2,7 @@
 //!
 //! Only a shell can parse every shell line. What this does not understand stays one part, in which every word counts.
 
+use super::interpreter_options::takes_shell_text;
 use super::work_arguments;
 use ralph_core::gate::GateInvocation;
 use ralph_gates::gates::simple_commands::SHELLS;
@@ -10,6 +11,9 @@ use std::str::Chars;
 
 /// How deep substitutions and shells in shells are followed.
 const MAX_DEPTH: usize = 8;
+
+/// Stands for a file that a shell makes of the output of a command: `<(…)`.
+pub(super) const PROCESS_FILE: &str = "$";
 
 /// How a part was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +35,10 @@ pub(super) struct CommandPart {
     pub(super) is_compared: bool,
     /// The next command reads its output.
     pub(super) is_piped: bool,
+    /// How many commands of the same line before it are in its pipeline, or in the group that it closes.
+    joined: usize,
+    /// In how many substitutions and texts of shells it is.
+    depth: usize,
     pub(super) kind: PartKind,
 }
 
@@ -38,6 +46,15 @@ impl CommandPart {
     fn new(words: Vec<String>) -> Self {
         Self { words, ..Self::default() }
     }
+}
+
+/// The commands whose output a command can read: the pipeline before it, or before the group that it is in.
+pub(super) fn input_of(parts: &[CommandPart], at: usize) -> &[CommandPart] {
+    let Some(last) = parts[..at].iter().rposition(|part| part.is_piped) else { return &[] };
+    let depth = parts[last].depth;
+    let mut before = (0..=last).rev().filter(|at| parts[*at].depth == depth);
+    let first = before.nth(parts[last].joined).unwrap_or(0);
+    &parts[first..at]
 }
 
 pub(super) fn gate_parts(command: &GateInvocation) -> Vec<CommandPart> {
@@ -56,15 +73,26 @@ pub(super) fn line_parts(line: &str) -> Vec<CommandPart> {
 
 /// `None` if the line has something that is not understood.
 fn split_line(line: &str, depth: usize) -> Option<Vec<CommandPart>> {
-    let mut splitter =
-        LineSplitter { rest: line.chars().peekable(), depth, open: 0, commands: Vec::new() };
+    let mut splitter = LineSplitter {
+        rest: line.chars().peekable(),
+        depth,
+        open: Vec::new(),
+        commands: Vec::new(),
+    };
     splitter.split()?;
     let commands = splitter.commands;
     let mut parts = Vec::new();
+    let mut firsts: Vec<usize> = Vec::new();
     for (at, command) in commands.iter().enumerate() {
+        let own = if command.closes_keyword() { 0 } else { command.group_start.unwrap_or(at) };
+        let feeding = own.checked_sub(1).filter(|before| commands[*before].is_piped);
+        let first = feeding.map_or(own, |before| firsts[before]);
+        firsts.push(first);
         parts.push(CommandPart {
             is_compared: is_compared(&commands, at),
             is_piped: command.is_piped,
+            joined: at - first,
+            depth,
             ..CommandPart::new(command.words.clone())
         });
         let decides = is_comparing(command) || is_compared(&commands, at) && is_filter(command);
@@ -81,6 +109,15 @@ struct RawCommand {
     words: Vec<String>,
     substitutions: Vec<CommandPart>,
     is_piped: bool,
+    /// The first command of the group in parentheses that it is the last of.
+    group_start: Option<usize>,
+}
+
+impl RawCommand {
+    /// Whether it ends a loop or another compound command, whose beginning is not looked for.
+    fn closes_keyword(&self) -> bool {
+        self.words.first().is_some_and(|word| matches!(&**word, "done" | "fi" | "}"))
+    }
 }
 
 fn is_compared(commands: &[RawCommand], at: usize) -> bool {
@@ -105,7 +142,7 @@ fn expand_shell_texts(parts: Vec<CommandPart>, depth: usize) -> Vec<CommandPart>
     for part in parts {
         let is_shell =
             work_arguments::command_name(&part.words).is_some_and(|name| SHELLS.contains(&name));
-        let text = part.words.iter().position(|word| takes_script_text(word)).map(|at| at + 1);
+        let text = part.words.iter().position(|word| takes_shell_text(word)).map(|at| at + 1);
         let inner = text
             .filter(|_| is_shell && depth < MAX_DEPTH)
             .and_then(|at| Some((at, split_line(part.words.get(at)?, depth + 1)?)));
@@ -130,8 +167,8 @@ pub(super) fn takes_script_text(word: &str) -> bool {
 struct LineSplitter<'a> {
     rest: Peekable<Chars<'a>>,
     depth: usize,
-    /// Open parentheses.
-    open: usize,
+    /// For each open parenthesis, how many commands are before it.
+    open: Vec<usize>,
     commands: Vec<RawCommand>,
 }
 
@@ -166,6 +203,7 @@ impl LineSplitter<'_> {
                 '#' if word.is_none() => while self.rest.next_if(|next| *next != '\n').is_some() {},
                 '<' | '>' if self.rest.peek() == Some(&'(') => {
                     self.take_substitution(&mut command)?;
+                    word.get_or_insert_default().push_str(PROCESS_FILE);
                 }
                 '<' => {
                     end_word(&mut word, &mut command, &mut is_output);
@@ -196,7 +234,7 @@ impl LineSplitter<'_> {
         }
         end_word(&mut word, &mut command, &mut is_output);
         self.end_command(&mut command, false);
-        (self.open == 0).then_some(())
+        self.open.is_empty().then_some(())
     }
 
     fn take_separator(&mut self, char: char, command: &mut RawCommand) -> Option<()> {
@@ -204,8 +242,6 @@ impl LineSplitter<'_> {
         match char {
             // A pattern of `case`.
             ';' if is_doubled => return None,
-            '(' => self.open += 1 + usize::from(is_doubled),
-            ')' => self.open = self.open.checked_sub(1 + usize::from(is_doubled))?,
             _ => {}
         }
         let is_pipe = char == '|' && !is_doubled;
@@ -213,6 +249,18 @@ impl LineSplitter<'_> {
             self.rest.next_if_eq(&'&');
         }
         self.end_command(command, is_pipe);
+        for _ in 0..=usize::from(is_doubled) {
+            match char {
+                '(' => self.open.push(self.commands.len()),
+                ')' => {
+                    let start = self.open.pop()?;
+                    if let Some(last) = self.commands.last_mut() {
+                        last.group_start = Some(start);
+                    }
+                }
+                _ => {}
+            }
+        }
         Some(())
     }
 
@@ -326,7 +374,7 @@ mod tests {
             ("./a | grep b | ./judge", "./a | grep·b | ./judge"),
             ("[ \"$(./greet.sh x)\" = hello ]", "[·$·=·hello·] | ~./greet.sh·x"),
             ("echo `./greet.sh` | grep -q x", "~echo·` | ~./greet.sh | grep·-q·x"),
-            ("diff <(./greet.sh) want", "diff·want | ~./greet.sh"),
+            ("diff <(./greet.sh) want", "diff·$·want | ~./greet.sh"),
             ("x=$(./greet.sh); [ $x = 1 ]", "x=$ | ./greet.sh | [·$x·=·1·]"),
             ("tool >out.txt 2>&1 <in.txt", "tool·in.txt"),
             ("if ! ./a; then (b; c) | wc; fi", "if·!·./a | then | b | c | wc | fi"),

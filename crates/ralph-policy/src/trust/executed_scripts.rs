@@ -3,10 +3,12 @@
 //! Variables with values that the command itself lists are resolved (`for t in chk/*.sh; do sh "$t"; done`). Anything
 //! else that only a shell can resolve is reported, because a file that is not known cannot be sealed.
 
-use super::command_parts::{CommandPart, PartKind};
+use super::brace_expansion::expand_braces;
+use super::command_parts::{CommandPart, PROCESS_FILE, PartKind, input_of};
+use super::interpreter_options::{ScriptOperand, script_operand};
 use super::references::is_interpreter;
 use super::work_arguments::{names_judge, program_index, strip_version};
-use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, SHELLS, base_name, is_assignment};
+use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, base_name, is_assignment};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// More values of one word than this are not followed.
@@ -31,30 +33,8 @@ const ASSIGNING_COMMANDS: [&str; 12] = [
 /// Programs that take operands of the program after them from their input.
 const INPUT_WRAPPERS: [&str; 2] = ["parallel", "xargs"];
 const FIND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
-/// Subcommands of interpreters before the script.
-const SCRIPT_SUBCOMMANDS: [&str; 2] = ["run", "watch"];
-/// Options of interpreters that take the next word as their value, which is not the script.
-const VALUED_OPTIONS: [&str; 17] = [
-    "+o",
-    "--conditions",
-    "--env-file",
-    "--experimental-loader",
-    "--import",
-    "--init-file",
-    "--loader",
-    "--rcfile",
-    "--require",
-    "-C",
-    "-I",
-    "-O",
-    "-W",
-    "-X",
-    "-d",
-    "-o",
-    "-r",
-];
-/// Options of interpreters other than shells that take the program text as the next word.
-const TEXT_OPTIONS: [&str; 6] = ["--eval", "--print", "-E", "-c", "-e", "-p"];
+/// Words that end a compound command. What follows them is redirected.
+const CLOSING_WORDS: [&str; 4] = ["done", "esac", "fi", "}"];
 
 /// What the parts of a command execute, apart from the files that they name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -74,8 +54,7 @@ pub(super) fn find_executed_scripts(parts: &[CommandPart]) -> ExecutedScripts {
     for (at, part) in parts.iter().enumerate() {
         match part.kind {
             PartKind::Command => {
-                let input = parts[..at].iter().rev().find(|before| before.is_piped);
-                found.add_command(part, input, &variables);
+                found.add_command(part, input_of(parts, at), &variables);
             }
             PartKind::Arithmetic => {}
             PartKind::WholeLine => {
@@ -88,24 +67,24 @@ pub(super) fn find_executed_scripts(parts: &[CommandPart]) -> ExecutedScripts {
 
 /// Whether a word means other files than the one of its name.
 pub(super) fn is_pattern(word: &str) -> bool {
-    let is_enclosed = |open: char, inside: char, close: char| {
-        let rest = word.split_once(open).and_then(|(_, rest)| rest.split_once(close));
-        rest.is_some_and(|(content, _)| content.contains(inside) || inside == open)
-    };
-    word.contains(['*', '?']) || is_enclosed('[', '[', ']') || is_enclosed('{', ',', '}')
+    let is_class = word.split_once('[').is_some_and(|(_, rest)| rest.contains(']'));
+    word.contains(['*', '?']) || is_class
 }
 
 impl ExecutedScripts {
     fn add_command(
         &mut self,
         part: &CommandPart,
-        input: Option<&CommandPart>,
+        input: &[CommandPart],
         variables: &VariableValues,
     ) {
         let words: Vec<&str> = part.words.iter().map(String::as_str).collect();
         let start = program_index(&part.words);
         let Some(program) = words.get(start) else { return };
         if is_assignment(program) || matches!(*program, "case" | "for" | "select") {
+            return;
+        }
+        if words.first().is_some_and(|it| CLOSING_WORDS.contains(it)) && *program == PROCESS_FILE {
             return;
         }
         // The script under test is the work, unless its name says otherwise.
@@ -129,11 +108,9 @@ impl ExecutedScripts {
                     ScriptOperand::Input if reads_input => {
                         self.add_unknown(&words[..=at].join(" "));
                     }
-                    // `cat chk/*.sh | sh`
                     ScriptOperand::Input => {
-                        let piped = input.map_or(&[][..], |input| &input.words);
-                        for word in piped.iter().skip(1).filter(|word| !word.starts_with('-')) {
-                            self.add_word(word, &name, variables);
+                        for before in input {
+                            self.add_input(before, &name, part.is_compared, variables);
                         }
                     }
                     ScriptOperand::File(words) => {
@@ -157,14 +134,44 @@ impl ExecutedScripts {
         }
     }
 
+    /// Adds the operands of a command whose output an interpreter executes: `cat chk/*.sh | sed s/x/y/ | sh`.
+    fn add_input(
+        &mut self,
+        input: &CommandPart,
+        program: &str,
+        is_compared: bool,
+        variables: &VariableValues,
+    ) {
+        let start = program_index(&input.words);
+        if input.words[..start].iter().any(|word| is_input_wrapper(word)) {
+            self.add_unknown(&format!("{} | {program}", input.words.join(" ")));
+        }
+        let operands = input.words.iter().skip(start + 1);
+        for word in operands.filter(|word| !word.starts_with('-')) {
+            self.add_word(word, program, variables);
+            // The command before may only read its operands, which then are no work either.
+            let is_plain = resolve_word(word, variables).is_some_and(|values| values == [&**word]);
+            if is_plain && (!is_compared || names_judge(word)) {
+                self.paths.insert(word.clone());
+            }
+        }
+    }
+
     /// Adds what an executed word stands for. A plain name is not added: every word of a command is tried as a path.
     fn add_word(&mut self, word: &str, program: &str, variables: &VariableValues) {
-        match resolve_word(word, variables) {
-            Some(values) => {
+        let values = resolve_word(word, variables);
+        let expanded = values.and_then(|values| {
+            let lists: Option<Vec<_>> =
+                values.iter().map(|value| expand_braces(value, MAX_VALUES)).collect();
+            // A shell without this expansion takes the word as it is.
+            Some(values.iter().cloned().chain(lists?.concat()).collect::<Vec<_>>())
+        });
+        match expanded {
+            Some(values) if values.len() <= 2 * MAX_VALUES => {
                 self.paths
                     .extend(values.into_iter().filter(|value| *value != word || is_pattern(value)));
             }
-            None => self.add_unknown(format!("{program} {word}").trim_start()),
+            Some(_) | None => self.add_unknown(format!("{program} {word}").trim_start()),
         }
     }
 
@@ -190,71 +197,18 @@ fn is_input_wrapper(word: &str) -> bool {
     INPUT_WRAPPERS.contains(&base_name(word))
 }
 
-/// The program text of a command.
-#[derive(Debug, PartialEq, Eq)]
-enum ScriptOperand<'a> {
-    /// The command executes no script.
-    None,
-    /// The words that name it. More than one if an option before could take the first as its value.
-    File(Vec<&'a str>),
-    /// A shell is given the text itself.
-    Text(&'a str),
-    /// An interpreter reads it from its input.
-    Input,
-}
-
-fn script_operand<'a>(program: &str, arguments: &[&'a str]) -> ScriptOperand<'a> {
-    let name = strip_version(base_name(program));
-    match program {
-        "." | "source" => {
-            return arguments
-                .first()
-                .map_or(ScriptOperand::None, |it| ScriptOperand::File(vec![it]));
-        }
-        "eval" => return ScriptOperand::File(arguments.to_vec()),
-        _ if !is_interpreter(name) => return ScriptOperand::None,
-        _ => {}
-    }
-    let is_shell = SHELLS.contains(&name);
-    let mut words = arguments.iter().copied().peekable();
-    while let Some(word) = words.next() {
-        let is_module = word == "-m" && matches!(name, "python" | "pypy");
-        if is_shell && super::command_parts::takes_script_text(word) {
-            return words.next().map_or(ScriptOperand::None, ScriptOperand::Text);
-        } else if is_module {
-            return words.next().map_or(ScriptOperand::None, |it| ScriptOperand::File(vec![it]));
-        } else if word == "--test" || !is_shell && TEXT_OPTIONS.contains(&word) {
-            return ScriptOperand::None;
-        } else if VALUED_OPTIONS.contains(&word) {
-            words.next();
-        } else if word.starts_with('-') && word != "-" || SCRIPT_SUBCOMMANDS.contains(&word) {
-            // A long option may take the word after it.
-            let value = words.peek().copied().filter(|next| !next.starts_with('-'));
-            if let Some(value) = value
-                && word.starts_with("--")
-                && !is_shell
-                && !word.contains('=')
-            {
-                words.next();
-                let script = words.peek().copied().filter(|next| !next.starts_with('-'));
-                return ScriptOperand::File(std::iter::once(value).chain(script).collect());
-            }
-        } else if word == "-" {
-            return ScriptOperand::Input;
-        } else {
-            return ScriptOperand::File(vec![word]);
-        }
-    }
-    ScriptOperand::Input
-}
-
 /// The variables that loops and assignments of a command give values to.
 fn read_variables(parts: &[CommandPart]) -> VariableValues {
     let mut variables = VariableValues::from([("PWD".to_string(), Some(vec![".".to_string()]))]);
     for part in parts.iter().filter(|part| part.kind == PartKind::Command) {
         let words: Vec<&str> = part.words.iter().map(String::as_str).collect();
-        let skipped = words.iter().take_while(|word| SHELL_KEYWORDS.contains(word)).count();
-        let words = &words[skipped..];
+        let is_keyword = |word: &&&str| SHELL_KEYWORDS.contains(word) || **word == "{";
+        let words = &words[words.iter().take_while(is_keyword).count()..];
+        // `IFS= read -r t`
+        let is_before = |word: &&&str| {
+            is_assignment(word) || is_append(word) || matches!(**word, "builtin" | "command")
+        };
+        let command = &words[words.iter().take_while(is_before).count()..];
         match words {
             ["for" | "select", name, "in", list @ ..] => {
                 let values = list.iter().map(|word| resolve_word(word, &variables));
@@ -262,24 +216,30 @@ fn read_variables(parts: &[CommandPart]) -> VariableValues {
                 add_values(&mut variables, name, values.map(|values| values.concat()));
             }
             ["for" | "select", name, ..] => add_values(&mut variables, name, None),
-            [first, ..] if ASSIGNING_COMMANDS.contains(first) => {
-                for word in &words[1..] {
+            words if command.first().is_some_and(|it| ASSIGNING_COMMANDS.contains(it)) => {
+                for word in words {
                     let name = word.split(['=', '[', '+']).next().unwrap_or_default();
                     add_values(&mut variables, name, None);
                 }
             }
             words => {
                 // Before a command, an assignment has no effect on the words of that command.
-                let is_alone = words.iter().all(|word| is_assignment(word));
-                for word in words.iter().take_while(|word| is_assignment(word)) {
+                let is_alone = command.is_empty();
+                for word in words.iter().take_while(|word| is_assignment(word) || is_append(word)) {
                     let (name, value) = word.split_once('=').unwrap_or((word, ""));
-                    let values = resolve_word(value, &variables).filter(|_| is_alone);
-                    add_values(&mut variables, name, values);
+                    let values =
+                        resolve_word(value, &variables).filter(|_| is_alone && !is_append(word));
+                    add_values(&mut variables, name.trim_end_matches('+'), values);
                 }
             }
         }
     }
     variables
+}
+
+/// `x+=a`
+fn is_append(word: &str) -> bool {
+    word.split_once("+=").is_some_and(|(name, _)| is_assignment(&format!("{name}=")))
 }
 
 /// A variable has one of the values of all of its assignments.
@@ -368,6 +328,25 @@ mod tests {
             ("cat chk/*.sh | sh", "chk/*.sh"),
             ("bash -c 'for t in chk/*.sh; do . $t; done'", "chk/*.sh"),
             ("find chk -exec sh chk/*.sh \\;", "chk/*.sh"),
+            ("bash chk/{1..3}.sh", "chk/1.sh, chk/2.sh, chk/3.sh"),
+            ("bash {x}/{a,b}.sh", "{x}/a.sh, {x}/b.sh"),
+            ("bash chk/{a,b/c}.sh", "chk/a.sh, chk/b/c.sh"),
+            ("for t in {1..2}; do sh chk/$t.sh; done", "chk/1.sh, chk/2.sh, chk/{1..2}.sh"),
+            ("cat chk/*.sh | sed s/x/y/ | sh", "chk/*.sh, s/x/y/"),
+            ("(cat chk/*.sh; cat lib.py) | python3 -", "chk/*.sh, lib.py"),
+            ("cat chk/*.sh | (cd chk; cat) | sh", "chk, chk/*.sh"),
+            ("for t in chk/*.sh; do cat $t; done | sh -s x", "chk/*.sh, in, t"),
+            ("grep -v '^#' check.rb | ruby", "^#, check.rb"),
+            ("cat main.py | python3 | grep -q ok", ""),
+            ("wc docs/*.md && cat check.py | python3", "check.py"),
+            ("python3 -E chk/*.py", "chk/*.py"),
+            ("python3 -I chk/*.py", "chk/*.py"),
+            ("deno run -E -r chk/*.ts", "chk/*.ts"),
+            ("bash -r chk/*.sh", "chk/*.sh"),
+            ("bash -euo pipefail chk/*.sh", "chk/*.sh"),
+            ("bash -ceu 'sh chk/*.sh'", "chk/*.sh"),
+            ("php -c php.ini chk/*.php", "chk/*.php"),
+            ("while read f; do mdl $f; done < <(ls docs)", ""),
             // Everything else.
             ("sh \"$x.sh\"", "?sh $x.sh"),
             ("sh -e \"${x}.sh\"", "?sh ${x}.sh"),
@@ -379,6 +358,14 @@ mod tests {
             ("for t in $(ls chk); do sh chk/$t; done", "?sh chk/$t"),
             ("ls chk | while read t; do sh chk/$t; done", "?sh chk/$t"),
             ("x=a; read x < name; sh $x", "?sh $x"),
+            ("t=a; while IFS= read -r t; do sh chk2/$t; done", "?sh chk2/$t"),
+            ("t=a; ls | { command read t; sh chk2/$t; }", "?sh chk2/$t"),
+            ("x=chk/a; x+=b; sh $x.sh", "?sh $x.sh"),
+            ("sh <(cat chk/*.sh)", "?sh $"),
+            ("sh < <(cat chk/*.sh)", "?sh $"),
+            ("bash chk/{1..9999}.sh", "?bash chk/{1..9999}.sh"),
+            ("cat chk/$x | sed s/x/y/ | sh", "s/x/y/, ?sh chk/$x"),
+            ("ls chk | xargs cat | sh", "chk, ?xargs cat | sh"),
             ("x=chk/a sh $x.sh", "?sh $x.sh"),
             ("\"$x\" tests", "?$x"),
             ("./$x/check", "?./$x/check"),

@@ -4,11 +4,13 @@
 //! stored outside the repository, for one project and one hash: different content, or the same content in another
 //! project, needs a new approval.
 
+mod brace_expansion;
 mod command_parts;
 mod content_digest;
 mod content_hash;
 mod executed_scripts;
 mod gate_search;
+mod interpreter_options;
 mod list_subjects;
 mod package_scripts;
 mod pattern_matches;

@@ -201,7 +201,7 @@ impl ReferenceSearch<'_> {
         {
             if is_pattern(path) {
                 self.add_matches(base, path)?;
-            } else if !self.is_product(&base.join(path)) {
+            } else {
                 self.add_if_file(base, path, &SealOrigin::NAMED)?;
             }
         }
@@ -209,7 +209,7 @@ impl ReferenceSearch<'_> {
     }
 
     /// Adds the files that match a pattern, and the list of their names: a new one can change the result of the others,
-    /// because the last command of a loop decides.
+    /// because the last command of a loop decides. A manifest cannot exclude one: the agent may write it beside the file.
     fn add_matches(&mut self, base: &Path, pattern: &str) -> Result<(), TrustError> {
         let budget = MAX_LOOKUPS.saturating_sub(self.lookups);
         let Some(found) = find_matches(base, pattern, budget)? else {
@@ -222,7 +222,7 @@ impl ReferenceSearch<'_> {
         let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
         let mut names = Vec::new();
         for path in found.paths {
-            if !fs::is_directory(&path) && !self.is_product(&path) {
+            if !fs::is_directory(&path) {
                 self.add_if_file(self.project, &path.to_string_lossy(), &origin)?;
                 names.push(self.relative_name(&path));
             }

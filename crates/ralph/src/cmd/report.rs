@@ -207,6 +207,7 @@ fn key_failure(error: &SigningKeyError) -> CommandFailure {
 fn attest_failure(error: &AttestError) -> CommandFailure {
     let hint = match error {
         AttestError::Journal { .. } => "`ralph status --all` lists the runs",
+        AttestError::AmbiguousEnd { .. } => "such a journal proves nothing: run it again",
         AttestError::Damaged { .. } => "a damaged journal proves nothing: run it again",
         AttestError::Newer { .. } => "attest it with that version",
         AttestError::NotEnded { run } => {

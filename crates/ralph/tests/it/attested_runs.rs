@@ -66,7 +66,7 @@ fn a_statement_holds_for_what_was_judged() {
     does not hold: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]
+    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
     ✗ policy    the run was judged by another policy, [policy]
                 `ralph trust` shows the hash of the policy as it is now
     ");
@@ -82,7 +82,7 @@ fn a_statement_holds_for_what_was_judged() {
     holds: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]
+    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
     ✓ policy    [policy], 2 files as judged
     ");
     let json: Value = serde_json::from_str(&verify(&runner, &["--json"]).stdout).unwrap();
@@ -393,7 +393,7 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     holds: run , verified, x holds
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]
+    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
     ✓ policy    [policy], 2 files as judged
     ");
 }

@@ -153,7 +153,7 @@ fn limit_share(rows: &StatsRows) -> String {
 
 /// `1.4`
 fn held_per_run(rows: &StatsRows) -> String {
-    let held: u64 = rows.runs.iter().map(|run| u64::from(run.held)).sum();
+    let held: u64 = rows.runs.iter().map(|run| u64::from(run.held)).fold(0, u64::saturating_add);
     let runs = u64::try_from(rows.runs.len()).unwrap_or(u64::MAX).max(1);
     let tenths = (held * 10 + runs / 2) / runs;
     format!("{}.{}", tenths / 10, tenths % 10)

@@ -103,8 +103,8 @@ pub(super) fn slow_table(gates: &[GateStatistics], most: usize) -> SlowTable {
         format!("`ralph gate explain {}` shows which files make it run again", gate.gate)
     });
     SlowTable {
-        took_ms: gates.iter().map(|gate| gate.took_ms).sum(),
-        saved_ms: gates.iter().map(|gate| gate.saved_ms).sum(),
+        took_ms: gates.iter().map(|gate| gate.took_ms).fold(0, u64::saturating_add),
+        saved_ms: gates.iter().map(|gate| gate.saved_ms).fold(0, u64::saturating_add),
         rows,
         left_out,
         next,

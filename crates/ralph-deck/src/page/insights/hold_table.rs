@@ -49,8 +49,8 @@ pub(super) fn hold_table(
 ) -> HoldTable {
     let wanted = || rows.runs.iter().filter(|run| is_wanted(run));
     let mut table = HoldTable {
-        stops: wanted().map(|run| u64::from(run.stops)).sum(),
-        held_stops: wanted().map(|run| u64::from(run.held)).sum(),
+        stops: wanted().map(|run| u64::from(run.stops)).fold(0, u64::saturating_add),
+        held_stops: wanted().map(|run| u64::from(run.held)).fold(0, u64::saturating_add),
         ..HoldTable::default()
     };
     let runs = rows.by_id();
@@ -80,7 +80,8 @@ fn hold_row(group: &[(&StatsRun, &StatsRequirement)], held_stops: u64) -> Option
     let count = |is: &dyn Fn(&StatsRun, &StatsRequirement) -> bool| {
         u64::try_from(group.iter().filter(|(run, one)| is(run, one)).count()).unwrap_or(u64::MAX)
     };
-    let own: u64 = held.iter().map(|(_, one)| u64::from(one.held_stops)).sum();
+    let own: u64 =
+        held.iter().map(|(_, one)| u64::from(one.held_stops)).fold(0, u64::saturating_add);
     let mut until_met: Vec<u64> =
         group.iter().filter_map(|(_, one)| one.stops_until_met.map(u64::from)).collect();
     until_met.sort_unstable();

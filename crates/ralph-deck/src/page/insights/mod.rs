@@ -107,7 +107,10 @@ pub fn insights_page(
     let ended = runs().filter(|run| run.has_ended()).count();
     let is_compared = ended >= LEAST_COMPARED;
     let spent = |is_wanted: fn(&StatsRun) -> bool| {
-        runs().filter(|run| is_wanted(run)).filter_map(|run| run.micro_usd).sum()
+        runs()
+            .filter(|run| is_wanted(run))
+            .filter_map(|run| run.micro_usd)
+            .fold(0, u64::saturating_add)
     };
     let mut page = InsightsPage {
         v: 1,

@@ -59,9 +59,9 @@ fn week_row(week: &str, runs: &[&StatsRun]) -> WeekRow {
         ended: count(StatsRun::has_ended),
         verified: count(StatsRun::is_verified),
         cost: verified_cost(runs.iter().copied()),
-        stops: runs.iter().map(|run| u64::from(run.stops)).sum(),
-        held: runs.iter().map(|run| u64::from(run.held)).sum(),
-        micro_usd: runs.iter().filter_map(|run| run.micro_usd).sum(),
+        stops: runs.iter().map(|run| u64::from(run.stops)).fold(0, u64::saturating_add),
+        held: runs.iter().map(|run| u64::from(run.held)).fold(0, u64::saturating_add),
+        micro_usd: runs.iter().filter_map(|run| run.micro_usd).fold(0, u64::saturating_add),
         limits_hit: count(|run| run.limit_hit().is_some()),
     }
 }
