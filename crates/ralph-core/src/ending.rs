@@ -37,6 +37,14 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
     }
     match status {
         RunStatus::Verified => format!("see `ralph why {id}`"),
+        // Without git there is no checkpoint to compare with.
+        RunStatus::Green | RunStatus::NeedsReview
+            if run.seal.as_ref().is_some_and(|seal| seal.base.is_none()) =>
+        {
+            format!(
+                "review the change and run `ralph accept {id}`; with git, a run can prove its work"
+            )
+        }
         RunStatus::Green => format!(
             "review the change (`ralph checkpoint diff {id}`) and run `ralph accept {id}`, or start a new run that adds a test"
         ),

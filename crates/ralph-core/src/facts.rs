@@ -94,6 +94,8 @@ pub struct StopEvidence {
     pub adopted_limit: Option<String>,
     /// What the agent changed that the policy protects, in one line, if the policy asks for a person's review.
     pub tampering: Option<String>,
+    /// Why a gate or check could be changed without notice, in one line. It keeps the run from ending `verified`.
+    pub unsealed: Option<String>,
     /// Lists that do not parse; their last parsed version was used instead.
     pub unparsable_lists: Vec<String>,
 }

@@ -95,8 +95,11 @@ pub struct TellingTest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     pub verdict: ProofVerdict,
-    /// How many tests of the base hold on the new code.
+    /// How many tests of the base hold on the new code. A gate that names no tests counts as one.
     pub held: usize,
+    /// How many of them are gates that name no tests.
+    #[serde(default)]
+    pub held_checks: usize,
     /// Tests that pass now and fail without the change.
     pub telling: Vec<TellingTest>,
     pub broken: Vec<BrokenTest>,
@@ -266,6 +269,7 @@ impl Proof {
         Self {
             verdict,
             held: 0,
+            held_checks: 0,
             telling: Vec::new(),
             broken: Vec::new(),
             doubts: Vec::new(),
@@ -338,7 +342,9 @@ impl<'a> GateProof<'a> {
         match (self.before.and_then(|before| before.cases.as_ref()), &old.cases) {
             // A gate that names no tests counts as one test.
             (None, None) if old.outcome == GateOutcome::Passed => {
-                proof.held = proof.held.saturating_add(1);
+                let held = usize::from(!self.is_allowed_to_differ(files));
+                proof.held = proof.held.saturating_add(held);
+                proof.held_checks = proof.held_checks.saturating_add(held);
             }
             (None, None) => proof.broken.push(self.broken_test(self.gate, BrokenHow::Fails)),
             (before, old) => {
@@ -589,6 +595,46 @@ mod tests {
                 ProofVerdict::NeedsReview,
                 vec!["only 1 of 2 old tests of tests ran on the new code".to_string()]
             )
+        );
+    }
+
+    /// A gate that names no tests is a check, not an old test. With files that a person allowed to change it is no
+    /// evidence about the old ones.
+    #[test]
+    fn a_gate_without_names_is_described_as_a_check() {
+        let [pass, fail] = ["pass", "fail"].map(|text| parse(text).unwrap());
+        let describe = |before: &GateReport, allowed: &[&str], changed_judges: &[&str]| {
+            let gate = GateProof {
+                gate: "check",
+                before: Some(before),
+                now: Some(&pass),
+                old_tests: Some(&pass),
+                new_tests: Some(&fail),
+                ..GateProof::default()
+            };
+            let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+            let files = ChangedFileFacts {
+                allowed: owned(allowed),
+                changed_judges: owned(changed_judges),
+                ..ChangedFileFacts::default()
+            };
+            evaluate(&[gate], &files).describe()
+        };
+        assert_eq!(
+            [
+                describe(&pass, &[], &[]),
+                describe(&fail, &[], &[]),
+                describe(&pass, &["lib.sh"], &[]),
+                describe(&pass, &["test.sh"], &["check"]),
+                describe(&fail, &["test.sh"], &["check"]),
+            ],
+            [
+                "1 check passes on the new code; 1 check fails without the change",
+                "1 check passes on the new code; 1 check fails without the change",
+                "1 check passes on the new code; 1 check fails without the change; allowed to change: lib.sh",
+                "no old tests have to pass; 1 check fails without the change; allowed to change: test.sh",
+                "no old tests have to pass; 1 check fails without the change; allowed to change: test.sh",
+            ]
         );
     }
 

@@ -23,16 +23,8 @@ const MAX_DOUBT_CHARS: usize = 300;
 impl Proof {
     /// `148 old tests pass on the new code; 3 tests fail without the change`
     pub fn describe(&self) -> String {
-        let held = match self.held {
-            0 => "no old tests have to pass".to_string(),
-            1 => "1 old test passes on the new code".to_string(),
-            held => format!("{held} old tests pass on the new code"),
-        };
-        let telling = match self.telling.len() {
-            0 => "no test fails without the change".to_string(),
-            1 => "1 test fails without the change".to_string(),
-            count => format!("{count} tests fail without the change"),
-        };
+        let held = self.describe_held();
+        let telling = self.describe_telling();
         let removed = match self.removed.len() {
             0 => String::new(),
             1 => "; 1 of them no longer runs".to_string(),
@@ -57,6 +49,29 @@ impl Proof {
             }
             ProofVerdict::Green | ProofVerdict::NeedsReview | ProofVerdict::Failed => {
                 self.doubts.join("; ")
+            }
+        }
+    }
+
+    fn describe_held(&self) -> String {
+        let tests = self.held.saturating_sub(self.held_checks);
+        match count_both((tests, "old test"), (self.held_checks, "check")) {
+            None => "no old tests have to pass".to_string(),
+            Some(what) => {
+                let verb = if self.held == 1 { "passes" } else { "pass" };
+                format!("{what} {verb} on the new code")
+            }
+        }
+    }
+
+    fn describe_telling(&self) -> String {
+        let checks = self.telling.iter().filter(|one| one.test == one.gate).count();
+        let tests = self.telling.len().saturating_sub(checks);
+        match count_both((tests, "test"), (checks, "check")) {
+            None => "no test fails without the change".to_string(),
+            Some(what) => {
+                let verb = if self.telling.len() == 1 { "fails" } else { "fail" };
+                format!("{what} {verb} without the change")
             }
         }
     }
@@ -109,6 +124,18 @@ impl Proof {
             removed: bounded_names(&self.removed),
             allowed: bounded_names(&self.allowed),
         }
+    }
+}
+
+/// `2 tests and 1 check`; `None` if there are none.
+fn count_both(tests: (usize, &str), checks: (usize, &str)) -> Option<String> {
+    let count = |(count, noun): (usize, &str)| {
+        let plural = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} {noun}{plural}"))
+    };
+    match (count(tests), count(checks)) {
+        (Some(tests), Some(checks)) => Some(format!("{tests} and {checks}")),
+        (tests, checks) => tests.or(checks),
     }
 }
 

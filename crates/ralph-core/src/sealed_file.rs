@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 /// A file or a script that a gate executes as its judge, or that controls how it does. A change of it holds the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFile {
-    /// A path in the project, or `package.json: scripts.test`
+    /// A path in the project, a pattern for the names of files (`chk/*.sh`), or `package.json: scripts.test`
     pub name: String,
+    /// Of the content; for a pattern, of the names that match it.
     pub hash: String,
     /// The first gate that uses it.
     pub gate: String,
     pub why: SealReason,
-    /// The program that reads it, or the name of the sealed file that leads to it. Empty if the command itself does.
+    /// The program that reads it, the name of the sealed file that leads to it, or the pattern that matches it. Empty if
+    /// the command itself names it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
 }
@@ -37,11 +39,20 @@ pub enum SealReason {
 }
 
 impl SealedFile {
+    /// Whether it stands for the names of the files that match a pattern of the command.
+    pub fn is_pattern(&self) -> bool {
+        self.why == SealReason::Named && self.by == self.name
+    }
+
     /// Why it is sealed, as the second half of the sentence "It is sealed, because …".
     pub fn reason(&self) -> String {
         let Self { gate, by, .. } = self;
         match self.why {
-            SealReason::Named => format!("gate {gate} names it"),
+            SealReason::Named if by.is_empty() => format!("gate {gate} names it"),
+            SealReason::Named if self.is_pattern() => {
+                format!("gate {gate} runs the files that match it")
+            }
+            SealReason::Named => format!("gate {gate} runs `{by}`"),
             SealReason::Recipe => format!("`{by}` of gate {gate} reads its commands from it"),
             SealReason::Included if by.is_empty() => format!("gate {gate} includes it"),
             SealReason::Included => format!("`{by}` includes it"),

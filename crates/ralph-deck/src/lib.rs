@@ -8,19 +8,27 @@
 
 pub mod gate_wording;
 mod index;
+mod index_file;
 pub mod learning;
+pub mod otlp;
+pub mod page;
+pub mod person_action;
 mod query_words;
 mod recall_context;
 mod recall_record;
 mod record_sources;
+pub mod report;
+pub mod run_index;
+pub mod stats_source;
 pub mod view;
 pub mod wording;
 
 pub use index::{
-    IndexCoverage, IndexStorage, MatchExtent, RecallAnswer, RecallError, RecallHit, RecallQuery,
-    RecallScope, SearchedCounts, TextPiece,
+    IndexCoverage, MatchExtent, RecallAnswer, RecallError, RecallHit, RecallQuery, RecallScope,
+    SearchedCounts, TextPiece,
 };
 pub use index::{finds_learning, search};
+pub use index_file::IndexStorage;
 pub use recall_context::RecallContext;
 pub use recall_record::RecallKind;
 pub use record_sources::memory::MEMORY_FILE_NAMES as MEMORY_FILES;

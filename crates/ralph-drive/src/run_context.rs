@@ -17,7 +17,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_home::world::{RunnerFacts, World};
 use ralph_home::{journal, ledger};
-use ralph_hook::{control, runner};
+use ralph_hook::{control, notify, runner};
 use ralph_host::HostProfile;
 use ralph_sys::clock::{self, Deadline};
 use std::collections::BTreeMap;
@@ -162,6 +162,20 @@ impl RunContext<'_> {
 
     pub(crate) fn record(&self, drove: RunnerEvent) -> Result<LoadedRun, StoreError> {
         runner::record_drive(&self.world_without_driver(), &self.run, drove)
+    }
+
+    /// Records a question to the person, and announces it.
+    pub(crate) fn record_question(&self, question: &str, until_ms: u64) -> Result<(), StoreError> {
+        let asked = RunnerEvent::AsksPerson { question: question.to_string(), until_ms };
+        let LoadedRun { run, state, .. } = self.record(asked)?;
+        notify::announce_question(
+            &self.world_without_driver(),
+            &run,
+            state.seq,
+            question,
+            until_ms,
+        );
+        Ok(())
     }
 
     /// Records the session's cost, and books its growth since `booked` in today's ledger.

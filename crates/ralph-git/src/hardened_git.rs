@@ -30,7 +30,7 @@ pub enum GitCommandError {
 }
 
 impl GitCommandError {
-    fn failed(what: &str, why: &str) -> Self {
+    pub(crate) fn failed(what: &str, why: &str) -> Self {
         Self::Failed { what: what.to_owned(), why: why.to_owned() }
     }
 

@@ -24,7 +24,7 @@ fn explain_target(what: GuardTarget) -> (&'static str, &'static str) {
             "You may read its logs. The gates decide how a run ends, not these files",
         ),
         GuardTarget::Key => (
-            "this key seals ralph's measurements, and only ralph may read it",
+            "this key seals or signs what ralph measured, and only ralph may read it",
             "No gate requires it. `ralph why` explains every decision",
         ),
         GuardTarget::Settings => (

@@ -174,12 +174,16 @@ fn is_star(pattern: &str) -> bool {
     matches!(pattern, "*" | "**")
 }
 
+/// The files with ralph's keys, in its home.
+pub(super) const KEY_FILES: [&str; 2] = ["key", "signing-key"];
+
 /// For writes, a wildcard does not count: it means more files than the key.
 fn is_key(place: &PathPattern, home: &str, touch: PathUse) -> bool {
     let depth = home.split('/').filter(|name| !name.is_empty()).count();
     match place.components.get(depth..) {
         Some([name]) if !place.is_open => {
-            name == "key" || touch == PathUse::Read && matches_pattern(name, "key")
+            let is_key = |key| name == key || touch == PathUse::Read && matches_pattern(name, key);
+            KEY_FILES.iter().any(|key| is_key(*key))
         }
         _ => false,
     }

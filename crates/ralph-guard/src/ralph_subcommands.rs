@@ -26,6 +26,8 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     };
     let option = match command.as_str() {
         "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
+        "report" if has("--attest") => " --attest",
+        "stats" if args.iter().any(|arg| arg.text.starts_with("--apply")) => " --apply",
         "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
         _ => "",
     };
@@ -69,6 +71,9 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("dispute", SubcommandAccess::Everyone),
     ("doctor", SubcommandAccess::Everyone),
     ("explain", SubcommandAccess::Everyone),
+    // Sends the records of runs to another program.
+    ("export otlp", SubcommandAccess::PersonOnly),
+    ("export prometheus", SubcommandAccess::Everyone),
     ("feature add", SubcommandAccess::Everyone),
     ("feature claim", SubcommandAccess::Everyone),
     ("feature list", SubcommandAccess::Everyone),
@@ -121,18 +126,27 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("prove", SubcommandAccess::Everyone),
     ("recall", SubcommandAccess::Everyone),
     ("replay", SubcommandAccess::PersonOnly),
+    // `--attest` is not: it signs for the user.
+    ("report", SubcommandAccess::Everyone),
     ("resume", SubcommandAccess::PersonOnly),
     ("run", SubcommandAccess::Everyone),
+    // Its page answers, cancels and waives.
+    ("serve", SubcommandAccess::PersonOnly),
     ("simulate", SubcommandAccess::PersonOnly),
+    ("sql", SubcommandAccess::Everyone),
     ("start", SubcommandAccess::Everyone),
+    ("stats", SubcommandAccess::Everyone),
     ("status", SubcommandAccess::Everyone),
     ("statusline", SubcommandAccess::Everyone),
     ("tell", SubcommandAccess::PersonOnly),
     ("trust", SubcommandAccess::PersonOnly),
     ("uninstall", SubcommandAccess::PersonOnly),
     ("verify", SubcommandAccess::Everyone),
+    ("verify-report", SubcommandAccess::Everyone),
     ("wait", SubcommandAccess::Everyone),
     ("waive", SubcommandAccess::PersonOnly),
+    // Its keys pause, waive and cancel.
+    ("watch", SubcommandAccess::PersonOnly),
     ("why", SubcommandAccess::Everyone),
 ];
 

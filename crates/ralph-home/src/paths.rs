@@ -158,6 +158,11 @@ impl RalphHome {
         self.0.join("key")
     }
 
+    /// The private key that signs statements about runs. It is created when the first one is signed.
+    pub fn signing_key(&self) -> PathBuf {
+        self.0.join("signing-key")
+    }
+
     /// The user's defaults for all projects.
     pub fn user_config(&self) -> PathBuf {
         self.0.join("config.toml")
@@ -207,11 +212,12 @@ impl RalphHome {
         self.install_records().join(short_hash(file))
     }
 
-    /// Search index over past runs, learnings and memory. It is rebuilt from them if it is missing.
+    /// Indexes, each of which is rebuilt if it is missing.
     pub fn index(&self) -> PathBuf {
         self.0.join("index")
     }
 
+    /// Search index over past runs, learnings and memory.
     pub fn recall_index(&self) -> PathBuf {
         self.index().join("recall.sqlite")
     }
@@ -221,6 +227,16 @@ impl RalphHome {
         self.index().join("lock")
     }
 
+    /// Index over the journals of all runs. It is rebuilt from them if it is missing.
+    pub fn run_index(&self) -> PathBuf {
+        self.index().join("runs.sqlite")
+    }
+
+    /// Locked while the run index is refreshed.
+    pub fn run_index_lock(&self) -> PathBuf {
+        self.index().join("runs.lock")
+    }
+
     pub fn learnings(&self) -> PathBuf {
         self.0.join("learnings")
     }
@@ -228,6 +244,11 @@ impl RalphHome {
     /// Learnings from runs in a project.
     pub fn project_learnings(&self, project: &Path) -> PathBuf {
         self.learnings().join(short_hash(project))
+    }
+
+    /// The proposals of `ralph stats` that a person applied, one per line.
+    pub fn applied_proposals(&self) -> PathBuf {
+        self.0.join("deck").join("applied.jsonl")
     }
 
     /// Spending of all runs on the local day that contains `ms`.
@@ -247,6 +268,16 @@ impl RalphHome {
     /// Where hooks find the program when they have no other path to it.
     pub fn program(&self) -> PathBuf {
         self.0.join("bin/ralph")
+    }
+
+    /// What the screens remember about the person who looks at them.
+    pub fn deck(&self) -> PathBuf {
+        self.0.join("deck")
+    }
+
+    /// When the board was last closed.
+    pub fn last_look(&self) -> PathBuf {
+        self.deck().join("seen")
     }
 
     /// While this file exists, no stop is held.
@@ -345,6 +376,11 @@ impl RunPaths {
         self.0.join("notified")
     }
 
+    /// The notification about a question, by the number of the journal entry that asked it.
+    pub fn question_notification(&self, seq: u64) -> PathBuf {
+        self.0.join(format!("asked-{seq}"))
+    }
+
     /// Locked while a subagent, a teammate or a task is judged, so that their gates do not cancel each
     /// other.
     pub fn parts_lock(&self) -> PathBuf {
@@ -393,6 +429,16 @@ impl RunPaths {
     /// The hand-over to the session of this number, which is never overwritten.
     pub fn numbered_handover(&self, number: u32) -> PathBuf {
         self.0.join(format!("handoff-{number}.md"))
+    }
+
+    /// The report of a driven run, written when it ends.
+    pub fn markdown_report(&self) -> PathBuf {
+        self.0.join("report.md")
+    }
+
+    /// The same report as a page that needs no other file.
+    pub fn html_report(&self) -> PathBuf {
+        self.0.join("report.html")
     }
 
     /// Git data of checkpoints that does not belong in the user's repository, or all of it if there is no repository.

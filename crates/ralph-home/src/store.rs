@@ -480,7 +480,8 @@ pub fn list_session_records(home: &RalphHome) -> Result<Vec<RunId>, FileError> {
     Ok(list_records(home)?.filter(RunId::is_of_session).collect())
 }
 
-fn list_records(home: &RalphHome) -> Result<impl Iterator<Item = RunId>, FileError> {
+/// Ids of all runs and of the records of sessions without a run.
+pub fn list_records(home: &RalphHome) -> Result<impl Iterator<Item = RunId> + use<>, FileError> {
     let names = fs::list_if_exists(&home.runs(), MAX_RUNS)?;
     Ok(names.into_iter().filter_map(|name| RunId::parse(name.to_str()?)))
 }

@@ -14,6 +14,8 @@ pub enum RunPurpose {
     Steer,
     Resume,
     Accept,
+    /// Whatever happened last.
+    Read,
 }
 
 /// The run of a project that a command without a name means.
@@ -59,6 +61,7 @@ fn purpose_rank(purpose: RunPurpose, phase: RunPhase) -> u8 {
         | (RunPurpose::Resume, RunPhase::Paused { .. } | RunPhase::Orphaned) => 0,
         (RunPurpose::Accept, RunPhase::Ended(status)) if status.is_acceptable() => 0,
         (RunPurpose::Steer, RunPhase::Orphaned) | (RunPurpose::Resume, RunPhase::Active) => 1,
-        (RunPurpose::Accept, _) | (RunPurpose::Steer | RunPurpose::Resume, RunPhase::Ended(_)) => 2,
+        (RunPurpose::Accept | RunPurpose::Read, _)
+        | (RunPurpose::Steer | RunPurpose::Resume, RunPhase::Ended(_)) => 2,
     }
 }

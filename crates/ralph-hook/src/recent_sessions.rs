@@ -1,5 +1,5 @@
-//! The sessions of a project that were active lately, by the transcripts that the host writes. A session without a
-//! run leaves no trace in ralph's own files.
+//! The sessions that exist, and those of a project that were active lately, by the transcripts that the host writes. A
+//! session without a run leaves no trace in ralph's own files.
 
 use ralph_core::id::SessionId;
 use ralph_home::host_env;
@@ -8,6 +8,7 @@ use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::path::Path;
 
+const MAX_PROJECTS: usize = 10_000;
 const MAX_TRANSCRIPTS: usize = 10_000;
 /// The host writes a transcript with every message, so an open session that a person uses is not silent for longer.
 pub const RECENT_MS: u64 = 30 * 60 * 1000;
@@ -17,6 +18,15 @@ pub const RECENT_MS: u64 = 30 * 60 * 1000;
 pub struct RecentSession {
     pub session: SessionId,
     pub active_ms: u64,
+}
+
+/// Whether the host has a transcript of this session, for any project; `None` if that cannot be known.
+pub fn has_transcript(env: &Env, host: &HostProfile, session: &SessionId) -> Option<bool> {
+    let directory = host_env::host_config_dir(env, host)?.join(host.files.transcripts);
+    // Without any transcript, the host may keep them elsewhere.
+    let projects = fs::list(&directory, MAX_PROJECTS).ok().filter(|names| !names.is_empty())?;
+    let name = (host.files.transcript_name)(session.as_str());
+    Some(projects.iter().any(|project| fs::exists(&directory.join(project).join(&name))))
 }
 
 /// The sessions that the host started in `project` and that were active within [`RECENT_MS`], latest first.

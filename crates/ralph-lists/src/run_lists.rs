@@ -351,17 +351,21 @@ impl RunLists {
         }
     }
 
+    /// The name of the item that a check belongs to.
+    pub fn item_name(&self, check: &str) -> Option<String> {
+        let (number, position) = work_list::parse_check_name(check)?;
+        Some(self.lists.get(number)?.items.get(position)?.name.clone())
+    }
+
     /// Renames a requirement that is named after a check to the name of the check's item.
     pub fn name_after_item(&self, mut requirement: Requirement) -> Requirement {
         let (check, rest) = match requirement.name.split_once(' ') {
             Some((check, rest)) => (check.to_string(), format!(" {rest}")),
             None => (requirement.name.clone(), String::new()),
         };
-        let item = work_list::parse_check_name(&check)
-            .and_then(|(number, position)| self.lists.get(number)?.items.get(position));
-        if let Some(item) = item {
-            requirement.next = requirement.next.replace(&check, &item.name);
-            requirement.name = format!("{}{rest}", item.name);
+        if let Some(item) = self.item_name(&check) {
+            requirement.next = requirement.next.replace(&check, &item);
+            requirement.name = format!("{item}{rest}");
         }
         requirement
     }
@@ -381,21 +385,18 @@ impl RunLists {
 
     /// The checks to run now.
     pub fn due_checks(&self) -> Vec<Gate> {
-        self.lists
-            .iter()
-            .enumerate()
-            .flat_map(|(at, list)| work_list::due_check_gates(at, &list.items))
-            .collect()
+        let lists = self.lists.iter().enumerate();
+        lists.flat_map(|(at, list)| work_list::due_check_gates(at, &list.items)).collect()
+    }
+
+    /// Every check of the lists.
+    pub fn all_checks(&self) -> Vec<Gate> {
+        let lists = self.lists.iter().enumerate();
+        lists.flat_map(|(at, list)| work_list::check_gates(at, &list.items)).collect()
     }
 
     pub fn programs(&self) -> Vec<Gate> {
-        let all: Vec<Gate> = self
-            .lists
-            .iter()
-            .enumerate()
-            .flat_map(|(at, list)| work_list::check_gates(at, &list.items))
-            .collect();
-        one_check_per_program(&all)
+        one_check_per_program(&self.all_checks())
     }
 }
 

@@ -65,12 +65,12 @@ struct DisputeArguments {
 struct RecallArguments {
     query: String,
     limit: Option<u16>,
-    kind: Option<RecordKind>,
+    kind: Option<RecallKindArgument>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum RecordKind {
+enum RecallKindArgument {
     Run,
     Handoff,
     Learning,
@@ -119,7 +119,7 @@ impl ToolRequest {
     }
 }
 
-impl RecordKind {
+impl RecallKindArgument {
     fn name(&self) -> &'static str {
         match self {
             Self::Run => "run",

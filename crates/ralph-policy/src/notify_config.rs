@@ -1,4 +1,4 @@
-//! The `[notify]` section: how a person is notified that a run ended, and for which statuses.
+//! The `[notify]` section: how a person is notified that a run ended or asks something.
 
 use ralph_core::status::RunStatus;
 
@@ -8,6 +8,8 @@ pub struct NotifySettings {
     pub channels: Vec<NotifyChannel>,
     /// The final statuses that send a notification.
     pub statuses: Vec<RunStatus>,
+    /// Whether a question that waits for an answer sends one.
+    pub notifies_questions: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

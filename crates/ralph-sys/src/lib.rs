@@ -13,5 +13,6 @@ pub mod process_identity;
 pub mod stdin;
 pub mod stdio;
 pub mod tail;
+pub mod terminal;
 
-pub use os::desktop_notifier;
+pub use os::{browser_command, desktop_notifier};

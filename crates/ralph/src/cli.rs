@@ -75,6 +75,16 @@ enum RalphCommand {
     Why(cmd::why::WhyArgs),
     /// Show the journal of a run
     Log(cmd::log::LogArgs),
+    /// Watch all runs on a board: answer, pause, waive, filter
+    Watch(cmd::watch::WatchArgs),
+    /// Write the report of a run, or a signed statement about it
+    Report(cmd::report::ReportArgs),
+    /// Check a signed statement about a run against a repository
+    VerifyReport(cmd::verify_report::VerifyReportArgs),
+    /// Serve the board on a web page, on this machine only
+    Serve(cmd::serve::ServeArgs),
+    /// Show what runs cost, what holds agents, and what to change
+    Stats(cmd::stats::StatsArgs),
     /// List runs, queues, gates, features, loops, checkpoints and more
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::list_commands::EXAMPLES)]
     List(cmd::list_commands::ListCommand),
@@ -105,6 +115,8 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
+    /// Answer an SQL query over all runs; it can only read
+    Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
     /// Run a session in phases, from clarify to retrospect
@@ -151,6 +163,9 @@ enum RalphCommand {
     #[command(hide = true)]
     Pretend(cmd::pretend::PretendArgs),
     Notify(cmd::notify::NotifyArgs),
+    /// Export runs as metrics or traces
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::export::EXAMPLES)]
+    Export(cmd::export::ExportCommand),
     Statusline(cmd::statusline::StatuslineArgs),
     /// Answer one hook event of a coding agent
     Hook(HookArgs),
@@ -279,6 +294,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Plan(args) => return cmd::plan::run(env, &args),
         RalphCommand::Prove(args) => return cmd::prove::run(env, &args),
         RalphCommand::Feature(feature) => return cmd::feature::run(env, &feature),
+        RalphCommand::VerifyReport(args) => return cmd::verify_report::run(env, &args),
         RalphCommand::Run(run) => return cmd::run::run(env, &run),
         RalphCommand::Demo(demo) => return cmd::demo::run(env, &demo),
         RalphCommand::Lab(lab) => return cmd::lab::run(env, &lab),
@@ -291,7 +307,10 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Pretend(pretend) => return cmd::pretend::run(env, &pretend),
         RalphCommand::Doctor(doctor) => return cmd::doctor::run(env, &doctor),
         RalphCommand::Wait(args) => return cmd::wait::run(env, &args),
+        RalphCommand::Verify(verify) => return cmd::verify::run(env, &verify),
         RalphCommand::Resume(run) => return cmd::control::resume(env, &run),
+        RalphCommand::Stats(args) => cmd::stats::run(env, &args),
+        RalphCommand::Export(asked) => cmd::export::run(env, &asked),
         RalphCommand::List(list) => cmd::list_commands::run(env, &list),
         RalphCommand::Init(init) => cmd::init::run(env, &init),
         RalphCommand::Import(import) => cmd::import::run(env, &import),
@@ -300,7 +319,10 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Start(start) => cmd::start::run(env, &start),
         RalphCommand::Status(status) => cmd::status::run(env, &status),
         RalphCommand::Why(why) => cmd::why::run(env, &why),
+        RalphCommand::Report(report) => cmd::report::run(env, &report),
         RalphCommand::Log(log) => cmd::log::run(env, &log),
+        RalphCommand::Watch(watch) => cmd::watch::run(env, &watch),
+        RalphCommand::Serve(serve) => cmd::serve::run(env, &serve),
         RalphCommand::Pause(run) => cmd::control::pause(env, &run),
         RalphCommand::Cancel(run) => cmd::control::cancel(env, &run),
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),
@@ -311,6 +333,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
+        RalphCommand::Sql(args) => cmd::sql::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),
         RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),
@@ -319,7 +342,6 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Config(config) => cmd::config::run(env, &config),
         RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
-        RalphCommand::Verify(verify) => cmd::verify::run(env, &verify),
         RalphCommand::Model(model) => cmd::model::run(env, &model),
         RalphCommand::Completions { shell } => {
             cmd::generate::completions(shell, &mut RalphCli::command())

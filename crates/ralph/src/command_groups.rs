@@ -26,7 +26,11 @@ struct CommandGroup {
 
 const GROUPS: &[CommandGroup] = &[
     CommandGroup { title: "Start", common: &["init", "run", "plan", "demo"], rest: &["start"] },
-    CommandGroup { title: "Watch", common: &["status", "why", "log"], rest: &["list", "recall"] },
+    CommandGroup {
+        title: "Watch",
+        common: &["status", "why", "log", "watch", "report", "stats", "serve"],
+        rest: &["list", "recall", "sql", "verify-report"],
+    },
     CommandGroup {
         title: "Steer",
         common: &["pause", "resume", "cancel", "tell", "limits", "waive"],
@@ -52,7 +56,7 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "For other programs",
         common: &[],
-        rest: &["hook", "mcp", "statusline", "notify"],
+        rest: &["hook", "mcp", "statusline", "notify", "export"],
     },
 ];
 

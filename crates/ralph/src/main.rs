@@ -9,6 +9,7 @@ mod describe;
 mod driven_status;
 mod excerpt;
 mod failure;
+mod foreground_editor;
 mod gate_progress;
 mod hook;
 mod host_arg;

@@ -146,6 +146,11 @@ fn verify(world: &World, request: &CommandRequest<'_>) -> Result<String, Command
         // The gates of the project judge a session without a run.
         None => last_run(world, request)?.filter(RunId::is_of_session),
     };
+    if run.is_none()
+        && let Some(offer) = verify::offer_gates(&world.env, &world.home)?
+    {
+        return Ok(offer);
+    }
     verify::render_verification(world, request.session, run.as_ref())
 }
 

@@ -1,7 +1,10 @@
 //! Parsers for the values of command-line options. An error text is printed as the hint of a usage error.
 
+use crate::cmd::report::ReportFormat;
+use ralph_attest::AttestedStatus;
 use ralph_core::limits::LimitUnit;
 use ralph_core::policy::MergeThreshold;
+use ralph_policy::trust::MIN_HASH_PREFIX;
 
 pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String> {
     match text {
@@ -9,6 +12,29 @@ pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String
         "green" => Ok(MergeThreshold::Green),
         _ => Err("expected `verified` or `green`".to_string()),
     }
+}
+
+pub(crate) fn parse_attested_status(text: &str) -> Result<AttestedStatus, String> {
+    let all = [AttestedStatus::Verified, AttestedStatus::Green, AttestedStatus::Claimed];
+    let found = all.into_iter().find(|status| status.name() == text);
+    found.ok_or_else(|| "expected `verified`, `green` or `claimed`".to_string())
+}
+
+pub(crate) fn parse_report_format(text: &str) -> Result<ReportFormat, String> {
+    match text {
+        "md" => Ok(ReportFormat::Markdown),
+        "html" => Ok(ReportFormat::Html),
+        "json" => Ok(ReportFormat::Json),
+        _ => Err("expected `md`, `html` or `json`".to_string()),
+    }
+}
+
+/// The hash of a policy, or enough of its beginning.
+pub(crate) fn parse_policy_hash(text: &str) -> Result<String, String> {
+    let is_hash =
+        text.len() >= MIN_HASH_PREFIX && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let expected = || format!("expected at least {MIN_HASH_PREFIX} hexadecimal digits");
+    if is_hash { Ok(text.to_ascii_lowercase()) } else { Err(expected()) }
 }
 
 /// A number from 0 to 10.

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the repository's developer tasks.
 
 mod bench;
+mod browser;
 mod cheats;
 mod disk;
 mod e2e;
@@ -35,6 +36,11 @@ enum XtaskCommand {
     /// Benchmark ralph against other commands, as ratios within one run
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Check the pages of `ralph serve` in Chromium (needs node and chromium)
+    #[command(
+        after_help = "Examples:\n  cargo xtask browser\n  cargo xtask browser --program target/debug/ralph"
+    )]
+    Browser(BrowserOptions),
     /// Play the table of cheats and honest work, and write the results
     #[command(after_help = "Examples:\n  cargo xtask cheats\n  cargo xtask cheats prove,shell")]
     Cheats(CheatsOptions),
@@ -58,7 +64,7 @@ enum XtaskCommand {
         after_help = "Examples:\n  cargo xtask import ../smart-ralph\n  cargo xtask import ../a ../b --markdown\n  cargo xtask import ../smart-ralph --reasons"
     )]
     Import(ImportSurveyOptions),
-    /// Render the output of `ralph demo` and `ralph prove` as pictures in `docs`
+    /// Render `ralph demo`, `ralph prove` and the board as pictures in `docs`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
     /// Replay bug fixes of published projects, and write the results
@@ -82,6 +88,11 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench hook\n  cargo xtask bench hook --rounds 1000 --markdown\n  cargo xtask bench hook --check"
     )]
     Hook(HookBenchOptions),
+    /// Time the run index over 1,000,000 journal lines against `wc -l` (needs jq)
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench deck\n  cargo xtask bench deck --rounds 5 --markdown\n  cargo xtask bench deck --check"
+    )]
+    Deck(DeckBenchOptions),
     /// Time gates against `xargs -P` and fingerprints against `git status`
     #[command(
         after_help = "Examples:\n  cargo xtask bench gates\n  cargo xtask bench gates --only fingerprint --rounds 30\n  cargo xtask bench gates --check"
@@ -102,6 +113,16 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
     )]
     Run(RunBenchOptions),
+}
+
+#[derive(Args)]
+struct BrowserOptions {
+    /// Use this program instead of building one
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
+    /// Only write the pictures of the board in `docs`
+    #[arg(long)]
+    pictures: bool,
 }
 
 #[derive(Args)]
@@ -149,6 +170,15 @@ struct ProofBenchOptions {
 struct RecallBenchOptions {
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: u32,
+    #[command(flatten)]
+    output: BenchOutputOptions,
+}
+
+#[derive(Args)]
+struct DeckBenchOptions {
+    /// Number of runs per command
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,
     #[command(flatten)]
     output: BenchOutputOptions,
@@ -264,10 +294,12 @@ struct PictureOptions {
 fn main() -> ExitCode {
     let done = match XtaskCli::parse().command {
         XtaskCommand::Bench(BenchCommand::Hook(options)) => bench::bench_hook(&options),
+        XtaskCommand::Bench(BenchCommand::Deck(options)) => bench::bench_deck(&options),
         XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
         XtaskCommand::Bench(BenchCommand::Proof(options)) => bench::bench_proof(&options),
         XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),
         XtaskCommand::Bench(BenchCommand::Run(options)) => bench::bench_run(&options),
+        XtaskCommand::Browser(options) => browser::run(&options),
         XtaskCommand::Cheats(options) => cheats::run(&options),
         XtaskCommand::E2e(options) => e2e::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),

@@ -2,7 +2,7 @@
 
 mod proved_project;
 
-use crate::{PictureOptions, disk, print, shell};
+use crate::{PictureOptions, browser, disk, print, shell};
 use anstyle::{Color, RgbColor};
 use anstyle_svg::{Palette, Term};
 use anyhow::{Result, bail};
@@ -46,6 +46,10 @@ const PICTURES: [TerminalPicture; 2] = [
     },
 ];
 
+/// Pictures of the board in a browser. Fonts differ between machines, so they are not compared.
+const BOARD_PICTURES: [&str; 3] = ["board-dark.png", "board-light.png", "board-phone.png"];
+const MAX_PICTURE_BYTES: u64 = 150_000;
+
 pub(crate) fn run(options: &PictureOptions) -> Result<()> {
     for picture in &PICTURES {
         let drawn = render_picture(picture.command, &(picture.output)()?);
@@ -55,6 +59,18 @@ pub(crate) fn run(options: &PictureOptions) -> Result<()> {
         } else {
             disk::write_with_parents(&path, drawn.as_bytes())?;
             print::print_line(&format!("wrote `{}`", picture.path));
+        }
+    }
+    let docs = shell::repository_root().join("docs");
+    if !options.check {
+        browser::take_pictures(None)?;
+    }
+    for name in BOARD_PICTURES {
+        let size = std::fs::metadata(docs.join(name)).map_or(0, |file| file.len());
+        if !(1..MAX_PICTURE_BYTES).contains(&size) {
+            bail!(
+                "`docs/{name}` is missing or too large ({size} bytes); run `cargo xtask picture`"
+            );
         }
     }
     Ok(())

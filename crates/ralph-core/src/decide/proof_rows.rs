@@ -17,7 +17,14 @@ const MAX_REASON_CHARS: usize = 300;
 /// that it can restore or add tests, unless that cannot help, and then decides the status. `met` is the text about the met requirements.
 pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
     let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
-    let verified = |because: String| stop.end(DecisionRule::Verified, RunStatus::Verified, because);
+    // The agent cannot change the command of a check, so it is not held for it.
+    let verified = |because: String| match &stop.evidence.unsealed {
+        Some(why) => {
+            let why = reason::safe_line(why, 400, stop.context.redactor);
+            stop.end(DecisionRule::Proof, RunStatus::Green, format!("{why}; {because}"))
+        }
+        None => stop.end(DecisionRule::Verified, RunStatus::Verified, because),
+    };
     let is_driven = stop.case.facts.driver == StopDriver::Runner;
     let excuse = |proof: &Proof| {
         proof.without_waived(|test| {

@@ -10,6 +10,13 @@ use alloc::vec::Vec;
 const MAX_NAMED_TESTS: usize = 3;
 
 impl GateProof<'_> {
+    /// Whether a gate without names passes only, or perhaps, because a person allowed its files to change.
+    pub(super) fn is_allowed_to_differ(&self, files: &ChangedFileFacts) -> bool {
+        let has_passed = self.before.is_some_and(|before| before.outcome == GateOutcome::Passed);
+        let is_changed = files.changed_judges.iter().any(|gate| gate == self.gate);
+        !files.allowed.is_empty() && (!has_passed || is_changed)
+    }
+
     /// Whether the gate runs files that the base does not have, and reported nothing without them.
     pub(super) fn has_new_judge(&self, files: &ChangedFileFacts) -> bool {
         let reports_nothing = |report: Option<&GateReport>| {

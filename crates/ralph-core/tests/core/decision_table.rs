@@ -163,6 +163,14 @@ fn rows_of_ends() -> Vec<TableRow> {
                 .stop(last(stop_at(1).met("tests")).proof(ProofVerdict::Green, &[])),
         },
         TableRow {
+            without: "sealed checks",
+            scenario: TestRun::of(sealed_run()).stop(
+                last(stop_at(1).met("tests"))
+                    .proof(ProofVerdict::Verified, &[])
+                    .unsealed("tests runs `sh $x`"),
+            ),
+        },
+        TableRow {
             without: "a process gone",
             scenario: used_up
                 .clone()
@@ -248,12 +256,13 @@ fn a_gated_session_is_let_go_in_time() {
 /// R-L2e, R-L8c: a limit forbids the next iteration and never fails the one that just ended.
 #[test]
 fn met_requirements_end_the_run_before_any_limit() {
-    check!(shown(&rows_of_ends()), @"
+    check!(shown(&rows_of_ends()), @r"
     without                    end verified     rule verified     1 charged  1 requirement is met after 1 iteration and 2 min
     without measuring          end claimed      rule claimed      1 charged  1 requirement is claimed to be met after 1 iteration and 2 min; nothing measured it
     without measuring all      end claimed      rule claimed      1 charged  all 4 requirements are met after 1 iteration and 2 min, 2 of them only by claims
     without measuring one      end claimed      rule claimed      1 charged  all 2 requirements are met after 1 iteration and 2 min, 1 of them only by a claim
     without a test of the work end green        rule proof        0 charged  no test fails without the change; 148 old tests pass on the new code; 1 requirement is met after 0 iterations and 1 min
+    without sealed checks      end green        rule proof        0 charged  tests runs `sh $x`; 1 requirement is met after 0 iterations and 1 min; 148 old tests pass on the new code; 1 test fails without the change
     without a process gone     allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 2 min
     without honesty            end needs_review rule tampered     1 charged  1 requirement is met after 1 iteration and 2 min, but ralph's own files were changed meanwhile
     without an open run        allow            rule not-mine     1 charged  the run has ended: verified

@@ -30,14 +30,14 @@ fn every_end_has_a_next_step() {
     overridden: nested quotes — because of this (run k7f2); the client overrode the hook: `ralph init` raises its block cap; then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
-    assert_snapshot!(lines(&sealed_run()), @"
+    assert_snapshot!(lines(&sealed_run()), @r"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
-    green: nested quotes — because of this (run k7f2); review the change (`ralph checkpoint diff k7f2`) and run `ralph accept k7f2`, or start a new run that adds a test
+    green: nested quotes — because of this (run k7f2); review the change and run `ralph accept k7f2`; with git, a run can prove its work
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
-    needs_review: nested quotes — because of this (run k7f2); review the change before you keep it: `ralph checkpoint diff k7f2`, `ralph why k7f2`; then `ralph accept k7f2`, or undo it
+    needs_review: nested quotes — because of this (run k7f2); review the change and run `ralph accept k7f2`; with git, a run can prove its work
     gate_broken: nested quotes — because of this (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
     cancelled: nested quotes — because of this (run k7f2); `/ralph:goal` starts a new run

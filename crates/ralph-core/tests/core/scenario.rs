@@ -334,6 +334,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         judged: None,
         adopted_limit: None,
         tampering: None,
+        unsealed: None,
         unparsable_lists: Vec::new(),
     };
     TestStop { stop, facts: StopFacts::quiet(0), evidence, observed: None, process: None }
@@ -375,6 +376,7 @@ impl TestStop {
         self.evidence.proof = Some(WorkProof {
             verdict,
             held: 148,
+            held_checks: 0,
             telling: if verdict == ProofVerdict::Green { Vec::new() } else { telling },
             broken: broken.collect(),
             doubts: Vec::new(),
@@ -382,6 +384,11 @@ impl TestStop {
             allowed: Vec::new(),
             is_final: false,
         });
+        self
+    }
+
+    pub(crate) fn unsealed(mut self, why: &str) -> Self {
+        self.evidence.unsealed = Some(why.to_string());
         self
     }
 

@@ -4,11 +4,11 @@
 //! process holds it for too long, a copy in memory is refreshed and searched instead. Only one process uses it at a
 //! time: two that replace a damaged file could otherwise undo each other's changes.
 
-mod index_file;
 mod queries;
 mod refresh;
 mod schema;
 
+use crate::index_file::{IndexFile, IndexStorage, IndexedWork};
 use crate::learning;
 use crate::query_words::QueryWords;
 use crate::recall_context::RecallContext;
@@ -16,7 +16,6 @@ use crate::recall_record::RecallKind;
 use ralph_sys::clock::Deadline;
 use std::time::Duration;
 
-pub use index_file::IndexStorage;
 pub use queries::{MatchExtent, RecallHit, SearchedCounts, TextPiece};
 pub use refresh::IndexCoverage;
 
@@ -60,15 +59,20 @@ pub fn search(
     query: &RecallQuery<'_>,
 ) -> Result<RecallAnswer, RecallError> {
     let words = QueryWords::from_query(query.text);
-    let (answer, kept) = index_file::with_index(context, |connection| {
+    let IndexedWork { done, storage, .. } = recall_index(context).with_index(|connection| {
         let deadline = Deadline::after(REFRESH_TIMEOUT);
         let coverage = refresh::refresh_index(connection, context, (query.scope, &deadline))?;
         let hits = queries::find_hits(connection, context, query, &words)?;
         let searched = queries::count_searched(connection, context, query.scope)?;
         Ok((hits, searched, coverage))
     })?;
-    let (hits, searched, coverage) = answer;
-    Ok(RecallAnswer { hits, searched, coverage, storage: kept })
+    let (hits, searched, coverage) = done;
+    Ok(RecallAnswer { hits, searched, coverage, storage })
+}
+
+fn recall_index(context: &RecallContext) -> IndexFile {
+    let (path, lock) = (context.home.recall_index(), context.home.recall_lock());
+    IndexFile { path, lock, layout: &schema::RECALL_LAYOUT }
 }
 
 /// Whether a learning of the project exists and a search for the words of its title finds it.
@@ -79,12 +83,12 @@ pub fn finds_learning(context: &RecallContext, id: &str) -> Result<bool, RecallE
         return Ok(false);
     };
     let words = QueryWords::from_query(&learning.title);
-    let (found, _) = index_file::with_index(context, |connection| {
+    let found = recall_index(context).with_index(|connection| {
         let deadline = Deadline::after(REFRESH_TIMEOUT);
         refresh::refresh_index(connection, context, (RecallScope::Project, &deadline))?;
         queries::finds_path(connection, &words, &learning.path)
     })?;
-    Ok(found)
+    Ok(found.done)
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
 //! The tables of the index and its version.
 
-use rusqlite::{Connection, Transaction};
+use crate::index_file::IndexLayout;
+use rusqlite::Transaction;
 
-/// Raised with every change of the tables or their contents: an index of another version is rebuilt.
-const FORMAT: i64 = 1;
+pub(super) const RECALL_LAYOUT: IndexLayout = IndexLayout {
+    format: 1,
+    create_tables: CREATE_TABLES,
+    tables: &["project", "source", "past", "record", "words"],
+};
 
 /// Words are stemmed, so that `failing` finds `failed`; accents are ignored.
 const CREATE_TABLES: &str = "
@@ -43,48 +47,8 @@ DROP TABLE source;
 DROP TABLE project;
 ";
 
-/// `secure_delete` overwrites deleted text instead of leaving it in unused pages.
-const PRAGMAS: &str = "
-PRAGMA secure_delete = ON;
-PRAGMA journal_mode = TRUNCATE;
-PRAGMA synchronous = NORMAL;
-PRAGMA temp_store = MEMORY;
-PRAGMA trusted_schema = OFF;
-";
-
-/// Whether an index file can be used as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IndexLayout {
-    Ours,
-    Absent,
-    /// Another version of the index, or a foreign database.
-    Other,
-}
-
-pub(super) fn set_pragmas(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(PRAGMAS)
-}
-
-pub(super) fn check_layout(connection: &Connection) -> rusqlite::Result<IndexLayout> {
-    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(match (format, tables) {
-        (FORMAT, 1..) => IndexLayout::Ours,
-        (0, 0) => IndexLayout::Absent,
-        _ => IndexLayout::Other,
-    })
-}
-
 /// Empties the index. Dropping the tables is far cheaper than deleting the records one by one.
 pub(super) fn recreate_tables(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(DROP_TABLES)?;
     transaction.execute_batch(CREATE_TABLES)
-}
-
-pub(super) fn create_tables(connection: &mut Connection) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
-    transaction.execute_batch(CREATE_TABLES)?;
-    transaction.pragma_update(None, "user_version", FORMAT)?;
-    transaction.commit()
 }

@@ -84,10 +84,16 @@ fn handover_verb(before: &[JournalEntry]) -> &'static str {
     reason.unwrap_or("takes over")
 }
 
+/// The entry in words, after its time. `before` are the entries before it.
+pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
+    let what = journal_change_text(entry, before);
+    format!("{}  {what}", wording::local_time(entry.at_ms))
+}
+
 /// The entry in words. `before` are the entries before it.
 #[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
-pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
-    let what = match &entry.change {
+pub fn journal_change_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
+    match &entry.change {
         RunChange::Started(run) if run.origin == RunOrigin::Session => {
             format!("started    {}", safe_line(&run.title))
         }
@@ -171,6 +177,5 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
             safe_line(&part.because),
             part.rule.name()
         ),
-    };
-    format!("{}  {what}", wording::local_time(entry.at_ms))
+    }
 }

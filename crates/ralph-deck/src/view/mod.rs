@@ -6,6 +6,7 @@
 pub mod acceptance;
 pub mod approvals;
 pub mod base_checks;
+pub mod checked_report;
 pub mod checkpoint_list;
 pub mod decisions;
 pub mod doctor_report;

@@ -105,26 +105,17 @@ fn load_queue_status(
         let known = queue::known_tasks(home, &queue.tasks, &past)?;
         (queue, known, true)
     } else {
-        let (tasks, known) = past.tasks.iter().map(recorded_task).unzip();
+        let task = |name: &String| QueueTask { name: name.clone(), ..QueueTask::default() };
+        let tasks = past.tasks.keys().map(task).collect();
+        let known: Result<Vec<_>, _> =
+            past.tasks.values().map(|tried| queue::recorded_task(home, tried)).collect();
+        let known = known?;
         // Issues are listed anew when the queue continues; until then, the tasks that were started are known.
         let has_issues = opening.source.to_str().is_some_and(|it| IssueQueue::parse(it).is_some());
         (TaskQueue { source: opening.source.clone(), tasks }, known, has_issues)
     };
     let tasks = queue_outcome(home, &queue, known, &past);
     Ok(Some(QueueStatus { id, queue, project, tasks, has_file: is_there }))
-}
-
-/// A task of a queue whose file can no longer be read.
-fn recorded_task((name, tried): (&String, &QueueTaskHistory)) -> (QueueTask, KnownQueueTask) {
-    let task = QueueTask { name: name.clone(), ..QueueTask::default() };
-    (
-        task,
-        KnownQueueTask {
-            end: tried.end.clone(),
-            run: tried.run.clone(),
-            ..KnownQueueTask::default()
-        },
-    )
 }
 
 fn queue_outcome(

@@ -4,12 +4,8 @@ use std::path::Path;
 
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
 use serde::Deserialize;
 use serde_json::Value;
-
-use ralph_git::git;
-use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 
 use super::forge_tool::{self, ForgeMethod, call_api};
 use super::remote::{self, ForgeRemote, PushAddresses};
@@ -87,19 +83,15 @@ impl Forge {
         })
     }
 
-    /// The project of the repository's remote. `tool` overrides the detection.
-    pub fn of_remote(
+    /// The project of the repository's remote, to read its issues. `tool` overrides the detection. It need not allow
+    /// pushes; [`super::find_request_forge`] checks that too.
+    pub fn for_issues(
         project: &Path,
         env: &Env,
         tool: Option<ForgeTool>,
         deadline: &Deadline,
     ) -> Result<Self, ForgeError> {
-        let nowhere = || ForgeError::NotARepository(project.to_owned());
-        let project = fs::resolve(project).ok_or_else(nowhere)?;
-        let root = git::work_tree_root(&project).ok_or_else(nowhere)?;
-        let at = GitLocation::UserRepository(root.to_owned());
-        let ForgeRemote { name, address, .. } =
-            remote::find_remote(&GitCommand::new(&at, deadline))?;
+        let ForgeRemote { name, address, .. } = remote::find_project_remote(project, deadline)?;
         let detected = ForgeTool::for_host(&address.host);
         let tool = match (tool, detected) {
             (Some(tool), Some(other)) if tool != other => {

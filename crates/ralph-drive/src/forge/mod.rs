@@ -18,12 +18,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use ralph_git::git;
 use ralph_git::worktree::GitCommandError;
-use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-use ralph_sys::fs;
 
 pub use checks::{FailedCheck, ForgeChecks, read_checks};
 pub use forge_issues::ForgeIssue;
@@ -31,7 +28,8 @@ pub use forge_tool::ForgeTool;
 pub use pull_request::{OpenedRequest, PullRequest, open_request};
 pub use remote::{PushOutcome, push_branch};
 pub use request_body::{
-    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_span, render_body,
+    MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_fence, code_span,
+    render_body,
 };
 
 use forge_tool::{ForgeMethod, call_api};
@@ -160,18 +158,13 @@ impl ForgeError {
 
 /// Finds the forge and checks everything that a pull request needs, before any work is done. `tool` overrides the
 /// detection.
-pub fn find_forge(
+pub fn find_request_forge(
     project: &Path,
     env: &Env,
     tool: Option<ForgeTool>,
     deadline: &Deadline,
 ) -> Result<Forge, ForgeError> {
-    let nowhere = || ForgeError::NotARepository(project.to_owned());
-    let project = fs::resolve(project).ok_or_else(nowhere)?;
-    let root = git::work_tree_root(&project).ok_or_else(nowhere)?;
-    let at = GitLocation::UserRepository(root.to_owned());
-    let ForgeRemote { name, address, addresses } =
-        remote::find_remote(&GitCommand::new(&at, deadline))?;
+    let ForgeRemote { name, address, addresses } = remote::find_project_remote(project, deadline)?;
     let named = tool.or_else(|| ForgeTool::for_host(&address.host));
     let tool = match named {
         Some(tool) => tool,

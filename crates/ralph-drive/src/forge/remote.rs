@@ -5,8 +5,11 @@ use ralph_core::id::RunId;
 use ralph_core::text;
 
 use super::{Forge, ForgeError, forge_tool};
+use ralph_git::git;
 use ralph_git::worktree::git_command::{GitCommand, GitLocation};
 use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
+use std::path::Path;
 
 const MAX_WHY_CHARS: usize = 300;
 /// Alternative host names of forges.
@@ -46,8 +49,20 @@ pub enum PushOutcome {
     UpToDate,
 }
 
+/// The remote of the repository that a project is in.
+pub(super) fn find_project_remote(
+    project: &Path,
+    deadline: &Deadline,
+) -> Result<ForgeRemote, ForgeError> {
+    let nowhere = || ForgeError::NotARepository(project.to_owned());
+    let project = fs::resolve(project).ok_or_else(nowhere)?;
+    let root = git::work_tree_root(&project).ok_or_else(nowhere)?;
+    let at = GitLocation::UserRepository(root.to_owned());
+    find_remote(&GitCommand::new(&at, deadline))
+}
+
 /// The upstream remote of the current branch, else `origin`, else the only remote.
-pub(super) fn find_remote(call: &GitCommand<'_>) -> Result<ForgeRemote, ForgeError> {
+fn find_remote(call: &GitCommand<'_>) -> Result<ForgeRemote, ForgeError> {
     let listed = String::from_utf8_lossy(&call.run_checked(&["remote"])?).into_owned();
     let names: Vec<&str> = listed.lines().filter(|name| is_plain_name(name)).collect();
     let on = call.run_line(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;

@@ -149,7 +149,8 @@ pub fn code_span(foreign: &str, redactor: &Redactor) -> String {
     }
 }
 
-fn code_fence(foreign: &str, most: usize, redactor: &Redactor) -> String {
+/// Foreign text of several lines as a code block, cut to `most` characters.
+pub fn code_fence(foreign: &str, most: usize, redactor: &Redactor) -> String {
     let cleaned = text::truncate(&text::clean(&redact_excerpt(foreign, most, redactor)), most);
     let inside = neutralise(cleaned.trim_matches('\n'));
     let ticks = "`".repeat(longest_backtick_run(&inside).max(2) + 1);

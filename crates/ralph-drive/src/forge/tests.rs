@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::remote::RemoteAddress;
 use super::*;
+use ralph_sys::fs;
 use ralph_sys::fs::Durability;
 use ralph_sys::proc::testing::run_successfully;
 
@@ -129,7 +130,7 @@ impl ForgeScene {
     }
 
     fn check(&self) -> Result<Forge, ForgeError> {
-        find_forge(&self.project(), &self.env(), None, &generous())
+        find_request_forge(&self.project(), &self.env(), None, &generous())
     }
 
     fn error(&self) -> String {
@@ -224,7 +225,7 @@ fn missing_prerequisites_are_reported_before_any_work() {
     let mut add = |what: &str, error: String| report.push_str(&format!("{what}:\n{error}\n"));
     let none = tempfile::tempdir().unwrap();
     let scene = ForgeScene::without_remote();
-    let error = find_forge(none.path(), &scene.env(), None, &generous()).unwrap_err();
+    let error = find_request_forge(none.path(), &scene.env(), None, &generous()).unwrap_err();
     add("no repository", scene.describe(&error).replace(none.path().to_str().unwrap(), "/none"));
     add("no remote", scene.error());
     scene.git(&["remote", "add", "one", GITHUB]);
@@ -296,7 +297,7 @@ fn a_tool_that_hangs_times_out() {
     let path = scene.dir.path().join("bin/gh");
     fs::overwrite(&path, b"#!/bin/sh\nexec sleep 60\n").unwrap();
     let soon = Deadline::after(Duration::from_millis(500));
-    let error = find_forge(&scene.project(), &scene.env(), None, &soon).unwrap_err();
+    let error = find_request_forge(&scene.project(), &scene.env(), None, &soon).unwrap_err();
     assert_eq!(scene.describe(&error), "`gh` did not answer in time");
 }
 

@@ -82,8 +82,12 @@ pub(super) fn issues_of_command(
 pub(super) fn issue_of_file(path: &Path) -> Result<TrackerIssue, IssueError> {
     let bytes = fs::read(path, MAX_OUTPUT_BYTES)?;
     let shown = path.to_string_lossy();
-    let issue: FeedIssue =
-        serde_json::from_slice(&bytes).map_err(|error| unexpected_output(&shown, &error))?;
+    let issue: FeedIssue = serde_json::from_slice(&bytes).map_err(|error| {
+        IssueError::NotAnIssueFile(
+            text::clean_line(&shown, 200),
+            text::clean_line(&error.to_string(), MAX_WHY_CHARS),
+        )
+    })?;
     issue.into_issue()
 }
 

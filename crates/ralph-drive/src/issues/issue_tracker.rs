@@ -37,12 +37,12 @@ pub fn read_issue(
         IssueReference::Forge { project: named, tool, number } => {
             let forge = match named {
                 Some(name) => Forge::named(*tool, &name.host, &name.path, env, deadline)?,
-                None => Forge::of_remote(project, env, Some(*tool), deadline)?,
+                None => Forge::for_issues(project, env, Some(*tool), deadline)?,
             };
             forge_issue(&forge, *number, deadline)
         }
         IssueReference::Bare(id) => match issue_number(id) {
-            Some(number) => match Forge::of_remote(project, env, None, deadline) {
+            Some(number) => match Forge::for_issues(project, env, None, deadline) {
                 Ok(forge) => forge_issue(&forge, number, deadline),
                 Err(
                     ForgeError::NotARepository(_) | ForgeError::NoRemote | ForgeError::NoForge(_),
@@ -65,7 +65,7 @@ pub fn list_issues(
     let IssueAccess { project, env, deadline, .. } = *access;
     let (name, issues) = match queue {
         IssueQueue::Label { tool, label } => {
-            let forge = Forge::of_remote(project, env, Some(*tool), deadline)?;
+            let forge = Forge::for_issues(project, env, Some(*tool), deadline)?;
             let found = forge.list_issues(label, MAX_ISSUES + 1, deadline)?;
             let issues: Result<Vec<_>, _> =
                 found.into_iter().map(|issue| checked_issue(&forge, issue)).collect();
@@ -81,7 +81,10 @@ pub fn list_issues(
     };
     let issues: Vec<_> = issues.into_iter().filter(|issue| !issue.is_closed).collect();
     if issues.is_empty() {
-        return Err(IssueError::NoIssues(name));
+        return Err(match queue {
+            IssueQueue::Label { .. } => IssueError::NoIssues(name),
+            IssueQueue::BeadsReady | IssueQueue::Command(_) => IssueError::NothingListed(name),
+        });
     }
     if issues.len() > MAX_ISSUES {
         return Err(IssueError::TooManyIssues(name));

@@ -152,6 +152,8 @@ pub enum IssueError {
     TooMany { id: String, what: &'static str, most: usize },
     #[error("no open issue in `{0}`")]
     NoIssues(String),
+    #[error("`{0}` lists no open issue")]
+    NothingListed(String),
     #[error("more than {MAX_ISSUES} open issues in `{0}`")]
     TooManyIssues(String),
     #[error("`{0}` is in the queue twice")]
@@ -173,6 +175,8 @@ pub enum IssueError {
     Program { program: String, what: &'static str, why: String },
     #[error("`{0}` printed something other than issues as JSON: {1}")]
     Unexpected(String, String),
+    #[error("`{0}` does not contain an issue as JSON: {1}")]
+    NotAnIssueFile(String, String),
     #[error("the issue has no tracker that ralph knows, so it cannot get a comment")]
     NoComments,
     #[error(transparent)]
@@ -238,8 +242,16 @@ impl IssueError {
                 "put long material into files of the project and name them in the issue".to_owned()
             }
             Self::TooMany { .. } => "split the issue".to_owned(),
-            Self::TooManyIssues(_) => "use a narrower label".to_owned(),
+            Self::TooManyIssues(_) => format!("list at most {MAX_ISSUES}, such as by a narrower label"),
             Self::NoIssues(_) => "label an open issue first, or check the name".to_owned(),
+            Self::NothingListed(command) => {
+                format!("run `{command}` in the project to see what it prints; closed issues do not count")
+            }
+            Self::NotAnIssueFile(..) => {
+                "it must contain {\"id\", \"title\", \"body\", \"labels\", \"url\"}".to_owned()
+            }
+            Self::Program { .. } => "run it in the project by hand to see its own errors".to_owned(),
+            Self::Duplicate(_) => "each issue needs an id of its own".to_owned(),
             Self::Unexpected(..) => {
                 "it must print a JSON array of {\"id\", \"title\", \"body\", \"labels\", \"url\"}".to_owned()
             }
@@ -247,11 +259,9 @@ impl IssueError {
             Self::Missing(..) => "check the number, and that your login may read the project".to_owned(),
             Self::IsRequest(_) => "name an issue".to_owned(),
             Self::Forge(error) => return error.remedy(),
-            Self::InvalidId(_)
-            | Self::NoTitle(_)
-            | Self::Duplicate(_)
-            | Self::Program { .. }
-            | Self::File(_) => return None,
+            Self::InvalidId(_) => format!("an id has at most {MAX_ID_BYTES} letters, digits, `.`, `_` and `-`"),
+            Self::NoTitle(_) => "give it a title: it is the first line of the goal".to_owned(),
+            Self::File(_) => return None,
         })
     }
 }

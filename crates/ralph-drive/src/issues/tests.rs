@@ -486,15 +486,15 @@ fn a_command_of_the_person_prints_issues() {
       AB-1: One
     2: Two
     twice
-      `issue-1` is in the queue twice ()
+      `issue-1` is in the queue twice (each issue needs an id of its own)
     none
-      no open issue in `none` (label an open issue first, or check the name)
+      `none` lists no open issue (run `none` in the project to see what it prints; closed issues do not count)
     words
       `words` printed something other than issues as JSON: expected value at line 1 column 1 (it must print a JSON array of {"id", "title", "body", "labels", "url"})
     fails
-      `fails` could not list issues: it exited with 7 ()
+      `fails` could not list issues: it exited with 7 (run it in the project by hand to see its own errors)
     absent
-      `absent` could not be started: it was not found ()
+      `absent` could not be started: it was not found (run it in the project by hand to see its own errors)
     "#);
 }
 

@@ -37,7 +37,7 @@ pub use queue_loop::{
     KnownQueueTask, QueueContext, QueueOutcome, QueuePlan, QueueStopReason, QueueTaskEvent,
     QueueTaskOrder, QueueTaskOutcome, QueueTaskOutput, QueueWatcher, QueueWorker, run_queue,
 };
-pub use queue_progress::known_tasks;
+pub use queue_progress::{known_tasks, recorded_task};
 pub use queue_record::{
     QueueHistory, QueueId, QueueOpening, QueueRecord, QueueRecordEntry, QueueRecordError,
     QueueTaskHistory,

@@ -33,6 +33,35 @@ pub fn known_tasks(
     known.collect()
 }
 
+/// A task as it is recorded, if the source of the queue cannot be read.
+pub fn recorded_task(
+    home: &RalphHome,
+    tried: &QueueTaskHistory,
+) -> Result<KnownQueueTask, StoreError> {
+    Ok(KnownQueueTask {
+        end: tried.end.clone(),
+        run: tried.run.clone(),
+        spent_before: spent_by_runs(
+            home,
+            tried.runs.iter().filter(|run| Some(*run) != tried.run.as_ref()),
+        )?,
+        spent_by_run: spent_by_runs(home, &tried.run)?,
+    })
+}
+
+fn spent_by_runs<'a>(
+    home: &RalphHome,
+    runs: impl IntoIterator<Item = &'a RunId>,
+) -> Result<u64, StoreError> {
+    let mut sum = 0_u64;
+    for run in runs {
+        let opened = load_if_exists(home, run)?;
+        let spent = opened.map_or(0, |opened| opened.state.driving.spent().micro_usd);
+        sum = sum.saturating_add(spent);
+    }
+    Ok(sum)
+}
+
 /// `None` for a run that was deleted.
 fn load_if_exists(home: &RalphHome, run: &RunId) -> Result<Option<LoadedRun>, StoreError> {
     match store::load_run(home, run) {
@@ -53,19 +82,10 @@ fn known_task(
         None => find_unrecorded_run(home, task, tried, past)?,
     };
     runs.extend(run.clone().filter(|run| !runs.contains(run)));
-    let spent = |run: &RunId| -> Result<u64, StoreError> {
-        let opened = load_if_exists(home, run)?;
-        Ok(opened.map_or(0, |opened| opened.state.driving.spent().micro_usd))
+    let restarted = KnownQueueTask {
+        spent_before: spent_by_runs(home, runs.iter())?,
+        ..KnownQueueTask::default()
     };
-    let spent_by = |runs: &mut dyn Iterator<Item = &RunId>| -> Result<u64, StoreError> {
-        let mut sum = 0_u64;
-        for run in runs {
-            sum = sum.saturating_add(spent(run)?);
-        }
-        Ok(sum)
-    };
-    let restarted =
-        KnownQueueTask { spent_before: spent_by(&mut runs.iter())?, ..KnownQueueTask::default() };
     if tried.asks != task.goal_digest() {
         return Ok(restarted);
     }
@@ -75,8 +95,8 @@ fn known_task(
     let may_merge = matches!(phase, RunPhase::Ended(status) if opened.run.allows_merge(status));
     let continued = KnownQueueTask {
         end: None,
-        spent_before: spent_by(&mut runs.iter().filter(|other| **other != run))?,
-        spent_by_run: spent(&run)?,
+        spent_before: spent_by_runs(home, runs.iter().filter(|other| **other != run))?,
+        spent_by_run: spent_by_runs(home, [&run])?,
         run: Some(run),
     };
     if let Some(acceptance) = &opened.state.accepted {

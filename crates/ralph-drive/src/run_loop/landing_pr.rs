@@ -97,8 +97,12 @@ impl RunLoop<'_, '_> {
         commit: &str,
     ) -> Result<(Forge, String), PullRequestError> {
         let deadline = Deadline::after(PATIENCE);
-        let forge =
-            forge::find_forge(Path::new(&worktree.from), &self.ctx.client.env, None, &deadline)?;
+        let forge = forge::find_request_forge(
+            Path::new(&worktree.from),
+            &self.ctx.client.env,
+            None,
+            &deadline,
+        )?;
         forge::push_branch(&forge, worktree, commit, &deadline)?;
         let (title, body) = self.write_request_body(commit)?;
         let base = worktree.into.as_deref().or(forge.default_branch.as_deref()).unwrap_or("main");

@@ -83,7 +83,7 @@ impl RunLoop<'_, '_> {
         let patience = self.ctx.settings.question_ms.min(self.time_left()?);
         let until_ms = clock::now_ms().saturating_add(patience);
         let hints = self.ctx.load()?.state.hints.len();
-        self.ctx.record(RunnerEvent::AsksPerson { question: question.clone(), until_ms })?;
+        self.ctx.record_question(&question, until_ms)?;
         let event = RunEvent::Question { text: question.clone(), until_ms };
         self.ctx.emit(&event);
         Ok(match self.wait_until(until_ms, &event, Some(hints))? {

@@ -32,7 +32,7 @@ impl AgentConversation {
         let text = ctx.redactor.redact(&text);
         let until_ms = clock::now_ms().saturating_add(ctx.settings.question_ms);
         let hints = ctx.load()?.state.hints.len();
-        ctx.record(RunnerEvent::AsksPerson { question: text.clone(), until_ms })?;
+        ctx.record_question(&text, until_ms)?;
         ctx.emit(&RunEvent::Question { text: text.clone(), until_ms });
         self.question = Some(PendingQuestion { request: asked.request, text, until_ms, hints });
         Ok(())

@@ -135,6 +135,7 @@ fn file_tools_are_judged_by_their_path() {
         ("NotebookEdit", json!({"notebook_path": "/home/u/project/tests/golden/a.ipynb"})),
         ("Read", json!({"file_path": "/home/u/.ralph/key"})),
         ("Grep", json!({"pattern": ".", "path": "/home/u/.ralph/key"})),
+        ("Read", json!({"file_path": "/home/u/.ralph/signing-key"})),
         ("mcp__files__write_file", json!({"path": "/home/u/.ralph/off", "content": ""})),
         ("mcp__files__move_file", json!({"source": "ralph.toml", "destination": "/tmp/x"})),
         ("mcp__box__bash", json!({"command": "rm -rf ~/.ralph"})),
@@ -169,6 +170,7 @@ fn file_tools_are_judged_by_their_path() {
     protected  -         NotebookEdit {"notebook_path":"/home/u/project/tests/golden/a.ipynb"}
     key        key       Read {"file_path":"/home/u/.ralph/key"}
     key        key       Grep {"path":"/home/u/.ralph/key","pattern":"."}
+    key        key       Read {"file_path":"/home/u/.ralph/signing-key"}
     home       home      mcp__files__write_file {"content":"","path":"/home/u/.ralph/off"}
     policy     -         mcp__files__move_file {"destination":"/tmp/x","source":"ralph.toml"}
     home       home      mcp__box__bash {"command":"rm -rf ~/.ralph"}
@@ -246,6 +248,16 @@ fn commands_reserved_for_people_are_denied_to_tools() {
     "#);
 }
 
+#[test]
+fn an_agent_may_read_statistics_but_not_apply_a_proposal() {
+    let denied = |command: &str| judge_shell(command, GuardScope::Run).is_some();
+    assert!(!denied("ralph stats --all --json"));
+    assert!(denied("ralph stats --apply 1 --yes"));
+    assert!(denied("ralph stats --all --apply=1"));
+    assert!(denied("ralph export otlp --to http://127.0.0.1:4318"));
+    assert!(!denied("ralph export prometheus"));
+}
+
 /// Reasons state what was denied, why, and what to do instead. The agent's own text is never repeated raw.
 #[test]
 fn a_reason_states_what_to_do_instead() {
@@ -279,7 +291,7 @@ fn a_reason_states_what_to_do_instead() {
     You may read its logs. The gates decide how a run ends, not these files
 
     $ cat ~/.ralph/key
-    ralph: `cat` on `/home/u/.ralph/key` is denied: this key seals ralph's measurements, and only ralph may read it.
+    ralph: `cat` on `/home/u/.ralph/key` is denied: this key seals or signs what ralph measured, and only ralph may read it.
     No gate requires it. `ralph why` explains every decision
 
     $ echo \'{}\' > .claude/settings.json

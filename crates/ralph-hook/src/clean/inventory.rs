@@ -32,8 +32,8 @@ const OPEN_SESSION_MS: u64 = 24 * HOUR_MS;
 /// A directory without a record that is older than this is not one that is being created.
 const CREATION_MS: u64 = HOUR_MS;
 /// Small files of the person, or that ralph needs to know what happened.
-const PERSONAL: [&str; 8] =
-    ["config.toml", "trust", "learnings", "spend", "faults", "queues", "held", "state"];
+const PERSONAL: &str =
+    "config.toml signing-key trust learnings spend faults queues held state deck";
 
 /// Whose files are listed. Caches and leftovers belong to no project and are part of every list.
 #[derive(Clone, Debug)]
@@ -411,7 +411,7 @@ impl InventoryScan<'_> {
         for (kind, name) in
             [(StoredKind::RecallIndex, "index"), (StoredKind::InstallRecord, "install")]
                 .into_iter()
-                .chain(PERSONAL.map(|name| (StoredKind::PersonalFile, name)))
+                .chain(PERSONAL.split(' ').map(|name| (StoredKind::PersonalFile, name)))
         {
             let path = home.root().join(name);
             if fs::exists(&path) {

@@ -181,6 +181,7 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
         return contract_requirement("policy", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
+    let mut may_be_allowed = false;
     let (failure, approved) =
         match load_project_policy(home, &contract.world.env, contract.project()) {
             Ok(now) => match find_policy_breach(contract, now.as_ref().map(|(_, subject)| subject))
@@ -189,7 +190,8 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
                     let met = RequirementStatus::Met(EvidenceKind::Measured);
                     return contract_requirement("policy", met, "");
                 }
-                Some(PolicyBreach { failure, is_approvable }) => {
+                Some(PolicyBreach { failure, is_approvable, has_files }) => {
+                    may_be_allowed = has_files;
                     let is_approved = |(_, subject)| trust::is_approved(home, &subject);
                     (failure, is_approvable && now.is_some_and(is_approved))
                 }
@@ -199,8 +201,11 @@ fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
                 (RequirementFailure::new(why), false)
             }
         };
-    let next = "Restore the policy and the scripts it calls";
-    let mut changed = contract_requirement("policy", RequirementStatus::Unmet(failure), next);
+    let mut next = "Restore the policy and the scripts it calls".to_string();
+    if may_be_allowed {
+        next.push_str("; if the goal needs the change, only a person can allow it, with `--may-change FILE` at the start of a run");
+    }
+    let mut changed = contract_requirement("policy", RequirementStatus::Unmet(failure), &next);
     // A person who approved the new content knows about the change.
     if approved {
         changed.weight = RequirementWeight::Advisory;
@@ -213,6 +218,8 @@ struct PolicyBreach {
     failure: RequirementFailure,
     /// Whether a person who approves the present content accepts all of it.
     is_approvable: bool,
+    /// Whether sealed files changed, which a person could have allowed.
+    has_files: bool,
 }
 
 /// How the policy, its commands and the sealed files differ from those at the start; `None` if they do not.
@@ -227,7 +234,7 @@ fn find_policy_breach(
     if now.is_none() && !seal.hash.is_empty() {
         let why = "the policy file is gone; the sealed policy still applies";
         let failure = RequirementFailure::new(why.to_string());
-        return Some(PolicyBreach { failure, is_approvable: false });
+        return Some(PolicyBreach { failure, is_approvable: false, has_files: false });
     }
     let then = trust::seal_approval(home, seal);
     let mut items = match (&then, now) {
@@ -244,7 +251,7 @@ fn find_policy_breach(
         (_, _) => Vec::new(),
     };
     let mut findings = Vec::new();
-    let mut is_approvable = true;
+    let (mut is_approvable, mut has_files) = (true, false);
     match trust::changed_sealed_files(home, &contract.world.env, seal) {
         Ok(changed) => {
             for one in holding_differences(&seal.policy, changed) {
@@ -257,6 +264,7 @@ fn find_policy_breach(
                     ))
                 }));
                 items.push(item);
+                has_files = true;
                 is_approvable &= one.is_approvable;
             }
         }
@@ -264,7 +272,7 @@ fn find_policy_breach(
             let why = describe_error(&error);
             let summary = format!("the sealed files cannot be compared with the start: {why}");
             let failure = RequirementFailure::new(summary);
-            return Some(PolicyBreach { failure, is_approvable: false });
+            return Some(PolicyBreach { failure, is_approvable: false, has_files: false });
         }
     }
     if items.is_empty() {
@@ -273,7 +281,7 @@ fn find_policy_breach(
     let what = text::clean_line(&items.join(", "), MAX_CHANGED_CHARS);
     let summary = format!("{what} changed since the run began; the sealed policy still applies");
     let failure = RequirementFailure { findings, ..RequirementFailure::new(summary) };
-    Some(PolicyBreach { failure, is_approvable })
+    Some(PolicyBreach { failure, is_approvable, has_files })
 }
 
 /// The changes of sealed files that hold a run. Those that a person allowed do not, nor those for which `protected files`

@@ -3,6 +3,7 @@
 use super::off_reason;
 use crate::overview::{self, RunView};
 use crate::session_model;
+use crate::sources::describe_unsealed;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
 use ralph_core::model_price;
@@ -12,12 +13,14 @@ use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::run::RunPhase;
 use ralph_core::run_terms::RunTerms;
 use ralph_core::sealed_file::SealedFile;
+use ralph_core::source::work_list;
 use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::tree::{self, ListingRequest};
 use ralph_home::world::World;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
+use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::path::{Path, PathBuf};
@@ -64,6 +67,8 @@ pub enum StartNote {
     },
     /// The goal names a file whose change holds every stop.
     SealedGoal(SealedFile),
+    /// A check runs a script that cannot be sealed; the sentence says why and what to do.
+    Unsealed(String),
     /// A glob of `--may-change` that matches no file.
     UnmatchedGlob(String),
     /// Another active run works in the same directory.
@@ -104,6 +109,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
         let files = seal.files.as_deref().unwrap_or_default();
         notes.extend(sealed_goal_notes(goal, files, &seal.policy.verify.may_change));
         notes.extend(unmatched_globs(world, run, &terms.may_change));
+        notes.extend(unsealed_notes(&seal.project, &seal.policy, &lists));
     }
     let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
     let listed = !run.lists.is_empty() || run.checklist || run.tasks;
@@ -114,6 +120,27 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
     notes.extend(stage_note(run));
     notes.extend(cost_note(world, run));
     notes
+}
+
+/// The gates and list checks that run scripts which cannot be sealed.
+fn unsealed_notes(project: &str, policy: &Policy, lists: &[ListFile]) -> Vec<StartNote> {
+    let project = Path::new(project);
+    let mut names = Vec::new();
+    let mut add = |gates: &[Gate], name: &dyn Fn(&str) -> String| {
+        // A command whose files cannot be listed has failed to be sealed before.
+        let unsealed = trust::unsealed_scripts(project, gates).unwrap_or_default();
+        names.extend(unsealed.iter().map(|one| describe_unsealed(&name(&one.gate), one)));
+    };
+    add(&policy.gates, &ToString::to_string);
+    for list in lists {
+        let Ok(items) = run_lists::read_list(list) else { continue };
+        let item = |gate: &str| {
+            let at = work_list::parse_check_name(gate).map(|(_, position)| position);
+            at.and_then(|at| items.get(at)).map_or(gate.to_string(), |item| item.name.clone())
+        };
+        add(&work_list::check_gates(0, &items), &item);
+    }
+    names.into_iter().map(StartNote::Unsealed).collect()
 }
 
 /// Another active run in the same directory.

@@ -59,7 +59,7 @@ pub(super) fn send_by_channel(
         NotifyChannel::Desktop => notify_desktop(env, message, cancel),
         NotifyChannel::Command(argv) => run_notifier(&user_command(env, argv, message), cancel),
         NotifyChannel::Webhook(address) => {
-            run_notifier(&webhook_command(env, address, message), cancel)
+            post_json(env, address, PostSchemes::HttpsOnly, &webhook_body(message), cancel)
         }
     };
     NotificationResult { way: way.name().to_string(), how }
@@ -103,8 +103,27 @@ fn user_command(env: &Env, argv: &[String], message: &NotificationMessage) -> No
     NotifierCommand { env: variables, input, ..NotifierCommand::new(env, argv) }
 }
 
-/// The address and the message go through stdin, because other users can read the arguments of a process.
-fn webhook_command(env: &Env, address: &str, message: &NotificationMessage) -> NotifierCommand {
+/// Which addresses may be posted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PostSchemes {
+    HttpsOnly,
+    /// For a service that often runs on the same machine.
+    HttpOrHttps,
+}
+
+/// Posts a JSON text of one line with `curl`, so that this program needs no TLS library.
+pub fn post_json(
+    env: &Env,
+    address: &str,
+    schemes: PostSchemes,
+    body: &str,
+    cancel: &CancelToken,
+) -> NotificationStatus {
+    run_notifier(&post_command(env, address, schemes, body), cancel)
+}
+
+/// The address and the body go through stdin, because other users can read the arguments of a process.
+fn post_command(env: &Env, address: &str, schemes: PostSchemes, body: &str) -> NotifierCommand {
     let argv = [
         "curl",
         "--silent",
@@ -113,7 +132,10 @@ fn webhook_command(env: &Env, address: &str, message: &NotificationMessage) -> N
         "--output",
         "/dev/null",
         "--proto",
-        "=https",
+        match schemes {
+            PostSchemes::HttpsOnly => "=https",
+            PostSchemes::HttpOrHttps => "=http,https",
+        },
         "--max-time",
         CURL_TIMEOUT_SECONDS,
         "--config",
@@ -122,7 +144,7 @@ fn webhook_command(env: &Env, address: &str, message: &NotificationMessage) -> N
     let input = format!(
         "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\n",
         curl_quote(address),
-        curl_quote(&webhook_body(message))
+        curl_quote(body)
     );
     let mut call = NotifierCommand {
         env: variables_without_secrets(env),

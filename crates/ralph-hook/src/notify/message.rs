@@ -19,7 +19,7 @@ const MAX_CLEANED_CHARS: usize = 16 * 1024;
 pub struct NotificationMessage {
     pub v: u8,
     pub run: String,
-    /// The final status of the run, or `test`.
+    /// The final status of the run, `question` or `test`.
     pub status: String,
     pub title: String,
     pub because: String,
@@ -31,14 +31,8 @@ pub struct NotificationMessage {
 
 impl NotificationMessage {
     pub(super) fn for_run(env: &Env, run: &RunRecord, status: RunStatus, because: &str) -> Self {
-        let redactor = Redactor::new(env.secrets());
-        // Cleaned first, so that no invisible character splits a secret; cut last, so that no part of one remains.
-        let safe = |foreign: &str, most: usize| {
-            let cleaned = text::clean(&text::truncate(foreign, MAX_CLEANED_CHARS));
-            text::clean_line(&redactor.redact(&cleaned), most)
-        };
-        let title = safe(&run.title, MAX_TITLE_CHARS);
-        let because = safe(because, MAX_REASON_CHARS);
+        let title = safe_text(env, &run.title, MAX_TITLE_CHARS);
+        let because = safe_text(env, because, MAX_REASON_CHARS);
         let run = RunRecord { title: title.clone(), ..run.clone() };
         Self {
             v: 1,
@@ -48,6 +42,27 @@ impl NotificationMessage {
             message: ending::describe_end(status, &run, &run.limits, &because),
             title,
             because,
+            at: clock::format_rfc3339(clock::now_ms()),
+        }
+    }
+
+    /// About a question that the run waits for until `until_ms`.
+    pub(super) fn for_question(env: &Env, run: &RunRecord, question: &str, until_ms: u64) -> Self {
+        let title = safe_text(env, &run.title, MAX_TITLE_CHARS);
+        let because = safe_text(env, question, MAX_REASON_CHARS);
+        let until = clock::local_time(until_ms);
+        let next = format!(
+            "`ralph tell {} \"…\"` answers it; without an answer by {until} the run is parked",
+            run.id
+        );
+        Self {
+            v: 1,
+            run: run.id.to_string(),
+            status: "question".to_string(),
+            message: format!("question: {title} — {because} (run {}); {next}", run.id),
+            title,
+            because,
+            next,
             at: clock::format_rfc3339(clock::now_ms()),
         }
     }
@@ -71,4 +86,10 @@ impl NotificationMessage {
         // Cannot fail: every field is a string or a number.
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+fn safe_text(env: &Env, foreign: &str, most: usize) -> String {
+    // Cleaned first, so that no invisible character splits a secret; cut last, so that no part of one remains.
+    let cleaned = text::clean(&text::truncate(foreign, MAX_CLEANED_CHARS));
+    text::clean_line(&Redactor::new(env.secrets()).redact(&cleaned), most)
 }

@@ -1,9 +1,10 @@
 //! Notifies a person, once, when a run has ended or needs them, by the channels that their own `config.toml` names.
 //!
-//! The hook calls [`announce_end`], which records the message and starts a worker. The worker calls
+//! The hook calls [`announce_end`] and the runner [`announce_question`], which record the message and start a worker. The worker calls
 //! [`deliver_notification`], so a slow program or server never delays the hook's answer.
 
 mod channels;
+mod export_worker;
 mod message;
 
 use ralph_core::id::RunId;
@@ -19,14 +20,12 @@ use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::worker::{self, ParentLink, WorkerSpawnError};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use channels::{NotificationResult, NotificationStatus};
+pub use channels::{NotificationResult, NotificationStatus, PostSchemes, post_json};
 pub use message::NotificationMessage;
 
-/// The subcommand and option that start the worker.
-const WORKER_COMMAND: [&str; 2] = ["notify", "--about"];
 const MAX_RECORD_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +42,42 @@ pub enum NotifyError {
     Start(#[source] std::io::Error),
 }
 
-/// `runs/<run>/notified`
+/// What a notification is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotifiedEvent {
+    /// The end of the run.
+    End,
+    /// A question, by the number of the journal entry that asked it.
+    Question(u64),
+}
+
+impl NotifiedEvent {
+    fn record(self, world: &World, run: &RunId) -> PathBuf {
+        let files = world.home.run(run);
+        match self {
+            Self::End => files.notification(),
+            Self::Question(seq) => files.question_notification(seq),
+        }
+    }
+
+    /// The command line of the worker that sends it.
+    fn worker_words(self, run: &RunId) -> Vec<String> {
+        let mut words = vec!["notify".to_string(), "--about".to_string(), run.to_string()];
+        if let Self::Question(seq) = self {
+            words.extend(["--question".to_string(), seq.to_string()]);
+        }
+        words
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Question(_) => "question",
+        }
+    }
+}
+
+/// `runs/<run>/notified`, or `runs/<run>/asked-<seq>`
 #[derive(Debug, Serialize, Deserialize)]
 struct NotificationRecord {
     #[serde(flatten)]
@@ -57,23 +91,41 @@ struct NotificationRecord {
 ///
 /// Returns whether to ring the terminal bell, which the caller passes to the host: a hook has no terminal, but its host does.
 pub fn announce_end(world: &World, run: &RunRecord, status: RunStatus, because: &str) -> bool {
+    export_worker::export_after_end(world, &run.id);
+    announce(world, run, NotifiedEvent::End, |notify| {
+        let is_wanted = notify.statuses.contains(&status);
+        is_wanted.then(|| NotificationMessage::for_run(&world.env, run, status, because))
+    })
+}
+
+/// Announces a question that a run waits for, after it is recorded as the journal entry `seq`. Returns immediately;
+/// errors become faults.
+pub fn announce_question(world: &World, run: &RunRecord, seq: u64, question: &str, until_ms: u64) {
+    let _bell = announce(world, run, NotifiedEvent::Question(seq), |notify| {
+        let is_wanted = notify.notifies_questions;
+        is_wanted.then(|| NotificationMessage::for_question(&world.env, run, question, until_ms))
+    });
+}
+
+fn announce(
+    world: &World,
+    run: &RunRecord,
+    event: NotifiedEvent,
+    message: impl FnOnce(&NotifySettings) -> Option<NotificationMessage>,
+) -> bool {
     // A rehearsal sends nothing, and notifications need a user configuration file.
     if world.env.is_rehearsal() || !fs::exists(&world.home.user_config()) {
         return false;
     }
     let begun = config::load_notify(&world.home).map_err(NotifyError::from).and_then(|notify| {
-        if notify.channels.is_empty() || !notify.statuses.contains(&status) {
+        if notify.channels.is_empty() {
             return Ok(false);
         }
-        start_delivery(
-            world,
-            run,
-            &notify,
-            &NotificationMessage::for_run(&world.env, run, status, because),
-        )
+        let Some(message) = message(&notify) else { return Ok(false) };
+        start_delivery(world, run, event, &notify, &message)
     });
     begun.unwrap_or_else(|error| {
-        record_failure(world, &run.id, &describe_notify_error(&error));
+        record_failure(world, &run.id, event, &describe_notify_error(&error));
         false
     })
 }
@@ -81,10 +133,11 @@ pub fn announce_end(world: &World, run: &RunRecord, status: RunStatus, because: 
 fn start_delivery(
     world: &World,
     run: &RunRecord,
+    event: NotifiedEvent,
     notify: &NotifySettings,
     message: &NotificationMessage,
 ) -> Result<bool, NotifyError> {
-    let path = world.home.run(&run.id).notification();
+    let path = event.record(world, &run.id);
     let record = NotificationRecord { message: message.clone(), told: None };
     if !fs::create_new(&path, &record_bytes(&path, &record)?)? {
         return Ok(false);
@@ -93,18 +146,19 @@ fn start_delivery(
     if notify.channels.iter().all(|way| *way == NotifyChannel::Bell) {
         return Ok(bell);
     }
-    if let Err(error) = start_worker(run) {
-        record_failure(world, &run.id, &describe_notify_error(&error));
+    if let Err(error) = start_worker(&event.worker_words(&run.id)) {
+        record_failure(world, &run.id, event, &describe_notify_error(&error));
     }
     Ok(bell)
 }
 
-fn start_worker(run: &RunRecord) -> Result<(), NotifyError> {
+/// Starts this program again with these arguments, in the background.
+pub(crate) fn start_worker(words: &[String]) -> Result<(), NotifyError> {
     let program = env::own_executable();
-    let [command, option] = WORKER_COMMAND.map(OsStr::new);
+    let words: Vec<_> = words.iter().map(OsStr::new).collect();
     let worker = worker::spawn_worker(&worker::WorkerSpec {
         program: &program,
-        arguments: &[command, option, run.id.as_str().as_ref()],
+        arguments: &words,
         env: &[],
         log: None,
     })?;
@@ -112,14 +166,14 @@ fn start_worker(run: &RunRecord) -> Result<(), NotifyError> {
 }
 
 /// Runs in the worker: sends the recorded message. Errors become faults.
-pub fn deliver_notification(world: &World, run: &RunId) {
-    if let Err(error) = try_deliver(world, run) {
-        record_failure(world, run, &describe_notify_error(&error));
+pub fn deliver_notification(world: &World, run: &RunId, event: NotifiedEvent) {
+    if let Err(error) = try_deliver(world, run, event) {
+        record_failure(world, run, event, &describe_notify_error(&error));
     }
 }
 
-fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
-    let path = world.home.run(run).notification();
+fn try_deliver(world: &World, run: &RunId, event: NotifiedEvent) -> Result<(), NotifyError> {
+    let path = event.record(world, run);
     let NotificationRecord { message, told } =
         serde_json::from_slice(&fs::read(&path, MAX_RECORD_BYTES)?)
             .map_err(|_| NotifyError::Garbled(path.clone()))?;
@@ -136,7 +190,7 @@ fn try_deliver(world: &World, run: &RunId) -> Result<(), NotifyError> {
         match how {
             NotificationStatus::Sent | NotificationStatus::Skipped { .. } => {}
             NotificationStatus::Failed { why } => {
-                record_failure(world, run, &format!("by {way}: {why}"));
+                record_failure(world, run, event, &format!("by {way}: {why}"));
             }
         }
     }
@@ -162,12 +216,13 @@ fn record_bytes(path: &Path, record: &NotificationRecord) -> Result<Vec<u8>, Fil
     Ok(bytes)
 }
 
-fn record_failure(world: &World, run: &RunId, why: &str) {
-    let what = format!("its end was not announced {why}; `ralph notify --test` sends a test");
+fn record_failure(world: &World, run: &RunId, event: NotifiedEvent, why: &str) {
+    let event = event.noun();
+    let what = format!("its {event} was not announced {why}; `ralph notify --test` sends a test");
     faults::record_fault(&world.home, &Fault::new(FaultKind::Notification, &what).with_run(run));
 }
 
-fn describe_notify_error(error: &NotifyError) -> String {
+pub(crate) fn describe_notify_error(error: &NotifyError) -> String {
     if let NotifyError::Config(ConfigError::Problems { first, .. }) = error
         && let Some(problem) = first.first()
     {

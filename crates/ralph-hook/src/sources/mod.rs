@@ -4,6 +4,7 @@ mod goal;
 mod phase_conditions;
 mod progress_file;
 mod session_files;
+mod unsealed;
 
 use crate::adopt::LoopFiles;
 use crate::contract::{self, ContractContext, ContractJudgement, ListChecks, ProofEvidence};
@@ -34,6 +35,8 @@ use ralph_lists::tasks;
 use session_files::{read_session_files, uncommitted_requirement};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+pub(crate) use unsealed::describe_unsealed;
 
 pub use progress_file::{ProgressUpdate, write_end, write_iteration};
 
@@ -88,6 +91,7 @@ pub fn evidence_for_run(
         judged: judged.as_ref().and_then(|judged| judged.judged_content().cloned()),
         adopted_limit: adopted.as_ref().and_then(reached_own_limit),
         tampering: None,
+        unsealed: None,
         unparsable_lists: lists.unreadable_files.clone(),
     };
     let goal = (!is_measured(run, &evidence)).then(|| goal::goal_requirement(stop));
@@ -103,6 +107,7 @@ pub fn evidence_for_run(
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
             add_proof(contract, &judged, &mut evidence);
+            evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
         }
     } else {
         evidence.requirements.extend(goal);
@@ -146,6 +151,7 @@ pub fn evidence_for_session(
         judged: None,
         adopted_limit: None,
         tampering: None,
+        unsealed: None,
         unparsable_lists: Vec::new(),
     }
 }
@@ -357,6 +363,7 @@ pub fn evidence_for_files(
         judged: None,
         adopted_limit: None,
         tampering: None,
+        unsealed: None,
         unparsable_lists: Vec::new(),
     }
 }

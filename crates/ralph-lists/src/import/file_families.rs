@@ -282,7 +282,13 @@ pub fn known_family(path: &str) -> Option<FileFamily> {
     if is_document {
         return Some(FileFamily::Reference);
     }
-    let is_plan = (ends_with("docs/plans") || ends_with("doc/plans")) && is_markdown(name);
+    let is_task_part = ends_with("tasks")
+        && SPECIFICATIONS.iter().any(|layout| {
+            directory.starts_with(&format!("{}/", layout.directory))
+                || directory.contains(&format!("/{}/", layout.directory))
+        });
+    let is_plan =
+        (ends_with("docs/plans") || ends_with("doc/plans") || is_task_part) && is_markdown(name);
     longest.or(single.map(|one| one.family)).or(is_plan.then_some(FileFamily::Plan))
 }
 

@@ -103,11 +103,25 @@ impl SourceSearch<'_> {
         for name in self.visible_names(from, directory, is_wanted) {
             let state = format!("{directory}/{name}/.ralph-state.json");
             self.read_file(&from.join(&state), &state, FileFamily::PlanState);
-            let tasks = format!("{directory}/{name}/tasks.md");
             let before = self.sources.len();
+            let tasks = format!("{directory}/{name}/tasks.md");
             self.read_file(&from.join(&tasks), &tasks, FileFamily::Plan);
-            let is_done = self.sources.get_mut(before).is_none_or(leave_out_if_done);
-            if is_done {
+            let is_listed = self.sources.get_mut(before).map(leave_out_if_done);
+            if is_listed == Some(true) {
+                continue;
+            }
+            // Large changes have a file for each part: with boxes of its own, or a document that `tasks.md` names.
+            let parts = format!("{directory}/{name}/tasks");
+            for part in self.visible_names(from, &parts, |name| is_markdown(name)) {
+                let part = format!("{parts}/{part}");
+                self.read_file(&from.join(&part), &part, FileFamily::Plan);
+            }
+            let added = self.sources.get_mut(before..).unwrap_or_default();
+            let open = added.iter_mut().filter_map(|source| {
+                let has_items = source.content.as_ref().is_ok_and(|it| !it.features.is_empty());
+                (has_items && !leave_out_if_done(source)).then_some(())
+            });
+            if open.count() == 0 && is_listed.is_none() {
                 continue;
             }
             for document in layout.documents {

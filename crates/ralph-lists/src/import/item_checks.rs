@@ -37,6 +37,8 @@ struct CheckScanner<'t> {
     lines: Vec<&'t str>,
     items: BTreeSet<u32>,
     found: ItemChecks,
+    /// The checks of `found`, with the lines of their items: an item may have very many.
+    seen: BTreeSet<(u32, Vec<String>)>,
 }
 
 /// The item that a line belongs to.
@@ -51,6 +53,7 @@ pub(super) fn find_item_checks(body: &str, items: &[ListItem]) -> ItemChecks {
         lines: body.lines().collect(),
         items: items.iter().filter_map(|item| item.line).collect(),
         found: ItemChecks::default(),
+        seen: BTreeSet::new(),
     };
     for item in items {
         scanner.add_trailing_check(item);
@@ -214,15 +217,22 @@ impl CheckScanner<'_> {
         let text = text::clean_line(text, MAX_SHOWN_CHARS);
         let why_not = match found {
             Ok(check) => {
-                let known = self.found.by_item.entry(item).or_default();
-                if !known.contains(&check) {
-                    known.push(check);
+                if self.seen.insert((item, check_words(&check))) {
+                    self.found.by_item.entry(item).or_default().push(check);
                 }
                 None
             }
             Err(why) => Some(why),
         };
         self.found.lines.push(CheckLine { line, text, why_not });
+    }
+}
+
+/// The words of a check, to compare it with others. A line for a shell differs from a program of the same name.
+fn check_words(check: &ItemCheck) -> Vec<String> {
+    match check {
+        ItemCheck::Argv(words) => words.clone(),
+        ItemCheck::Shell { shell } => vec![String::new(), shell.clone()],
     }
 }
 
@@ -245,4 +255,35 @@ fn unindent<'t>(lines: &[&'t str]) -> Vec<&'t str> {
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let common = filled.map(|line| indentation(line)).min().unwrap_or(0);
     lines.iter().map(|line| line.get(common..).unwrap_or_default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A scan of all checks found so far for each line would take minutes.
+    #[test]
+    fn an_item_with_very_many_checks_keeps_each_once() {
+        let count = 30_000;
+        let lines = (0..count).map(|number| format!("  - verify: `grep -q {number} out.txt`\n"));
+        let body = format!(
+            "- [ ] all of it\n{}{}",
+            lines.clone().collect::<String>(),
+            lines.collect::<String>()
+        );
+        let item = ListItem {
+            name: "all".to_string(),
+            text: "all of it".to_string(),
+            steps: Vec::new(),
+            done: false,
+            check: None,
+            weight: ralph_core::requirement::RequirementWeight::Required,
+            line: Some(1),
+            names: Vec::new(),
+        };
+        let mut found = find_item_checks(&body, &[item]);
+        assert_eq!(found.lines.len(), 2 * count);
+        let ItemCheck::Shell { shell } = found.take(1).unwrap() else { panic!("not joined") };
+        assert_eq!(shell.matches("grep").count(), count);
+    }
 }

@@ -579,6 +579,16 @@ fn a_directory_that_cannot_be_listed_is_a_source_that_cannot_be_read() {
     assert!(found[0].content.is_err());
 }
 
+/// A change with its tasks in several files, and one that is done.
+const OPENSPEC_CHANGES: [(&str, &str); 6] = [
+    ("big/tasks/1-parse.md", SPEC_TASKS),
+    ("big/tasks/2-done.md", "- [x] 1.1 Read it\n"),
+    ("big/tasks/3-details.md", "# Task: only text\n"),
+    ("big/proposal.md", "# Why\n"),
+    ("old/tasks.md", "- [x] all (`tasks/all.md`)\n"),
+    ("old/tasks/all.md", "# Task: all\n"),
+];
+
 #[test]
 fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     let dir = tempfile::tempdir().unwrap();
@@ -598,6 +608,9 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     put("p/specs/a/tasks.md", SPEC_TASKS);
     put("p/specs/a/.ralph-state.json", SPEC_STATE);
     put("p/specs/b/tasks.md", SPEC_TASKS);
+    for (name, text) in OPENSPEC_CHANGES {
+        put(&format!("p/openspec/changes/{name}"), text);
+    }
     put("p/docs/plans/a.md", PLAN);
     put("p/docs/plans/done.md", &PLAN.replace("[ ]", "[x]"));
     put("p/docs/plans/idea.md", "# Only text\n");
@@ -630,6 +643,11 @@ fn files_are_found_by_name_and_links_out_of_the_project_are_not_followed() {
     specs/a/.ralph-state.json: 0 features
     specs/a/tasks.md: 3 features
     specs/b/tasks.md: 3 features
+    openspec/changes/big/tasks/1-parse.md: 3 features
+    openspec/changes/big/tasks/2-done.md: 0 features
+    openspec/changes/big/tasks/3-details.md: 0 features
+    openspec/changes/big/proposal.md: 0 features
+    openspec/changes/old/tasks.md: 0 features
     ");
     let one = find_sources(&project, &project.join("docs/plans/a.md"));
     assert_eq!((one.len(), one[0].path.as_str()), (1, "docs/plans/a.md"));

@@ -21,6 +21,8 @@ pub(super) struct ConfigDraft {
     pub(super) runner: DriveSettings,
     pub(super) notify: NotifySettings,
     pub(super) keep: RetentionRules,
+    /// `[export] otlp`
+    pub(super) otlp_endpoint: Option<String>,
     /// The entry being built; it is complete once all its keys are set.
     pub(super) gate: Gate,
     pub(super) chunk: Chunk,
@@ -69,8 +71,13 @@ impl ConfigDraft {
         Self {
             policy: Policy::default(),
             runner: DriveSettings::DEFAULT,
-            notify: NotifySettings { channels: Vec::new(), statuses: Vec::new() },
+            notify: NotifySettings {
+                channels: Vec::new(),
+                statuses: Vec::new(),
+                notifies_questions: false,
+            },
             keep: RetentionRules::DEFAULT,
+            otlp_endpoint: None,
             gate: empty_gate(),
             chunk: empty_chunk(),
             pattern: empty_pattern(),

@@ -15,7 +15,8 @@ use keep_keys::KEEP;
 use price_keys::PRICE;
 use runner_keys::RUNNER;
 use sections::{
-    ENVIRONMENT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, SESSION, TESTS, VERIFY,
+    ENVIRONMENT, EXPORT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, SESSION, TESTS,
+    VERIFY,
 };
 
 /// One key of a table.
@@ -108,6 +109,8 @@ pub(super) enum ValueKind {
     Hours(SetText),
     /// An `https://` URL. Knowing it may be enough to post there, so it is never shown in full.
     Url(SetText),
+    /// An `https://` or `http://` address of a service, without credentials in it.
+    Endpoint(SetText),
 }
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -180,6 +183,11 @@ pub(super) static ROOT: &[ConfigKey] = &[
         name: "notify",
         kind: ValueKind::UserOnly(NOTIFY),
         description: "How you are notified when a run ends. Allowed only in your own `~/.ralph/config.toml`.",
+    },
+    ConfigKey {
+        name: "export",
+        kind: ValueKind::UserOnly(EXPORT),
+        description: "Where runs are sent to. Allowed only in your own `~/.ralph/config.toml`.",
     },
     ConfigKey {
         name: "keep",
@@ -286,6 +294,7 @@ impl ValueKind {
             Self::Hours(_) => {
                 "expected two different times of day, such as `\"22:00-06:00\"`".to_string()
             }
+            Self::Endpoint(_) => "expected a URL such as `\"http://127.0.0.1:4318\"`".to_string(),
             Self::Url(_) => "expected a URL such as `\"https://example.org/hook\"`".to_string(),
         }
     }

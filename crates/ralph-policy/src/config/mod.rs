@@ -245,6 +245,20 @@ pub fn load_notify(home: &RalphHome) -> Result<NotifySettings, ConfigError> {
     Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).notify)
 }
 
+/// Loads how a runner drives the agent, including the limit of a day. Projects cannot set this.
+pub fn load_runner(home: &RalphHome) -> Result<DriveSettings, ConfigError> {
+    let mut problems = ConfigProblems::default();
+    let sources = sources_without_project(home, &mut problems)?;
+    Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).runner)
+}
+
+/// Loads the address of the OpenTelemetry collector that runs are sent to. Projects cannot set it.
+pub fn load_otlp_endpoint(home: &RalphHome) -> Result<Option<String>, ConfigError> {
+    let mut problems = ConfigProblems::default();
+    let sources = sources_without_project(home, &mut problems)?;
+    Ok(ConfigDraft::build(&merge_layers(&sources, problems)?.settings, &[]).otlp_endpoint)
+}
+
 /// Loads how long ralph keeps its own files. Projects cannot set this.
 pub fn load_keep(home: &RalphHome) -> Result<RetentionRules, ConfigError> {
     let mut problems = ConfigProblems::default();

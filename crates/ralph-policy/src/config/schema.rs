@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 const DURATION_PATTERN: &str = "^([0-9]+([mM]?[sS]|[mM]([iI][nN])?|[hH]|[dD]) *)+$";
 const URL_PATTERN: &str = r"^https://[A-Za-z0-9\[][!#-\[\]-~]*$";
+const ENDPOINT_PATTERN: &str = r"^https?://[A-Za-z0-9\[][!#-\[\]-~]*$";
 const HOURS_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$";
 /// Matches directories that are rejected: absolute ones, and those with `..`.
 const OUTSIDE_PROJECT_PATTERN: &str = "^/|(^|/)\\.\\.(/|$)";
@@ -116,6 +117,7 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
         }
         ValueKind::Hours(_) => json!({ "type": "string", "pattern": HOURS_PATTERN }),
         ValueKind::Url(_) => json!({ "type": "string", "pattern": URL_PATTERN }),
+        ValueKind::Endpoint(_) => json!({ "type": "string", "pattern": ENDPOINT_PATTERN }),
     }
 }
 

@@ -121,7 +121,7 @@ fn sample(key: &ConfigKey) -> String {
         ValueKind::Directory(_) => "\"web/\"".to_string(),
         ValueKind::Directories(_) => "[\"node_modules\"]".to_string(),
         ValueKind::VariableNames(_) => "[\"DATABASE_URL\"]".to_string(),
-        ValueKind::Url(_) => "\"https://example.org/hook\"".to_string(),
+        ValueKind::Url(_) | ValueKind::Endpoint(_) => "\"https://example.org/hook\"".to_string(),
     }
 }
 
@@ -201,7 +201,8 @@ fn user_only_sections_are_accepted_only_in_the_persons_own_file() {
         own.flat_map(|section| section.kind.keys().iter().map(move |key| (section, key)))
     {
         let read = |home: &RalphHome| {
-            (load_notify(home).unwrap(), load_prices(home).unwrap(), load_keep(home).unwrap())
+            let rest = (load_keep(home).unwrap(), load_otlp_endpoint(home).unwrap());
+            (load_notify(home).unwrap(), load_prices(home).unwrap(), rest)
         };
         place.write("home/config.toml", file_with(&section.heading(), None));
         let before = (read(&home), &policy.runner);

@@ -93,11 +93,12 @@ pub(super) fn parse_value(
             | ValueKind::Directory(set)
             | ValueKind::Model(set)
             | ValueKind::Hours(set)
-            | ValueKind::Url(set),
+            | ValueKind::Url(set)
+            | ValueKind::Endpoint(set),
             DeValue::String(text),
         ) => {
             let text = parse_text(kind, text, found.span()).map_err(|wrong| vec![wrong])?;
-            let is_url = matches!(kind, ValueKind::Url(_));
+            let is_url = matches!(kind, ValueKind::Url(_) | ValueKind::Endpoint(_));
             Some(if is_url { ConfigValue::Url(text, *set) } else { ConfigValue::Text(text, *set) })
         }
         (
@@ -247,15 +248,21 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
             environment::is_git_location(text.as_ref()).then(|| GIT_VARIABLE_HINT.to_string())
         }
         // Not quoted: a mistyped URL may still contain a secret.
-        ValueKind::Url(_) if !is_https_url(text) => {
+        ValueKind::Url(_) if !is_url(text, &["https://"]) => {
             let message = "is not an `https://` URL".to_string();
+            return Err(RejectedValue { span, message, hint: kind.expected() });
+        }
+        // A collector often listens on the same machine, without TLS.
+        ValueKind::Endpoint(_) if !is_url(text, &["https://", "http://"]) => {
+            let message = "is not an `http://` or `https://` URL".to_string();
             return Err(RejectedValue { span, message, hint: kind.expected() });
         }
         ValueKind::Shell(_)
         | ValueKind::Argv(_)
         | ValueKind::Arguments(_)
         | ValueKind::Text(_)
-        | ValueKind::Url(_) => None,
+        | ValueKind::Url(_)
+        | ValueKind::Endpoint(_) => None,
         // The other kinds are never strings.
         ValueKind::Table(_)
         | ValueKind::UserOnly(_)
@@ -318,9 +325,10 @@ fn is_variable(text: &str) -> bool {
 
 /// Requires `https://`, a host and printable ASCII without quotes, so that a URL cannot break out of the quoted line in
 /// `curl`'s configuration.
-fn is_https_url(text: &str) -> bool {
+fn is_url(text: &str, schemes: &[&str]) -> bool {
+    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
     text.len() <= MAX_URL_BYTES
-        && text.strip_prefix("https://").is_some_and(|rest| {
+        && rest.is_some_and(|rest| {
             rest.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
         })
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
@@ -328,10 +336,10 @@ fn is_https_url(text: &str) -> bool {
 
 /// A URL reduced to its host; path, query and credentials may be secret.
 fn redact_url(address: &str) -> String {
-    let rest = address.strip_prefix("https://").unwrap_or_default();
+    let (scheme, rest) = address.split_once("://").unwrap_or(("https", ""));
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
-    format!("https://{host}/…")
+    format!("{scheme}://{host}/…")
 }
 
 fn check_regex(text: &str) -> Result<(), String> {

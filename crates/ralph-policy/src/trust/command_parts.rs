@@ -2,6 +2,7 @@
 //!
 //! Only a shell can parse every shell line. What this does not understand stays one part, in which every word counts.
 
+use super::interpreter_options::takes_shell_text;
 use super::work_arguments;
 use ralph_core::gate::GateInvocation;
 use ralph_gates::gates::simple_commands::SHELLS;
@@ -11,6 +12,20 @@ use std::str::Chars;
 /// How deep substitutions and shells in shells are followed.
 const MAX_DEPTH: usize = 8;
 
+/// Stands for a file that a shell makes of the output of a command: `<(…)`.
+pub(super) const PROCESS_FILE: &str = "$";
+
+/// How a part was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PartKind {
+    #[default]
+    Command,
+    /// The operands in `$((…))`, which execute nothing.
+    Arithmetic,
+    /// A line that could not be split, as one word.
+    WholeLine,
+}
+
 /// A simple command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CommandPart {
@@ -18,38 +33,72 @@ pub(super) struct CommandPart {
     pub(super) words: Vec<String>,
     /// A program that only compares text reads its output, and alone decides: `./greet | grep -q hello`.
     pub(super) is_compared: bool,
+    /// The next command reads its output.
+    pub(super) is_piped: bool,
+    /// How many commands of the same line before it are in its pipeline, or in the group that it closes.
+    joined: usize,
+    /// In how many substitutions and texts of shells it is.
+    depth: usize,
+    pub(super) kind: PartKind,
+}
+
+impl CommandPart {
+    fn new(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
+}
+
+/// The commands whose output a command can read: the pipeline before it, or before the group that it is in.
+pub(super) fn input_of(parts: &[CommandPart], at: usize) -> &[CommandPart] {
+    let Some(last) = parts[..at].iter().rposition(|part| part.is_piped) else { return &[] };
+    let depth = parts[last].depth;
+    let mut before = (0..=last).rev().filter(|at| parts[*at].depth == depth);
+    let first = before.nth(parts[last].joined).unwrap_or(0);
+    &parts[first..at]
 }
 
 pub(super) fn gate_parts(command: &GateInvocation) -> Vec<CommandPart> {
     match command {
-        GateInvocation::Argv(words) => {
-            expand_shell_texts(vec![CommandPart { words: words.clone(), is_compared: false }], 0)
-        }
+        GateInvocation::Argv(words) => expand_shell_texts(vec![CommandPart::new(words.clone())], 0),
         GateInvocation::Shell(line) => line_parts(line),
     }
 }
 
 pub(super) fn line_parts(line: &str) -> Vec<CommandPart> {
-    split_line(line, 0)
-        .unwrap_or_else(|| vec![CommandPart { words: vec![line.to_string()], is_compared: false }])
+    split_line(line, 0).unwrap_or_else(|| {
+        let whole = CommandPart::new(vec![line.to_string()]);
+        vec![CommandPart { kind: PartKind::WholeLine, ..whole }]
+    })
 }
 
 /// `None` if the line has something that is not understood.
 fn split_line(line: &str, depth: usize) -> Option<Vec<CommandPart>> {
-    let mut splitter =
-        LineSplitter { rest: line.chars().peekable(), depth, open: 0, commands: Vec::new() };
+    let mut splitter = LineSplitter {
+        rest: line.chars().peekable(),
+        depth,
+        open: Vec::new(),
+        commands: Vec::new(),
+    };
     splitter.split()?;
     let commands = splitter.commands;
     let mut parts = Vec::new();
+    let mut firsts: Vec<usize> = Vec::new();
     for (at, command) in commands.iter().enumerate() {
+        let own = if command.closes_keyword() { 0 } else { command.group_start.unwrap_or(at) };
+        let feeding = own.checked_sub(1).filter(|before| commands[*before].is_piped);
+        let first = feeding.map_or(own, |before| firsts[before]);
+        firsts.push(first);
         parts.push(CommandPart {
-            words: command.words.clone(),
             is_compared: is_compared(&commands, at),
+            is_piped: command.is_piped,
+            joined: at - first,
+            depth,
+            ..CommandPart::new(command.words.clone())
         });
         let decides = is_comparing(command) || is_compared(&commands, at) && is_filter(command);
         for inner in &command.substitutions {
             let is_compared = inner.is_compared || decides;
-            parts.push(CommandPart { words: inner.words.clone(), is_compared });
+            parts.push(CommandPart { is_compared, ..inner.clone() });
         }
     }
     Some(expand_shell_texts(parts, depth))
@@ -60,6 +109,15 @@ struct RawCommand {
     words: Vec<String>,
     substitutions: Vec<CommandPart>,
     is_piped: bool,
+    /// The first command of the group in parentheses that it is the last of.
+    group_start: Option<usize>,
+}
+
+impl RawCommand {
+    /// Whether it ends a loop or another compound command, whose beginning is not looked for.
+    fn closes_keyword(&self) -> bool {
+        self.words.first().is_some_and(|word| matches!(&**word, "done" | "fi" | "}"))
+    }
 }
 
 fn is_compared(commands: &[RawCommand], at: usize) -> bool {
@@ -84,15 +142,15 @@ fn expand_shell_texts(parts: Vec<CommandPart>, depth: usize) -> Vec<CommandPart>
     for part in parts {
         let is_shell =
             work_arguments::command_name(&part.words).is_some_and(|name| SHELLS.contains(&name));
-        let text = part.words.iter().position(|word| takes_script_text(word)).map(|at| at + 1);
+        let text = part.words.iter().position(|word| takes_shell_text(word)).map(|at| at + 1);
         let inner = text
             .filter(|_| is_shell && depth < MAX_DEPTH)
             .and_then(|at| Some((at, split_line(part.words.get(at)?, depth + 1)?)));
         match inner {
             Some((at, inner)) => {
-                let mut words = part.words;
+                let mut words = part.words.clone();
                 words.remove(at);
-                expanded.push(CommandPart { words, is_compared: part.is_compared });
+                expanded.push(CommandPart { words, ..part });
                 expanded.extend(inner);
             }
             None => expanded.push(part),
@@ -109,8 +167,8 @@ pub(super) fn takes_script_text(word: &str) -> bool {
 struct LineSplitter<'a> {
     rest: Peekable<Chars<'a>>,
     depth: usize,
-    /// Open parentheses.
-    open: usize,
+    /// For each open parenthesis, how many commands are before it.
+    open: Vec<usize>,
     commands: Vec<RawCommand>,
 }
 
@@ -140,10 +198,12 @@ impl LineSplitter<'_> {
                 '$' if self.rest.peek() == Some(&'{') => {
                     word.get_or_insert_default().push('$');
                     take_until(&mut self.rest, '}', word.get_or_insert_default())?;
+                    word.get_or_insert_default().push('}');
                 }
                 '#' if word.is_none() => while self.rest.next_if(|next| *next != '\n').is_some() {},
                 '<' | '>' if self.rest.peek() == Some(&'(') => {
                     self.take_substitution(&mut command)?;
+                    word.get_or_insert_default().push_str(PROCESS_FILE);
                 }
                 '<' => {
                     end_word(&mut word, &mut command, &mut is_output);
@@ -174,7 +234,7 @@ impl LineSplitter<'_> {
         }
         end_word(&mut word, &mut command, &mut is_output);
         self.end_command(&mut command, false);
-        (self.open == 0).then_some(())
+        self.open.is_empty().then_some(())
     }
 
     fn take_separator(&mut self, char: char, command: &mut RawCommand) -> Option<()> {
@@ -182,8 +242,6 @@ impl LineSplitter<'_> {
         match char {
             // A pattern of `case`.
             ';' if is_doubled => return None,
-            '(' => self.open += 1 + usize::from(is_doubled),
-            ')' => self.open = self.open.checked_sub(1 + usize::from(is_doubled))?,
             _ => {}
         }
         let is_pipe = char == '|' && !is_doubled;
@@ -191,6 +249,18 @@ impl LineSplitter<'_> {
             self.rest.next_if_eq(&'&');
         }
         self.end_command(command, is_pipe);
+        for _ in 0..=usize::from(is_doubled) {
+            match char {
+                '(' => self.open.push(self.commands.len()),
+                ')' => {
+                    let start = self.open.pop()?;
+                    if let Some(last) = self.commands.last_mut() {
+                        last.group_start = Some(start);
+                    }
+                }
+                _ => {}
+            }
+        }
         Some(())
     }
 
@@ -254,7 +324,13 @@ impl LineSplitter<'_> {
         if self.depth >= MAX_DEPTH {
             return None;
         }
-        command.substitutions.extend(split_line(inner, self.depth + 1)?);
+        let mut parts = split_line(inner, self.depth + 1)?;
+        if inner.starts_with('(') && inner.ends_with(')') {
+            for part in &mut parts {
+                part.kind = PartKind::Arithmetic;
+            }
+        }
+        command.substitutions.extend(parts);
         Some(())
     }
 }
@@ -298,13 +374,13 @@ mod tests {
             ("./a | grep b | ./judge", "./a | grep·b | ./judge"),
             ("[ \"$(./greet.sh x)\" = hello ]", "[·$·=·hello·] | ~./greet.sh·x"),
             ("echo `./greet.sh` | grep -q x", "~echo·` | ~./greet.sh | grep·-q·x"),
-            ("diff <(./greet.sh) want", "diff·want | ~./greet.sh"),
+            ("diff <(./greet.sh) want", "diff·$·want | ~./greet.sh"),
             ("x=$(./greet.sh); [ $x = 1 ]", "x=$ | ./greet.sh | [·$x·=·1·]"),
             ("tool >out.txt 2>&1 <in.txt", "tool·in.txt"),
             ("if ! ./a; then (b; c) | wc; fi", "if·!·./a | then | b | c | wc | fi"),
             ("(b; c) | grep -q d", "b | ~c | grep·-q·d"),
             ("bash -ec './a; ./b | grep c' x", "bash·-ec·x | ./a | ~./b | grep·c"),
-            ("echo ${A:-b c} # ./no", "echo·${A:-b c"),
+            ("echo ${A:-b c} # ./no", "echo·${A:-b c}"),
             ("cat <<EOF\nx\nEOF", "cat <<EOF\nx\nEOF"),
             ("case x in a) b;; esac", "case x in a) b;; esac"),
             ("echo 'open", "echo 'open"),

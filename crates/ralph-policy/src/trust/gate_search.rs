@@ -1,6 +1,6 @@
 //! Where gates find their programs, with the environment that they really run with.
 
-use super::{TrustError, references};
+use super::{TrustError, content_hash, references};
 use crate::config::ProjectConfig;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::policy::GateEnvironment;
@@ -259,7 +259,7 @@ fn add_programs(
                 "a directory of the project on `PATH` has more than a thousand programs",
             ));
         }
-        let hash = references::hash_file(&path)?;
+        let hash = content_hash::hash_file(&path)?;
         let (gate, why, by) = (gate.to_string(), SealReason::SearchPath, String::new());
         files.push(SealedFile { name, hash, gate, why, by });
     }

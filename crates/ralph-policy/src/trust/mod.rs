@@ -4,10 +4,16 @@
 //! stored outside the repository, for one project and one hash: different content, or the same content in another
 //! project, needs a new approval.
 
+mod brace_expansion;
 mod command_parts;
+mod content_digest;
+mod content_hash;
+mod executed_scripts;
 mod gate_search;
+mod interpreter_options;
 mod list_subjects;
 mod package_scripts;
+mod pattern_matches;
 mod policy_subject;
 mod references;
 mod runner_files;
@@ -29,12 +35,14 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use content_digest::{ReferenceSource, reference_digest, reference_source};
 pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
     find_programs, find_programs_of, recordable_path, sealed_files,
 };
 pub use list_subjects::{checks_subject, loop_subject};
 pub use policy_subject::policy_subject;
+pub use references::{UnsealedScript, unsealed_scripts};
 pub use seal_differences::{SealDifference, find_seal_differences};
 
 pub const APPROVAL_VERSION: u8 = 1;
@@ -158,7 +166,8 @@ pub fn referenced_files(project: &Path, gate: &Gate) -> Result<Vec<GateReference
         let path = path.split(" -> ").next().unwrap_or_default().to_string();
         GateReference { path, script, is_settings: found.why == SealReason::Settings }
     };
-    let files: BTreeSet<GateReference> = found.iter().map(reference).collect();
+    let files: BTreeSet<GateReference> =
+        found.iter().filter(|file| !file.is_pattern()).map(reference).collect();
     Ok(files.into_iter().collect())
 }
 
@@ -173,6 +182,8 @@ pub fn changed_sealed_files(
     let now = sealed_files(Path::new(&seal.project), &seal.policy.gates, &search)?;
     if let Some(then) = &seal.files {
         let mut found = find_seal_differences(then, &now);
+        found
+            .retain(|one| !seal_differences::is_proved_pattern(seal, then.iter().chain(&now), one));
         // The approval of a policy says nothing about a file that only a typed check names.
         for one in &mut found {
             let file = then.iter().chain(&now).find(|file| file.name == one.name);
@@ -454,7 +465,8 @@ pub fn display_command(command: &GateInvocation) -> String {
     text::reveal(&typed)
 }
 
-fn hash_references(called: &[ReferencedContent]) -> String {
+/// The hash that an approval is for.
+pub fn hash_references(called: &[ReferencedContent]) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"ralph trust 1\0");
     for one in called {

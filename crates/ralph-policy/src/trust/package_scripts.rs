@@ -62,14 +62,17 @@ pub(super) fn add_called_scripts(
 }
 
 fn read_package(path: &Path) -> Result<PackageScripts, TrustError> {
-    let bytes = fs::read(path, MAX_PACKAGE_BYTES)?;
-    let Ok(package) = serde_json::from_slice::<Value>(&bytes) else {
-        return Ok(PackageScripts::Invalid);
+    Ok(parse_package(&fs::read(path, MAX_PACKAGE_BYTES)?))
+}
+
+pub(super) fn parse_package(bytes: &[u8]) -> PackageScripts {
+    let Ok(package) = serde_json::from_slice::<Value>(bytes) else {
+        return PackageScripts::Invalid;
     };
     let scripts = package.get("scripts").and_then(Value::as_object).into_iter().flatten();
     let lines = scripts.filter_map(|(name, line)| Some((name.clone(), line.as_str()?.to_string())));
     let lines = lines.filter(|(_, line)| !is_placeholder(line));
-    Ok(PackageScripts::Scripts(lines.collect()))
+    PackageScripts::Scripts(lines.collect())
 }
 
 /// Whether a manifest names the file as the entry of the package, or as one of its programs.

@@ -3,15 +3,20 @@
 //! It errs on the side of too many: every word that is a file counts, tried from every directory that the command names,
 //! because `cd web && ./check` is as common as `./web/check`. Only files that are certainly the work to be judged are
 //! excluded: sources and tests that a tool merely reads (`pytest tests/test_a.py`), operands of checkers
-//! (`shellcheck greet.sh`) and programs whose output is compared. Files that a command finds by itself are out of scope.
+//! (`shellcheck greet.sh`) and programs whose output is compared. Scripts that a command executes by a pattern or a
+//! variable are in `executed_scripts`. Files that a program finds by itself are out of scope.
 
 use super::command_parts::{CommandPart, gate_parts, line_parts, takes_script_text};
+use super::content_hash::hash_deciding_content;
+use super::executed_scripts::{find_executed_scripts, is_pattern};
+use super::pattern_matches::find_matches;
 use super::work_arguments::{judging_words, names_judge, strip_version};
 use super::{TrustError, package_scripts, runner_files};
 use ralph_core::gate::Gate;
+use ralph_core::requirement::RequirementWeight;
 use ralph_core::sealed_file::{SealReason, SealedFile};
 use ralph_gates::gates::simple_commands::{PACKAGE_RUNNERS, base_name};
-use ralph_sys::fs::{self, FileKind, RegularFile};
+use ralph_sys::fs::{self, FileKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
@@ -21,11 +26,8 @@ const MAX_LOOKUPS: usize = 200_000;
 const MAX_FILES: usize = 1000;
 /// Longer words cannot be paths.
 const MAX_WORD_BYTES: usize = 4096;
-/// Large enough for an executable in the repository; a larger file is data.
-const MAX_HASHED_BYTES: u64 = 256 * 1024 * 1024;
-const READ_BYTES: usize = 1024 * 1024;
 /// Generated makefiles can have several megabytes.
-const MAX_RECIPE_BYTES: usize = 16 * 1024 * 1024;
+pub(super) const MAX_RECIPE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Interpreters, and the file extensions of their scripts.
 const INTERPRETERS: &[(&[&str], &[&str])] = &[
@@ -54,10 +56,27 @@ pub(super) fn find_references<'a>(
     project: &Path,
     gates: impl IntoIterator<Item = &'a Gate>,
 ) -> Result<Vec<SealedFile>, TrustError> {
+    Ok(search_gates(project, gates)?.references.into_values().collect())
+}
+
+/// The commands of required gates and of list checks that execute a script which ralph cannot name, and so cannot seal.
+pub fn unsealed_scripts<'a>(
+    project: &Path,
+    gates: impl IntoIterator<Item = &'a Gate>,
+) -> Result<Vec<UnsealedScript>, TrustError> {
+    let required = gates.into_iter().filter(|gate| gate.weight == RequirementWeight::Required);
+    Ok(search_gates(project, required)?.unsealed.into_iter().collect())
+}
+
+fn search_gates<'a, 'g>(
+    project: &'a Path,
+    gates: impl IntoIterator<Item = &'g Gate>,
+) -> Result<ReferenceSearch<'a>, TrustError> {
     let mut search = ReferenceSearch {
         project,
         gate: String::new(),
         references: BTreeMap::new(),
+        unsealed: BTreeSet::new(),
         visited: BTreeSet::new(),
         hashed: BTreeSet::new(),
         packages: BTreeMap::new(),
@@ -73,7 +92,15 @@ pub(super) fn find_references<'a>(
             search.search_command(&directory, &line_parts(&line))?;
         }
     }
-    Ok(search.references.into_values().collect())
+    Ok(search)
+}
+
+/// A command that executes a script which cannot be sealed, because only a shell knows its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnsealedScript {
+    pub gate: String,
+    /// The interpreter and its operand, as one line: `sh $x.sh`.
+    pub command: String,
 }
 
 /// Why a reference was found.
@@ -135,6 +162,7 @@ pub(super) struct ReferenceSearch<'a> {
     /// The gate whose command is searched.
     gate: String,
     references: BTreeMap<String, SealedFile>,
+    unsealed: BTreeSet<UnsealedScript>,
     /// Files searched for includes, and scripts already followed.
     visited: BTreeSet<String>,
     hashed: BTreeSet<PathBuf>,
@@ -164,7 +192,46 @@ impl ReferenceSearch<'_> {
                 self.search_words(base, &words, arguments)?;
             }
         }
+        let executed = find_executed_scripts(parts);
+        for command in executed.unknown {
+            self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
+        }
+        for (base, path) in
+            bases.iter().flat_map(|base| executed.paths.iter().map(move |path| (base, path)))
+        {
+            if is_pattern(path) {
+                self.add_matches(base, path)?;
+            } else {
+                self.add_if_file(base, path, &SealOrigin::NAMED)?;
+            }
+        }
         Ok(())
+    }
+
+    /// Adds the files that match a pattern, and the list of their names: a new one can change the result of the others,
+    /// because the last command of a loop decides. A manifest cannot exclude one: the agent may write it beside the file.
+    fn add_matches(&mut self, base: &Path, pattern: &str) -> Result<(), TrustError> {
+        let budget = MAX_LOOKUPS.saturating_sub(self.lookups);
+        let Some(found) = find_matches(base, pattern, budget)? else {
+            let command = pattern.to_string();
+            self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
+            return Ok(());
+        };
+        self.lookups += found.lookups;
+        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
+        let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
+        let mut names = Vec::new();
+        for path in found.paths {
+            if !fs::is_directory(&path) {
+                self.add_if_file(self.project, &path.to_string_lossy(), &origin)?;
+                names.push(self.relative_name(&path));
+            }
+        }
+        if names.is_empty() || Path::new(&name).is_absolute() {
+            return Ok(());
+        }
+        let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
+        self.add_reference(name, hash, &origin)
     }
 
     fn search_words(
@@ -414,34 +481,4 @@ pub(super) fn normalize_lexically(path: &Path) -> PathBuf {
         }
     }
     out
-}
-
-/// The hash of the part of a file that can change what a gate runs; `None` if there is none.
-fn hash_deciding_content(path: &Path) -> Result<Option<String>, TrustError> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if !runner_files::has_other_lines(name) {
-        return hash_file(path).map(Some);
-    }
-    let bytes = fs::read(path, MAX_RECIPE_BYTES)?;
-    let kept = runner_files::deciding_lines(&String::from_utf8_lossy(&bytes));
-    Ok((!kept.is_empty()).then(|| blake3::hash(kept.as_bytes()).to_hex().to_string()))
-}
-
-pub(super) fn hash_file(path: &Path) -> Result<String, TrustError> {
-    let file = RegularFile::open(path)?;
-    if file.opened_len() > MAX_HASHED_BYTES {
-        return Err(TrustError::TooManyReferences("one of the files is larger than 256 MiB"));
-    }
-    let mut hasher = blake3::Hasher::new();
-    let mut at = 0;
-    // A file that keeps growing while it is read must not block forever.
-    while at <= MAX_HASHED_BYTES {
-        let bytes = file.read_at(at, READ_BYTES)?;
-        if bytes.is_empty() {
-            break;
-        }
-        at += bytes.len() as u64;
-        hasher.update(&bytes);
-    }
-    Ok(hasher.finalize().to_hex().to_string())
 }

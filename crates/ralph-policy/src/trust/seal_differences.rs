@@ -1,6 +1,8 @@
 //! Compares the sealed files of a run with those that would be sealed now.
 
 use super::{ApprovalDifference, DifferenceKind, ReferencedContent, runner_files};
+use ralph_core::policy::ProofMode;
+use ralph_core::record::PolicySeal;
 use ralph_core::sealed_file::{SealReason, SealedFile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,6 +78,19 @@ fn compare_with(then: &BTreeMap<&str, &str>, now: &[SealedFile]) -> Vec<SealDiff
 /// The approval in force may be for another `PATH`, which does not lead to these programs.
 fn is_approvable(file: &SealedFile) -> bool {
     file.why != SealReason::SearchPath
+}
+
+/// Whether only the set of files that match a pattern of the policy changed, and a proof runs the gate without the new
+/// ones. An agent has to be able to add tests. A check that a person typed usually fails at first, so that the old files
+/// prove nothing.
+pub(super) fn is_proved_pattern<'a>(
+    seal: &PolicySeal,
+    files: impl Iterator<Item = &'a SealedFile>,
+    difference: &SealDifference,
+) -> bool {
+    let is_proved = seal.policy.verify.proof == ProofMode::Full && seal.base.is_some();
+    let mut own = files.filter(|file| file.name == difference.name && file.is_pattern());
+    is_proved && own.next().is_some_and(|file| !seal.is_check(&file.gate))
 }
 
 /// Whether a file that was not there may be created without changing what a sealed file does.

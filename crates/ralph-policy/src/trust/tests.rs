@@ -132,6 +132,8 @@ fn every_file_that_a_command_names_is_hashed() {
         "run = ['node', 'web/main.check.js']",
         "shell = 'web/tool.sh && npm t'",
         "shell = 'web/deep/made && web/deep/check'",
+        "shell = 'for t in web/m*.js web/deep/m*; do node $t; done'",
+        "shell = 'for t in tool lint; do sh web/$t.sh; done'",
     ] {
         let place = project_with_scripts(command);
         shown.push_str(&format!(
@@ -201,6 +203,10 @@ fn every_file_that_a_command_names_is_hashed() {
         ralph.toml, check.sh, package.json: scripts.pretest, package.json: scripts.test, package.json: scripts.unit
     shell = 'web/deep/made && web/deep/check'
         ralph.toml, web/deep/check
+    shell = 'for t in web/m*.js web/deep/m*; do node $t; done'
+        ralph.toml, web/deep/m*, web/deep/made, web/m*.js, web/main.check.js, web/main.js
+    shell = 'for t in tool lint; do sh web/$t.sh; done'
+        ralph.toml, web/lint.sh, web/tool.sh
     "#);
 }
 

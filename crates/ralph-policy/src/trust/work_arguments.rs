@@ -234,7 +234,7 @@ fn takes_rules(option: &str, operand_use: OperandUse, name: &str) -> bool {
 }
 
 /// The word at which the program is: after assignments, words of the shell and wrappers with their options.
-fn program_index(words: &[String]) -> usize {
+pub(super) fn program_index(words: &[String]) -> usize {
     let mut at = 0;
     let mut follows_wrapper = false;
     while let Some(word) = words.get(at) {

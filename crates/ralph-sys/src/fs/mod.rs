@@ -5,6 +5,7 @@
 
 mod confined_dir;
 pub mod dir_handle;
+mod directory_watch;
 mod failpoint;
 pub mod file_slot;
 mod fresh_dir;
@@ -28,6 +29,7 @@ use serde::de::DeserializeOwned;
 
 pub use confined_dir::is_safe_tree_path;
 pub use confined_dir::{ConfinedDir, CopyKind};
+pub use directory_watch::{DirectoryWatch, WatchOutcome};
 pub use fresh_dir::FreshDir;
 pub use line_appender::LineAppender;
 pub use lock_file::{FileLock, LockError, acquire_lock};
@@ -288,13 +290,26 @@ impl<'a> RegularFile<'a> {
     pub fn read_at(&self, from: u64, most: usize) -> Result<Vec<u8>, FileError> {
         let expected = usize::try_from(self.len.saturating_sub(from)).unwrap_or(most);
         let mut bytes = Vec::with_capacity(expected.min(most));
+        self.append_range(from, most, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends at most `most` bytes from offset `from` to a buffer that is used for many files. Returns how many.
+    pub fn append_range(
+        &self,
+        from: u64,
+        most: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<usize, FileError> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(from))
-            .and_then(|_| {
-                file.take(u64::try_from(most).unwrap_or(u64::MAX)).read_to_end(&mut bytes)
-            })
-            .map_err(FileError::new("read", self.path))?;
-        Ok(bytes)
+            .and_then(|_| file.take(u64::try_from(most).unwrap_or(u64::MAX)).read_to_end(buffer))
+            .map_err(FileError::new("read", self.path))
+    }
+
+    /// Its metadata now.
+    pub fn stat(&self) -> Result<FileStat, FileError> {
+        self.file.metadata().map(FileStat::from).map_err(FileError::new("read", self.path))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Desktop notifications.
+//! Desktop notifications, and the person's browser.
 
 /// The command line that shows a notification. The texts are separate arguments, so no shell interprets them.
 pub fn desktop_notifier(title: &str, message: &str) -> Vec<String> {
@@ -14,6 +14,12 @@ pub fn desktop_notifier(title: &str, message: &str) -> Vec<String> {
         let message = escape_markup(message);
         ["notify-send", "--app-name=ralph", "--", title, &message].map(str::to_string).into()
     }
+}
+
+/// The command line that opens a link in the person's browser.
+pub fn browser_command(link: &str) -> [String; 2] {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    [program.to_string(), link.to_string()]
 }
 
 /// Freedesktop notification servers interpret tags and entities in the message as HTML.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use rustix::fs::inotify::{self, WatchFlags};
 use rustix::fs::{
     CWD, FileType, MemfdFlags, Mode, OFlags, RawDir, RenameFlags, memfd_create, renameat_with,
 };
@@ -115,4 +116,31 @@ pub(crate) fn rename_without_replacing(from: &Path, to: &Path) -> rustix::io::Re
 pub(crate) fn fill_random(bytes: &mut [u8]) -> io::Result<()> {
     let filled = getrandom(&mut *bytes, GetRandomFlags::empty())?;
     if filled == bytes.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// A descriptor that becomes readable when an entry of a watched directory changes.
+pub(crate) fn open_directory_notifier() -> Option<OwnedFd> {
+    inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()
+}
+
+/// Adds a directory. Returns the descriptor of the watch, which is the same if the directory is watched already.
+pub(crate) fn watch_directory(notifier: &OwnedFd, directory: &Path) -> io::Result<i32> {
+    let changes = WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::MODIFY
+        | WatchFlags::MOVED_FROM
+        | WatchFlags::MOVED_TO
+        | WatchFlags::ONLYDIR;
+    Ok(inotify::add_watch(notifier, directory, changes)?)
+}
+
+pub(crate) fn unwatch_directory(notifier: &OwnedFd, watch: i32) {
+    // Fails if the directory is gone, which ends its watch too.
+    inotify::remove_watch(notifier, watch).ok();
+}
+
+/// Makes the notifier unreadable until the next change.
+pub(crate) fn discard_directory_events(notifier: &OwnedFd) {
+    let mut buffer = [0; 16 * 1024];
+    while matches!(rustix::io::read(notifier, &mut buffer), Ok(1..)) {}
 }

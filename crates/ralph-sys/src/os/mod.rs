@@ -22,7 +22,7 @@ mod other;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::*;
 
-pub use desktop::desktop_notifier;
+pub use desktop::{browser_command, desktop_notifier};
 
 /// A process as the system lists it.
 #[derive(Debug, PartialEq, Eq)]

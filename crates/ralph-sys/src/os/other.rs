@@ -109,3 +109,16 @@ pub(crate) fn rename_without_replacing(_: &Path, _: &Path) -> rustix::io::Result
 pub(crate) fn fill_random(_: &mut [u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// Without one, the caller polls.
+pub(crate) fn open_directory_notifier() -> Option<OwnedFd> {
+    None
+}
+
+pub(crate) fn watch_directory(_: &OwnedFd, _: &Path) -> io::Result<i32> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub(crate) fn unwatch_directory(_: &OwnedFd, _: i32) {}
+
+pub(crate) fn discard_directory_events(_: &OwnedFd) {}

@@ -55,7 +55,7 @@ impl CancelToken {
     }
 
     /// A descriptor that becomes readable on cancellation.
-    pub(super) fn wake_descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn wake_descriptor(&self) -> BorrowedFd<'_> {
         self.wake_receiver.as_fd()
     }
 }

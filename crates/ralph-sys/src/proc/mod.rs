@@ -26,7 +26,7 @@ pub mod program_search;
 pub mod signals;
 mod stream_redactor;
 pub mod supervisor;
-mod wait;
+pub(crate) mod wait;
 pub mod worker;
 
 use std::ffi::OsStr;

@@ -22,7 +22,7 @@ pub(super) const READ_BUFFER_BYTES: usize = 64 * 1024;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits at most `wait` until one of the files is readable or closed at the other end. Returns for each whether it is.
-pub(super) fn wait_readable<const N: usize>(
+pub(crate) fn wait_readable<const N: usize>(
     files: [Option<BorrowedFd<'_>>; N],
     wait: Duration,
 ) -> [bool; N] {

@@ -6,9 +6,12 @@ use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::typed_consent;
 use clap::Args;
+use ralph_core::id::RunId;
+use ralph_core::record::Acceptance;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_deck::person_action::LONGEST_ACCEPT_REASON;
 use ralph_deck::view::acceptance::{AcceptanceView, AcceptedRunView};
 use ralph_deck::wording::safe_line;
 use ralph_git::worktree;
@@ -20,7 +23,6 @@ use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
-const LONGEST_REASON: usize = 300;
 /// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
 
@@ -49,20 +51,8 @@ pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
         })?,
         None => run_choice::project_run(env, &home, RunPurpose::Accept)?,
     };
-    let caller = identify_caller(env);
-    control::require_person_caller(&home, &run, caller, "accept")?;
-    let opened = store::load_run(&home, &run)?;
-    let status = acceptable_status(&home, &opened)?;
-    let why = declare::clean_text(env, args.why.as_deref().unwrap_or_default(), LONGEST_REASON);
-    typed_consent::require_always(
-        &format!("run `{run}` (“{}”) ended {}", safe_line(&opened.run.title), status.name()),
-        "accept its work as verified",
-    )?;
-    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let adjustment = RunAdjustment { home: &home, run: &run, caller, deadline: &deadline };
-    let acceptance = adjustments::accept_run(&adjustment, super::adjust::author(env), why)
-        .map_err(|error| driven_status::control_failure(&home, error))?;
-    let next = landing_advice(&store::load_run(&home, &run)?);
+    let why = args.why.as_deref().unwrap_or_default();
+    let AcceptedWork { acceptance, next } = accept_work(env, &home, &run, why)?;
     if args.json {
         super::print_json(&AcceptedRunView {
             v: 1,
@@ -80,6 +70,36 @@ pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
         term::out(&out)?;
     }
     Ok(())
+}
+
+/// What a person accepted, and how to land it.
+pub(crate) struct AcceptedWork {
+    pub(crate) acceptance: Acceptance,
+    pub(crate) next: Option<String>,
+}
+
+/// Accepts the work of a run, after asking for a word at the terminal.
+pub(crate) fn accept_work(
+    env: &Env,
+    home: &RalphHome,
+    run: &RunId,
+    why: &str,
+) -> Result<AcceptedWork, CommandFailure> {
+    let caller = identify_caller(env);
+    control::require_person_caller(home, run, caller, "accept")?;
+    let opened = store::load_run(home, run)?;
+    let status = acceptable_status(home, &opened)?;
+    let why = declare::clean_text(env, why, LONGEST_ACCEPT_REASON);
+    typed_consent::require_always(
+        &format!("run `{run}` (“{}”) ended {}", safe_line(&opened.run.title), status.name()),
+        "accept its work as verified",
+    )?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
+    let acceptance = adjustments::accept_run(&adjustment, super::adjust::author(env), why)
+        .map_err(|error| driven_status::control_failure(home, error))?;
+    let next = landing_advice(&store::load_run(home, run)?);
+    Ok(AcceptedWork { acceptance, next })
 }
 
 /// Checked before the question, so that a person types no word for nothing.

@@ -17,6 +17,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
+use ralph_deck::person_action::{LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
 use ralph_deck::view::run_limits::run_limits_view;
 use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_deck::wording::{self, safe_line};
@@ -31,8 +32,6 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use serde::Serialize;
 
-const LONGEST_HINT: usize = 2_000;
-const LONGEST_REASON: usize = 300;
 const MAX_AUTHOR_CHARS: usize = 60;
 /// A requirement that is waived for longer should be removed from the policy instead.
 const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
@@ -147,14 +146,14 @@ pub(crate) fn send_message(
     words: &str,
 ) -> Result<&'static str, CommandFailure> {
     let length = words.trim().chars().count();
-    if length > LONGEST_HINT {
-        let what = format!("the message has {length} characters, more than {LONGEST_HINT}");
+    if length > LONGEST_MESSAGE {
+        let what = format!("the message has {length} characters, more than {LONGEST_MESSAGE}");
         return Err(CommandFailure::new(
             &what,
             "put it into a file of the project and send the path",
         ));
     }
-    let words = declare::clean_text(env, words, LONGEST_HINT);
+    let words = declare::clean_text(env, words, LONGEST_MESSAGE);
     if words.is_empty() {
         let hint = "give the text: `ralph tell RUN \"…\"`";
         return Err(CommandFailure::new("the message is empty", hint));
@@ -211,7 +210,7 @@ pub(crate) fn waive_requirement(
 ) -> Result<String, CommandFailure> {
     let now_ms = clock::now_ms();
     let until_ms = parse_until(until, now_ms)?;
-    let why = declare::clean_text(env, why, LONGEST_REASON);
+    let why = declare::clean_text(env, why, LONGEST_WAIVER_REASON);
     if why.is_empty() {
         let hint = "give it with `--why`; every report shows it";
         return Err(CommandFailure::new("no reason given", hint));

@@ -70,8 +70,16 @@ impl CommandTools {
                 self.contract(&run)
             }
             ToolRequest::Verify { run, wait_seconds } => {
-                let run = self.find_run(&home, run.as_deref())?;
-                self.verify(&run, Duration::from_secs(*wait_seconds))
+                let run = match run {
+                    Some(run) => Some(self.find_run(&home, Some(run))?),
+                    None => verify::find_verifiable(&self.env, &home)?,
+                };
+                match run {
+                    Some(run) => self.verify(&run, Duration::from_secs(*wait_seconds)),
+                    None => {
+                        verify::offer_gates(&self.env, &home)?.ok_or_else(verify::no_run_failure)
+                    }
+                }
             }
             ToolRequest::Status { run } => {
                 status::render_run(&home, &self.find_run(&home, run.as_deref())?)

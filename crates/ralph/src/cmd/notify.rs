@@ -1,4 +1,4 @@
-//! `ralph notify`: tests the configured notifications, and sends them in the background when a run ends.
+//! `ralph notify`: tests the configured notifications, and sends them in the background when a run ends or asks.
 
 use super::print_json;
 use crate::failure::CommandFailure;
@@ -8,7 +8,9 @@ use clap::Args;
 use ralph_core::id::RunId;
 use ralph_deck::wording::safe_line;
 use ralph_home::world::World;
-use ralph_hook::notify::{self, NotificationResult, NotificationStatus, NotifyError};
+use ralph_hook::notify::{
+    self, NotificationResult, NotificationStatus, NotifiedEvent, NotifyError,
+};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -17,7 +19,7 @@ use std::time::Duration;
 /// More than all channels together may take.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Test the notifications about the end of a run
+/// Test the notifications about the end and the questions of a run
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +33,7 @@ Notifications are configured only in your own `~/.ralph/config.toml`:
   desktop = true
   command = [\"say-it\", \"--loud\"]
   webhook = \"https://hooks.example.org/T0/B0\"
-  on = [\"verified\", \"needs_human\"]
+  on = [\"verified\", \"stuck\", \"question\"]
 
 The exit code is 0 if every channel worked, else 1.")]
 pub(crate) struct NotifyArgs {
@@ -41,6 +43,9 @@ pub(crate) struct NotifyArgs {
     /// Notify about the recorded end of this run
     #[arg(long, value_name = "RUN", hide = true, conflicts_with = "test")]
     pub about: Option<String>,
+    /// Notify about this question of the run
+    #[arg(long, value_name = "SEQ", hide = true, requires = "about")]
+    pub question: Option<u64>,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -60,7 +65,8 @@ pub(crate) fn run(env: &Env, args: &NotifyArgs) -> Result<u8, CommandFailure> {
         let hint = "`ralph status --all` lists all runs";
         let run =
             RunId::parse(run).ok_or_else(|| CommandFailure::new("there is no such run", hint))?;
-        notify::deliver_notification(&world, &run);
+        let event = args.question.map_or(NotifiedEvent::End, NotifiedEvent::Question);
+        notify::deliver_notification(&world, &run, event);
         return Ok(SUCCESS);
     }
     let deliveries = notify::send_test_message(&world).map_err(notify_failure)?;

@@ -4,6 +4,7 @@ use super::{open_home, run_choice, status};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use ralph_core::gate::shell_quote;
 use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -79,7 +80,9 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         out.push_str(&status::elsewhere_line(board.elsewhere));
     }
     let is_held = board.gated.iter().any(|session| session.is_held && !session.is_off);
-    let next = if is_held && going.is_empty() {
+    let next = if board.off.is_some() {
+        switch_on_command(env, &home)
+    } else if is_held && going.is_empty() {
         "ralph why".to_string()
     } else {
         next_step(has_hooks, readiness, &going, last.copied())
@@ -87,6 +90,15 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     out.push_str(&format!("\nnext:  {next}\n"));
     term::out(&out)?;
     Ok(())
+}
+
+/// The command that ends what switches ralph off.
+fn switch_on_command(env: &Env, home: &RalphHome) -> String {
+    if env.is_ralph_off() {
+        "unset RALPH_OFF".to_string()
+    } else {
+        format!("rm {}", shell_quote(&safe_line(&home.kill_switch().to_string_lossy())))
+    }
 }
 
 fn run_line(run: &BoardRun) -> String {
@@ -133,7 +145,7 @@ fn describe_sessions(env: &Env, sessions: SessionGates, project: &Path) -> &'sta
             "they hold every session"
         }
         SessionGates::Every => {
-            "without git they hold a session only for what passed earlier in it (`git init`)"
+            "without git they hold a session only for what passed earlier in it; after `git init` they compare with its start"
         }
     }
 }

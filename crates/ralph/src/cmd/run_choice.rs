@@ -111,19 +111,31 @@ pub(crate) fn project_run(
     home: &RalphHome,
     purpose: RunPurpose,
 ) -> Result<RunId, CommandFailure> {
+    match find_project_run(env, home, purpose)? {
+        Some(run) => Ok(run),
+        None => Err(no_run_failure(home, &current_scope(env)?)?),
+    }
+}
+
+/// Like [`project_run`]; `None` if the project has no run.
+pub(crate) fn find_project_run(
+    env: &Env,
+    home: &RalphHome,
+    purpose: RunPurpose,
+) -> Result<Option<RunId>, CommandFailure> {
     if let Some(own) = own_run(env, home) {
-        return Ok(own);
+        return Ok(Some(own));
     }
     let scope = current_scope(env)?;
     match project_runs::choose_run(home, &scope, purpose)? {
-        ProjectRun::One(run) => Ok(run),
+        ProjectRun::One(run) => Ok(Some(run)),
         ProjectRun::Several(runs) => {
             let names: Vec<_> = runs.iter().map(|run| format!("`{run}`")).collect();
             let what =
                 format!("{} runs of this project could be meant: {}", runs.len(), names.join(", "));
             Err(CommandFailure::new(&what, "name one of them; `ralph status` shows their state"))
         }
-        ProjectRun::NoneHere => Err(no_run_failure(home, &scope)?),
+        ProjectRun::NoneHere => Ok(None),
     }
 }
 

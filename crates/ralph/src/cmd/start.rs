@@ -127,6 +127,10 @@ pub(crate) fn list_paths(paths: &[PathBuf]) -> Result<Vec<String>, CommandFailur
     paths.iter().map(text).collect()
 }
 
+fn unsealed_text(why: &str) -> String {
+    format!("{}; until then the run ends at most `green`", wording::safe_line(why))
+}
+
 fn other_run_text(other: &RunId) -> String {
     format!(
         "run `{other}` is active in this directory too: each sees the other's changes; `ralph run --worktree` separates them"
@@ -149,6 +153,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{which}, so the best result is `claimed`")
         }
+        StartNote::Unsealed(why) => unsealed_text(why),
         StartNote::UnmatchedGlob(glob) => {
             format!("`--may-change {}` matches no file", wording::safe_line(glob))
         }
@@ -212,12 +217,32 @@ fn session_id(env: &Env, args: &StartOptions, project: &Path) -> Result<SessionI
         let what = "an agent may start a run only for its own session";
         super::refuse_agent(env, what, super::ASK_A_PERSON)?;
     }
+    let is_own = named == own;
     let Some(named) = named else { return only_recent_session(env, project) };
-    SessionId::parse(&named).ok_or_else(|| {
+    let session = SessionId::parse(&named).ok_or_else(|| {
         let what =
             format!("`{}` cannot be a session id", ralph_core::text::clean_line(&named, 130));
         CommandFailure::new(&what, "an id is 1 to 128 letters, digits, `_` and `-`")
-    })
+    })?;
+    if !is_own && !args.yes {
+        refuse_unknown_session(env, &session)?;
+    }
+    Ok(session)
+}
+
+/// Fails for a session without any trace: a run would wait for stops that never come.
+fn refuse_unknown_session(env: &Env, session: &SessionId) -> Result<(), CommandFailure> {
+    let home = super::open_home(env)?;
+    // A pointer that cannot be read is a trace too; it is reported when the run is started.
+    let is_known = !matches!(session_pointer::read_pointer(&home, session), Ok(None));
+    let host = host_env::calling_host(env);
+    if is_known || recent_sessions::has_transcript(env, host, session) != Some(false) {
+        return Ok(());
+    }
+    Err(CommandFailure::new(
+        &format!("no session `{session}` is known: it has no transcript, and no run held it"),
+        "in Claude Code, `/status` shows the session's id; without a message it has no transcript yet, then add `--yes`",
+    ))
 }
 
 /// The only session here that was active lately and that no run holds.

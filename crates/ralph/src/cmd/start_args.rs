@@ -15,7 +15,8 @@ Examples:
 
 Holds a session that is open already; `ralph run` starts one. In an
 agent's shell `--session` defaults to its session; elsewhere to the only
-session of this project that was active in the last 30 minutes.")]
+session of this project that was active in the last 30 minutes. A session
+without a transcript is refused: its id may be misspelt (`--yes` insists).")]
 pub(crate) struct StartArgs {
     /// Describe the goal in a sentence or more
     #[arg(value_name = "GOAL", conflicts_with = "goal_file")]
@@ -62,6 +63,9 @@ pub(crate) struct StartOptions {
     /// Use this project directory [default: the current directory]
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
+    /// Hold the session even if no trace of it is found
+    #[arg(long, requires = "session")]
+    pub yes: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

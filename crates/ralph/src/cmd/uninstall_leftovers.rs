@@ -138,15 +138,15 @@ impl<'a> ProjectLeftovers<'a> {
     /// Runs by the command that removes them: `ralph clean` leaves those that are at work, and both commands leave a run
     /// whose work tree is still there.
     fn staying_runs(&self) -> Vec<StayingItems> {
-        let groups = [
-            ("runs", CLEAN_RUNS, true),
-            ("active runs", UNINSTALL_ALL, true),
-            ("runs whose work tree is here", CLEAN_RUNS, false),
-            ("unreadable runs", "ralph doctor", false),
-        ];
-        let rows = groups.into_iter().map(|(what, command, goes_with_all)| {
-            let (count, bytes) =
-                totals(self.plan.entries.iter().filter(|one| run_row(one) == Some(what)));
+        let rows = StayingRuns::ALL.into_iter().map(|group| {
+            let is_of_group = |one: &&PlannedEntry| StayingRuns::of_entry(one) == Some(group);
+            let (count, bytes) = totals(self.plan.entries.iter().filter(is_of_group));
+            let (what, command, goes_with_all) = match group {
+                StayingRuns::Removable => ("runs", CLEAN_RUNS, true),
+                StayingRuns::Active => ("active runs", UNINSTALL_ALL, true),
+                StayingRuns::Unmerged => ("runs whose work tree is here", CLEAN_RUNS, false),
+                StayingRuns::Unreadable => ("unreadable runs", "ralph doctor", false),
+            };
             StayingItems { what, count, bytes, command: self.command(command), goes_with_all }
         });
         rows.filter(|row| row.count > 0).collect()
@@ -251,22 +251,36 @@ fn totals<'a>(entries: impl Iterator<Item = &'a PlannedEntry>) -> (usize, u64) {
     })
 }
 
-/// The row of a run, or of the checkout of one.
-fn run_row(entry: &PlannedEntry) -> Option<&'static str> {
-    let is_of_run = entry.stored.item.kind == StoredKind::Run
-        || matches!(entry.stored.target, CleanTarget::OldCheckout(_));
-    is_of_run.then_some(match entry.stored.item.state {
-        StoredState::InUse => "active runs",
-        StoredState::Unmerged => "runs whose work tree is here",
-        StoredState::Unreadable => "unreadable runs",
-        StoredState::Ended
-        | StoredState::AwaitsPerson
-        | StoredState::Acceptable
-        | StoredState::Leftover
-        | StoredState::Rebuildable
-        | StoredState::Unowned
-        | StoredState::Permanent => "runs",
-    })
+/// Runs that stay, by what removes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StayingRuns {
+    Removable,
+    Active,
+    /// Their work trees are still there.
+    Unmerged,
+    Unreadable,
+}
+
+impl StayingRuns {
+    const ALL: [Self; 4] = [Self::Removable, Self::Active, Self::Unmerged, Self::Unreadable];
+
+    /// The group of a run, or of the checkout of one.
+    fn of_entry(entry: &PlannedEntry) -> Option<Self> {
+        let is_of_run = entry.stored.item.kind == StoredKind::Run
+            || matches!(entry.stored.target, CleanTarget::OldCheckout(_));
+        is_of_run.then_some(match entry.stored.item.state {
+            StoredState::InUse => Self::Active,
+            StoredState::Unmerged => Self::Unmerged,
+            StoredState::Unreadable => Self::Unreadable,
+            StoredState::Ended
+            | StoredState::AwaitsPerson
+            | StoredState::Acceptable
+            | StoredState::Leftover
+            | StoredState::Rebuildable
+            | StoredState::Unowned
+            | StoredState::Permanent => Self::Removable,
+        })
+    }
 }
 
 /// A run whose work tree is still there needs its base.

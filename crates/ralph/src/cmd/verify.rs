@@ -1,6 +1,9 @@
 //! `ralph verify` and `/ralph:verify`: what the next stop would find, without deciding anything.
 
+use super::gate::gate_args::GateRunArgs;
+use super::gate::{self, gate_run};
 use super::{open_home, run_choice};
+use crate::SUCCESS;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
@@ -18,6 +21,7 @@ use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::overview;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_hook::verify;
+use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use std::time::Duration;
@@ -34,23 +38,26 @@ Examples:
   ralph verify k7f2
 
 Shows the same as `/ralph:verify` in the session. For a session without
-a run, judges it by the gates of its project. `ralph gate run` runs the
-gates alone.")]
+a run, judges it by the gates of its project. Without a run and without
+such a session, runs the approved gates, as `ralph gate run` does, with
+the same exit codes.")]
 pub(crate) struct VerifyArgs {
     /// Check this run or session [default: the run of this project]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
 }
 
-pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
+pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
     let run = match &args.name {
         Some(name) => match run_choice::find_named(&home, name)? {
             RunOrSession::Run(run) => run,
             RunOrSession::Session(_) => return Err(no_run_failure()),
         },
-        None => run_choice::project_run(env, &home, RunPurpose::Steer)
-            .or_else(|failure| latest_gated(env, &home)?.ok_or(failure))?,
+        None => match find_verifiable(env, &home)? {
+            Some(run) => run,
+            None => return run_project_gates(env, &home),
+        },
     };
     let opened = store::load_run(&home, &run)?;
     let is_over = matches!(control::effective_phase(&home, &opened), RunPhase::Ended(_));
@@ -59,7 +66,53 @@ pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<(), CommandFailure> {
     let world = World::new(env.clone(), Deadline::after(VERIFY_TIMEOUT));
     let world = world.ok_or_else(super::unknown_home_failure)?;
     term::out(&render_verification(&world, session, Some(&run))?)?;
-    Ok(())
+    Ok(SUCCESS)
+}
+
+/// The run of the project that a stop would judge, or the session that only its gates judge.
+pub(super) fn find_verifiable(
+    env: &Env,
+    home: &RalphHome,
+) -> Result<Option<RunId>, CommandFailure> {
+    let run = run_choice::find_project_run(env, home, RunPurpose::Steer);
+    if let Ok(Some(run)) = &run {
+        let opened = store::load_run(home, run)?;
+        if !matches!(control::effective_phase(home, &opened), RunPhase::Ended(_)) {
+            return Ok(Some(run.clone()));
+        }
+    }
+    match latest_gated(env, home)? {
+        Some(gated) => Ok(Some(gated)),
+        None => run.map(|_| None),
+    }
+}
+
+/// Without a run, a person who verifies means the gates.
+fn run_project_gates(env: &Env, home: &RalphHome) -> Result<u8, CommandFailure> {
+    if gate::load_policy(env, home, None)?.policy.gates.is_empty() {
+        return Err(no_run_failure());
+    }
+    term::err("note: no run holds a session here; these are the gates of the project\n");
+    gate_run::run(env, &GateRunArgs::default())
+}
+
+/// For an agent: names the gates of the project, and whether they may run; `None` if there are none.
+pub(crate) fn offer_gates(env: &Env, home: &RalphHome) -> Result<Option<String>, CommandFailure> {
+    let config = gate::load_policy(env, home, None)?;
+    let names: Vec<_> = config.policy.gates.iter().map(|gate| safe_line(&gate.name)).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let subject = trust::policy_subject(home, &config, env)?;
+    let next = if trust::is_approved(home, &subject) {
+        "`ralph gate run` runs them"
+    } else {
+        "no person has approved them yet (`ralph trust`)"
+    };
+    Ok(Some(format!(
+        "no run holds this session, so nothing is required of it\ngates of this project: {}; {next}\n",
+        names.join(", ")
+    )))
 }
 
 /// The session of this project that its gates decided about last.

@@ -50,12 +50,13 @@ pub(crate) struct WhyArgs {
 
 pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let Some(history) =
+    let is_project = args.name.is_none() && !args.all;
+    let found = if is_project {
+        project_history(env, &home)?
+    } else {
         find_history(env, &home, args.name.as_deref(), HistoryScope::from_flag(args.all))?
-    else {
-        let hint = "`ralph run --help` shows how to start a run";
-        return Err(CommandFailure::new("no decisions yet", hint));
     };
+    let Some(history) = found else { return Err(no_history_failure(env, &home, is_project)?) };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
         for decision in decisions::decision_views(&history).take(last) {
@@ -67,6 +68,31 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     }
     term::out_wrapped(&render_history(&history, last), WRAP_INDENT)?;
     Ok(())
+}
+
+/// The decisions of the agent's own run, or the last ones of this project.
+fn project_history(env: &Env, home: &RalphHome) -> Result<Option<DecisionHistory>, CommandFailure> {
+    if let Some(own) = run_choice::own_run(env, home) {
+        return Ok(Some(overview::run_history(home, &own)?));
+    }
+    Ok(overview::latest_project_history(home, &run_choice::current_scope(env)?)?)
+}
+
+fn no_history_failure(
+    env: &Env,
+    home: &RalphHome,
+    is_project: bool,
+) -> Result<CommandFailure, CommandFailure> {
+    if is_project && overview::find_history(home, None)?.is_some() {
+        let root = run_choice::current_scope(env)?;
+        let what = format!("no decisions yet in `{}`", root.root().display());
+        return Ok(CommandFailure::new(
+            &what,
+            "`ralph why --all` shows the last ones of all projects",
+        ));
+    }
+    let hint = "`ralph run --help` shows how to start a run";
+    Ok(CommandFailure::new("no decisions yet", hint))
 }
 
 /// Where the last decision is looked for if no run or session is named.
@@ -91,16 +117,11 @@ pub(super) fn find_history(
     name: Option<&str>,
     scope: HistoryScope,
 ) -> Result<Option<DecisionHistory>, CommandFailure> {
-    let is_project = name.is_none() && scope == HistoryScope::Project;
-    let own = run_choice::own_run(env, home).filter(|_| is_project);
-    if let Some(own) = own {
-        return Ok(Some(overview::run_history(home, &own)?));
-    }
-    if is_project {
-        let scope = run_choice::current_scope(env)?;
-        if let Some(history) = overview::latest_project_history(home, &scope)? {
+    if name.is_none() && scope == HistoryScope::Project {
+        if let Some(history) = project_history(env, home)? {
             return Ok(Some(history));
         }
+        let scope = run_choice::current_scope(env)?;
         let latest = overview::find_history(home, None)?;
         if latest.is_some() {
             term::err(&run_choice::elsewhere_note(&scope));

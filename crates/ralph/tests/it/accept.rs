@@ -7,7 +7,7 @@ use std::fs;
 const PROMISE: &str = r#","last_assistant_message":"<promise>DONE</promise>""#;
 
 /// A run that ended `needs_review`, because its files were edited.
-fn run_to_review() -> (Sandbox, String) {
+pub fn run_to_review() -> (Sandbox, String) {
     let sandbox = Sandbox::new().env("USER", "kim");
     let run = sandbox.start_run(["--goal-file", "-", "--completion-promise", "DONE"]);
     assert!(sandbox.send_stop(SESSION, "").is_block());

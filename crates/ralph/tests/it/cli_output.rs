@@ -217,7 +217,7 @@ fn unknown_commands_and_options_get_a_suggestion() {
     let sandbox = Sandbox::new();
     let mut shown = String::new();
     for args in [
-        &["statsu"][..],
+        &["statuss"][..],
         &["status", "--jsno"],
         &["why", "nope"],
         &["log"],
@@ -239,8 +239,8 @@ fn unknown_commands_and_options_get_a_suggestion() {
         shown.push_str(&format!("$ ralph {}\n{}\n", args.join(" "), stderr.trim_end()));
     }
     assert_snapshot!(shown, @r#"
-    $ ralph statsu
-    error: unknown command `statsu`
+    $ ralph statuss
+    error: unknown command `statuss`
       hint: did you mean `status`?
     $ ralph status --jsno
     error: unknown option `--jsno`
@@ -410,7 +410,7 @@ fn colour_is_only_for_terminals() {
         let shown = run_command(sandbox.command().args(args).env(name, "1"), b"");
         assert_eq!(shown.stdout.contains('\u{1b}'), coloured, "{args:?} {name}: {shown}");
     }
-    let wrong = sandbox.ralph(["--color", "always", "statsu"]);
+    let wrong = sandbox.ralph(["--color", "always", "statuss"]);
     assert!(wrong.stderr.contains('\u{1b}') && wrong.stderr.contains("did you mean"), "{wrong}");
 }
 

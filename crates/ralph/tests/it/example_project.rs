@@ -290,13 +290,14 @@ impl ExampleProject {
         let transcript = fs::read(recordings.join("transcripts/tool-and-stop.jsonl")).unwrap();
         let home = self.sandbox.home();
         let project = self.sandbox.project();
-        let files: [(PathBuf, &[u8]); 17] = [
+        let files: [(PathBuf, &[u8]); 19] = [
             (project.join("goal.md"), b"Make the parser handle nested quotes.\n\n- [ ] it parses\n"),
             (project.join("features.md"), b"- [ ] Read a file\n- [ ] Export as CSV\n"),
             (project.join("feature_list.json"), FEATURES.as_bytes()),
             (project.join("prd.json"), br#"{"project": "checkout", "userStories": [{"id": "US-1", "title": "Pay", "acceptanceCriteria": ["It pays"], "priority": 1, "passes": false}]}"#),
             (project.join("queue.toml"), QUEUE.as_bytes()),
             (project.join("notes.md"), b"Tag, then push.\n"),
+            (project.join("query.sql"), b"SELECT id, status FROM run\n"),
             (project.join("event.json"), &stop),
             (project.join("stop.json"), &stop),
             (project.join("scenario.toml"), SCENARIO.as_bytes()),
@@ -308,6 +309,8 @@ impl ExampleProject {
             (home.join("my-app/.claude/settings.json"), STOP_SETTINGS),
             (home.join("site/index.html"), b"\n"),
             (home.join(".claude/projects/-home-you-app/5999882c.jsonl"), &transcript),
+            // The session that examples hold.
+            (home.join(format!(".claude/projects/-home-you-app/{SESSION}.jsonl")), b"{}\n"),
         ];
         for (path, text) in files {
             write_file(&path, text);

@@ -22,6 +22,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "opens the client's own screen",
     ),
     ("ralph demo --slow", "pauses for half a minute, so that a person can read along"),
+    ("ralph serve", SERVE_TESTS),
+    ("ralph serve --open", SERVE_TESTS),
+    ("ralph serve --port 8080 --json", SERVE_TESTS),
+    ("ralph serve --port 7391 --metrics", SERVE_TESTS),
     ("ralph status --watch", "redraws the screen of a terminal until Ctrl-C"),
     ("ralph man start | man -l -", "needs a manual reader"),
     ("cargo install --locked --path crates/ralph", "builds the release binary"),
@@ -36,12 +40,16 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("codex mcp add ralph -- ralph mcp", "needs Codex"),
     ("ralph plan \"export the orders as CSV\"", PLAN_TESTS),
     ("ralph plan \"export the orders as CSV\" --yes --json", PLAN_TESTS),
-    ("ralph plan --goal-file issue.md --answers decisions.txt", PLAN_TESTS),
+    ("ralph plan --goal-file goal.md --answers decisions.txt", PLAN_TESTS),
     (
         "ralph plan --no-agent \"export the orders as CSV\"",
         "opens an editor; `tests/it/plan.rs` has one",
     ),
+    ("ralph stats --apply 1", "needs ten runs; `tests/it/stats.rs` has them"),
+    ("ralph export otlp", COLLECTOR_TESTS),
+    ("ralph export otlp k7f2 --to http://127.0.0.1:4318", COLLECTOR_TESTS),
     ("ralph run --issue gh:acme/rocket#7 --worktree --pr", ISSUE_TESTS),
+    ("ralph plan --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123 --comment", ISSUE_TESTS),
     ("ralph run --issue 123 --comment --worktree --pr", ISSUE_TESTS),
@@ -49,6 +57,8 @@ const NOT_RUN: &[(&str, &str)] = &[
 ];
 
 const PLAN_TESTS: &str = "needs an agent that answers with a plan; `tests/it/plan.rs` has one";
+const COLLECTOR_TESTS: &str = "needs a collector; `tests/it/stats.rs` has one";
+const SERVE_TESTS: &str = "serves until Ctrl-C; `tests/it/serve.rs` speaks with it";
 const ISSUE_TESTS: &str = "needs a tracker; `tests/it/issues.rs` has one";
 
 /// How a line runs where it does not exit with 0 in a project with a held run.
@@ -73,6 +83,20 @@ const fn case(line: &'static str, state: ProjectState, code: i32) -> LineCase {
 }
 
 const BELL: &str = "printf '[notify]\nbell = true\n' > ~/.ralph/config.toml";
+
+/// A run that a person accepted, on a commit.
+const ATTESTABLE: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+];
+const ATTESTED: &[&str] = &[
+    "git add -A . ':!.claude'",
+    "git -c user.name=t -c user.email=t@t commit -qm work",
+    "ralph accept",
+    "ralph report k7f2 --attest --note --out k7f2.intoto.json",
+    "ralph report --public-key > build.pub",
+];
 
 static LINE_CASES: &[LineCase] = &[
     case("ralph init", ProjectState::Fresh, 0),
@@ -210,6 +234,34 @@ static LINE_CASES: &[LineCase] = &[
     case(r#"ralph accept k7f2 --why "the old format was meant to go""#, ProjectState::Review, 0),
     case("ralph checkpoint prune k7f2", ProjectState::Review, 0),
     LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --out k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTABLE,
+        ..case("ralph report k7f2 --attest --note", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report k7f2.intoto.json --head", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case("ralph verify-report --note HEAD", ProjectState::Review, 0)
+    },
+    LineCase {
+        after: ATTESTED,
+        ..case(
+            "ralph verify-report k7f2.intoto.json --key build.pub --json",
+            ProjectState::Review,
+            0,
+        )
+    },
+    LineCase {
         after: &["echo 'echo bye' >> main.sh", "echo 'sh main.sh | grep -q bye' > tests/bye.sh"],
         ..case("ralph prove", ProjectState::Ready, 0)
     },
@@ -324,13 +376,14 @@ fn run_lines(lines: &[String]) -> Vec<String> {
 }
 
 /// The beginnings of examples that leave the project as it is.
-const READING: [&str; 20] = [
+const READING: [&str; 22] = [
     "ralph checkpoint diff",
     "ralph completions",
     "ralph config",
     "ralph demo",
     "ralph doctor --json",
     "ralph explain",
+    "ralph export",
     "ralph feature next",
     "ralph gate explain",
     "ralph help",
@@ -342,6 +395,7 @@ const READING: [&str; 20] = [
     "ralph pipeline",
     "ralph prove",
     "ralph recall",
+    "ralph stats",
     "ralph statusline",
     "ralph status",
     "ralph why",
@@ -436,6 +490,7 @@ macro_rules! page_tests {
 }
 
 page_tests! {
+    (sql_page, "docs/sql.md", &[story(ProjectState::Review, &[])]),
     (readme, "README.md", &[Lines, Lines]),
     (agents_page, "docs/agents.md", &[NotRun("a moment at which subagents are working")]),
     (benchmarks_page, "docs/benchmarks.md", &[NotRun("measures for minutes")]),
@@ -491,6 +546,17 @@ page_tests! {
     (issues_page, "docs/issues.md", &[Lines, NotRun(ISSUE_TESTS)]),
     (orchestrator_page, "docs/orchestrator.md", &[NotRun("a moment in the middle of a run"), NotRun("the same run")]),
     (plan_page, "docs/plan.md", &[NotRun(PLAN_TESTS)]),
+    (report_page, "docs/report.md",
+        &[
+            Lines,
+            NotRun("a run that ended `verified`; `tests/it/attested_runs.rs` has one"),
+            NotRun("another clone; `tests/it/attested_runs.rs` has one"),
+            NotRun("a remote; `tests/it/attested_runs.rs` has one"),
+        ],
+    ),
+    (night_page, "docs/report-of-a-night.md",
+        &[NotRun("the commands of one run; `tests/it/run_reports.rs` plays it")],
+    ),
     (prove_page, "docs/prove.md", &[Lines, NotRun("needs pytest"), NotRun("needs a test runner of npm")]),
     (quickstart_page, "docs/quickstart.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), Continued, Lines, Continued],
@@ -498,6 +564,7 @@ page_tests! {
     (run_page, "docs/run.md",
         &[Lines, story(ProjectState::Empty, LIBRARY), NotRun("needs the real client"), Lines],
     ),
+    (serve_page, "docs/serve.md", &[NotRun(SERVE_TESTS), NotRun(SERVE_TESTS)]),
     (simulator_page, "docs/simulator.md",
         &[
             story(ProjectState::Empty, &["mkdir -p ~/.claude/projects/-home-you-app"]),
@@ -510,6 +577,9 @@ page_tests! {
             NotRun("`cargo xtask e2e` plays it; it takes eight seconds"),
             story(ProjectState::Checkout, &[]),
         ],
+    ),
+    (stats_page, "docs/stats.md",
+        &[NotRun("takes 45 runs"), NotRun("the same runs"), story(ProjectState::Review, &[])],
     ),
     (troubleshooting_page, "docs/troubleshooting.md", &[Lines, Lines]),
     (walkthrough_page, "docs/walkthrough.md",
@@ -530,6 +600,7 @@ page_tests! {
             Continued,
         ],
     ),
+    (watch_page, "docs/watch.md", &[Lines]),
     (scenarios_readme, "scenarios/README.md", &[Lines]),
 }
 

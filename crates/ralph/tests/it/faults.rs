@@ -480,6 +480,7 @@ fn a_newer_line_in_the_middle_is_not_called_an_edit() {
     assert_eq!(sandbox.run_status(&run).0, "held");
 }
 
+/// R-H3d: a run that another process has locked is waited for with a bound; then the agent may stop, and it is reported.
 #[test]
 fn a_held_lock_is_not_waited_for_beyond_the_deadline() {
     let sandbox = Sandbox::new();

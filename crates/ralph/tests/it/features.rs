@@ -1083,7 +1083,7 @@ fn a_list_in_which_every_feature_has_a_check_ends_verified() {
     assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.write("exported", "");
     let notice = stop_answer(&sandbox);
-    snapshot_settings().bind(|| assert_snapshot!(notice, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took]; 1 old test passes on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"));
+    snapshot_settings().bind(|| assert_snapshot!(notice, @"ralph: verified: the features of csv — all 6 requirements are met after 1 iteration and [took]; 1 check passes on the new code; 1 check fails without the change (run [run]); see `ralph why [run]`"));
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
@@ -1122,7 +1122,7 @@ fn claims_count_while_gates_pass() {
                 ");
                 assert_snapshot!(green, @"ralph: claimed: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them only by claims (run [run]); review it before you rely on it; `ralph why [run]` shows what was not measured");
             }
-            _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them by claims backed by passing gates; 1 old test passes on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"),
+            _ => assert_snapshot!(green, @"ralph: verified: the features of csv — all 8 requirements are met after 1 iteration and [took], 3 of them by claims backed by passing gates; 1 check passes on the new code; 1 check fails without the change (run [run]); see `ralph why [run]`"),
         });
     }
 }

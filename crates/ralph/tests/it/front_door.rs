@@ -56,6 +56,7 @@ fn a_new_project_is_asked_once() {
       project  `$ROOT/project`
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
+      sealed   `tests.sh`: the agent may not change it; `--may-change FILE` allows it
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: nothing was written or started
@@ -104,12 +105,13 @@ fn yes_answers_the_same_question_without_a_terminal() {
     let ended = runner.run_without_terminal(&["--yes"]);
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_snapshot!(
-        runner.sandbox.normalize(ended.stdout.lines().take(7).collect::<Vec<_>>().join("\n").as_str()),
-        @"
+        runner.sandbox.normalize(ended.stdout.lines().take(8).collect::<Vec<_>>().join("\n").as_str()),
+        @r"
     Let main.sh say goodbye.
       project  `$ROOT/project`
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
+      sealed   `tests.sh`: the agent may not change it; `--may-change FILE` allows it
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [run]    Let main.sh say goodbye.
@@ -137,6 +139,15 @@ fn a_typed_command_becomes_the_gate() {
     error: task `one`: no gate was detected, so nothing would measure the goal
       hint: `ralph gate add "CMD"` adds one for every goal; `--no-gates` runs without one
     "#);
+    // A dry run checks the same.
+    for detected in ["verify.sh", "tests.sh"] {
+        fs::rename(project.join("verify.sh"), project.join(detected)).unwrap();
+        let args = ["run", "--queue", "goals", "--agent-program", &agent];
+        let [real, dry] = [&[][..], &["--dry-run"]]
+            .map(|more| runner.sandbox.ralph([&args[..], more].concat()).to_string());
+        assert_eq!(real, dry);
+    }
+    fs::rename(project.join("tests.sh"), project.join("verify.sh")).unwrap();
     fs::remove_dir_all(project.join("goals")).unwrap();
     let asked = "empty for none) ";
     let (code, screen) = runner.run_at_terminal(&[], &[(asked, "\u{4}")]);
@@ -157,12 +168,72 @@ fn a_typed_command_becomes_the_gate() {
       project  `$ROOT/project`
       gates    tests  sh verify.sh
                a yes writes them to `ralph.toml` and approves them
+      sealed   `verify.sh`: the agent may not change it; `--may-change FILE` allows it
       agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
     ");
     let policy = fs::read_to_string(project.join("ralph.toml")).unwrap();
     assert!(policy.contains("run = [\"sh\", \"verify.sh\"]"), "{policy}");
+}
+
+/// The notes of a dry run are true for the answer that `--yes` gives.
+#[test]
+fn a_dry_run_with_yes_notes_what_yes_does() {
+    let runner = new_project(FIX);
+    let notes = |args: &[&str]| {
+        let shown = runner.run_without_terminal(args).stdout;
+        let lines = shown.lines().filter(|line| line.starts_with("  note "));
+        let agent = shown.lines().find(|line| line.starts_with("  agent "));
+        let agent = agent.is_some_and(|line| line.contains(" --permission-mode acceptEdits"));
+        format!("{args:?}, may edit: {agent}\n{}\n", lines.collect::<Vec<_>>().join("\n"))
+    };
+    let mut shown = notes(&["--dry-run"]) + &notes(&["--dry-run", "--yes"]);
+    let project = runner.sandbox.project().to_path_buf();
+    fs::rename(project.join("tests.sh"), project.join("verify.sh")).unwrap();
+    shown.push_str(&notes(&["--dry-run"]));
+    shown.push_str(&notes(&["--dry-run", "--yes"]));
+    assert_snapshot!(runner.sandbox.normalize(&shown), @r#"
+    ["--dry-run"], may edit: false
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
+      note      these gates are not approved yet: a start asks and writes `$ROOT/project/ralph.toml`; `--yes` approves
+    ["--dry-run", "--yes"], may edit: true
+      note      these gates are not approved yet: `--yes` writes `$ROOT/project/ralph.toml` and approves them
+    ["--dry-run"], may edit: false
+      note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
+      note      no gate was detected: a start asks for a command; `--check "CMD"` or `ralph gate add "CMD"` names one
+    ["--dry-run", "--yes"], may edit: true
+      note      no gate was detected, so `--yes` starts nothing; `--check "CMD"` or `ralph gate add "CMD"` names one
+    "#);
+}
+
+/// Checks of one run are not written, and sealed files are named with the way to let the agent change them.
+#[test]
+fn the_question_names_what_is_written_and_what_is_sealed() {
+    let runner = new_project("");
+    runner.sandbox.write("accept.sh", "test -e NEWS\n");
+    runner.sandbox.commit();
+    let (_, with_check) = runner.run_at_terminal(&["--check", "sh accept.sh"], &[(QUESTION, "n")]);
+    let (_, allowed) = runner.run_at_terminal(&["--may-change", "tests.sh"], &[(QUESTION, "n")]);
+    assert_snapshot!(format!("{}\n---\n{}", first_screen(&with_check), first_screen(&allowed)), @r"
+    Let main.sh say goodbye.
+      project  `$ROOT/project`
+      gates    tests    sh tests.sh
+               check-1  sh accept.sh
+               a yes writes tests to `ralph.toml` and approves it; checks are for this run only
+      sealed   `tests.sh`, `accept.sh`: the agent may not change them; `--may-change FILE` allows it
+      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
+    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: 
+    ---
+    Let main.sh say goodbye.
+      project  `$ROOT/project`
+      gates    tests  sh tests.sh
+               a yes writes them to `ralph.toml` and approves them
+      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
+    [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
+    ");
 }
 
 /// The end of a command runs too: the question and its details show all of it.

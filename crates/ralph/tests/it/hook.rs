@@ -28,7 +28,7 @@ fn every_recorded_event_without_a_run_gets_no_output() {
     assert!(!sandbox.ralph_home("").exists(), "nothing is written");
 }
 
-/// R-H1a: the three output styles of a block.
+/// R-H1a, R-H1e: the three output styles of a block, whole, for the host that has an adapter.
 #[test]
 fn a_block_is_written_in_the_requested_style() {
     let mut shown = String::new();

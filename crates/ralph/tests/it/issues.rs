@@ -187,7 +187,7 @@ fn an_issue_becomes_a_goal_and_the_end_a_comment() {
     POST /repos/acme/rocket/issues/7/comments
     `verified: Let main.sh say goodbye — 1 gate on the work tree, not committed, 0 iterations, [time], [cost]`
 
-    Because: `all 6 requirements are met after 0 iterations and [time]; 1 old test passes on the new code; 1 test fails without the change`
+    Because: `all 6 requirements are met after 0 iterations and [time]; 1 check passes on the new code; 1 check fails without the change`
 
     Met:
 
@@ -551,13 +551,19 @@ fn a_label_is_a_queue() {
     let status = sandbox.runner.sandbox.ralph(["status", "--all"]).stdout;
     assert!(status.contains("queue  `gh:label:good first issue`"), "{status}");
     assert!(status.contains("1 of 1 tasks landed"), "{status}");
+    // The tasks are not listed anew for it, but their runs are known, with their cost.
+    let shown = sandbox.runner.sandbox.ralph(["status", "--all", "--json"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    let (queue, run) = (&shown["queues"][0], &shown["runs"][0]);
+    assert!(run["spent_usd"].as_f64().is_some_and(|cost| cost > 0.0), "{run}");
+    assert_eq!(queue["spent_usd"], run["spent_usd"], "{queue}");
     let comments = sandbox.requests();
     let comment = comments.split("POST ").nth(1).unwrap();
     assert_snapshot!(comment, @r"
     /repos/acme/rocket/issues/7/comments
     `verified: Let main.sh say goodbye — 2 gates on [commit], 0 iterations, [time], [cost]`
 
-    Because: `all 8 requirements are met after 0 iterations and [time]; 2 old tests pass on the new code; 2 tests fail without the change`
+    Because: `all 8 requirements are met after 0 iterations and [time]; 2 checks pass on the new code; 2 checks fail without the change`
 
     Met:
 

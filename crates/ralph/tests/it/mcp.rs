@@ -173,8 +173,8 @@ fn an_agent_asks_what_is_missing() {
     assert!(!sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.run_status(&run).0, "needs_human");
     assert_snapshot!(call("verify", json!({})), @r"
-    error: no run holds this session
-      hint: `ralph gate run` runs the gates without a run; `/ralph:goal …` starts one
+    no run holds this session, so nothing is required of it
+    gates of this project: tests; `ralph gate run` runs them
     ");
     assert_snapshot!(call("ask", json!({ "question": "still there?" })), @r#"
     error: run `[run]` has ended: needs_human

@@ -95,6 +95,7 @@ fn green_work_is_not_merged_by_default() {
       saved   as checkpoint 1
       tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
       next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
     ");
 
     let sandbox = adder();
@@ -130,6 +131,7 @@ fn green_work_is_merged_if_a_person_accepts_green() {
       saved   as checkpoint 1
       tree    merged into `main` as [commit]
       next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
     ");
 
     let sandbox = adder();

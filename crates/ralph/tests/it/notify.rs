@@ -1,5 +1,6 @@
 //! Notifications at the end of a run. They are sent in the background, so no hook waits for them.
 
+use crate::runner::RunnerSandbox;
 use crate::sandbox::{SESSION, Sandbox, eventually, run_command, write_file, write_program};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -325,7 +326,7 @@ fn a_project_cannot_configure_notifications() {
     assert_snapshot!(sandbox.normalize(&own.join("\n")), @r#"
     notify.bell = false                              default
     notify.desktop = false                           default
-    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
+    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed", "question"]   default
     notify.webhook = "https://hooks.example.org/…"   $ROOT/home/.ralph/config.toml:2
     "#);
 }
@@ -358,4 +359,52 @@ fn a_test_rings_the_bell_of_its_terminal() {
     terminal.arg(ralph.get_program()).args(["notify", "--test", "--json"]);
     let output = run_command(&mut terminal, b"").stdout;
     assert_snapshot!(output.escape_debug(), @r#"\u{7}{\"v\":1,\"told\":[{\"way\":\"bell\",\"how\":\"sent\"}]}\r\n"#);
+}
+
+/// A run that waits for an answer announces the question at once, and its end, when it is parked, separately.
+#[test]
+fn a_question_that_a_run_waits_for_is_announced() {
+    let steps = format!(
+        "\n[[step]]\ntools = [{{ run = \"{} ask 'use correct-horse-battery?'\" }}]\n\n[[step]]\nagent = \"I asked.\"\n",
+        env!("CARGO_BIN_EXE_ralph")
+    );
+    let config = |on: &str| {
+        format!(
+            "[runner]\nquestion_after = \"1s\"\n\n[notify]\nwebhook = \"https://example.org/s3cret\"\non = [\"{on}\"]\n"
+        )
+    };
+    let asked = |runner: &RunnerSandbox| {
+        let run = runner.sandbox.ralph_home("runs").join(runner.run_id());
+        let names = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
+        names.filter(|path| path.to_string_lossy().contains("/asked-")).collect::<Vec<_>>()
+    };
+    for on in ["question", "needs_human"] {
+        let sandbox = sandbox_with_config(&config(on)).env("DEPLOY_TOKEN", "correct-horse-battery");
+        let runner = RunnerSandbox::with_client_flags(sandbox, &steps, "");
+        let ended = runner.start(&[]);
+        assert_eq!(ended.code, Some(5), "{ended}");
+        if on == "needs_human" {
+            wait_for_notifications(&runner.sandbox, &runner.run_id());
+            assert_eq!(asked(&runner), Vec::<std::path::PathBuf>::new());
+            continue;
+        }
+        let how: Value = eventually(|| {
+            let record: Value =
+                serde_json::from_slice(&fs::read(asked(&runner).first()?).ok()?).ok()?;
+            record.get("told").cloned()
+        });
+        assert_snapshot!(how, @r#"[{"how":"sent","way":"webhook"}]"#);
+        insta::with_settings!({filters => vec![
+            (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+            (r"by \d\d:\d\d:\d\d", "by [time]"),
+        ]}, {
+            assert_snapshot!(recorded_call(&runner.sandbox, "curl"), @r#"
+            <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+            url = "https://example.org/s3cret"
+            header = "Content-Type: application/json"
+            data-raw = "{\"text\":\"question: Let main.sh say goodbye. — use [redacted]? (run [run]); `ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"v\":1,\"run\":\"[run]\",\"status\":\"question\",\"title\":\"Let main.sh say goodbye.\",\"because\":\"use [redacted]?\",\"next\":\"`ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"message\":\"question: Let main.sh say goodbye. — use [redacted]? (run [run]); `ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"at\":\"[time]\"}"
+            "#);
+        });
+        assert!(!runner.sandbox.ralph_home("runs").join(runner.run_id()).join("notified").exists());
+    }
 }

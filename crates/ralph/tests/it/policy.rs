@@ -90,7 +90,7 @@ fn config_explains_the_origin_of_every_value() {
     runner.max_cost_per_day_usd = 0.0           default
     notify.bell = false                         default
     notify.desktop = false                      default
-    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed"]   default
+    notify.on = ["verified", "green", "claimed", "exhausted", "stuck", "needs_human", "needs_review", "gate_broken", "rate_limited", "overridden", "crashed", "question"]   default
     keep.runs = 100                             default
     keep.age = "30d"                            default
     keep.cache_mib = 2048                       default

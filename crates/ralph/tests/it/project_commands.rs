@@ -87,12 +87,12 @@ fn a_directory_without_runs_shows_all_projects() {
     let elsewhere = sandbox.root().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     let mut shown = String::new();
-    for args in [&["status"][..], &["log"], &["pause"], &["tell", "stop it"]] {
+    for args in [&["status"][..], &["log"], &["why"], &["pause"], &["tell", "stop it"]] {
         let ended = ralph_in(&sandbox, &elsewhere, args);
         shown.push_str(&format!("$ ralph {}\n{ended}\n", args.join(" ")));
     }
     insta::with_settings!({filters => vec![(r"\d\d:\d\d:\d\d", "[time]"), (r"\b\d+ (ms|s)\b", "[duration]")]}, {
-        assert_snapshot!(sandbox.normalize(&shown), @"
+        assert_snapshot!(sandbox.normalize(&shown), @r"
         $ ralph status
         exit 0
         --- stdout
@@ -110,6 +110,13 @@ fn a_directory_without_runs_shows_all_projects() {
 
         --- stderr
         note: no runs in `$ROOT/elsewhere`; this is about all projects
+
+
+        $ ralph why
+        exit 1
+        --- stderr
+        error: no decisions yet in `$ROOT/elsewhere`
+          hint: `ralph why --all` shows the last ones of all projects
 
 
         $ ralph pause
@@ -253,6 +260,116 @@ fn write_transcript(sandbox: &Sandbox, session: &str) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, "{}\n").unwrap();
     path
+}
+
+/// Without a run that a stop would judge, `ralph verify` runs the gates of the project, if a person approved them.
+#[test]
+fn verify_without_a_run_runs_the_gates() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n");
+    sandbox.write("tests.sh", "test -e done\n");
+    sandbox.commit();
+    let mut shown = String::new();
+    let mut verify = |what: &str| {
+        let ended = sandbox.ralph(["verify"]);
+        shown.push_str(&format!("-- {what}\n{ended}\n"));
+    };
+    verify("not approved");
+    sandbox.approve_policy();
+    verify("fails");
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    sandbox.write("done", "");
+    verify("after a run");
+    insta::with_settings!({filters => vec![
+        (r" +\b\d+(\.\d+)? (ms|s)\b", " [took]"),
+    ]}, {
+        assert_snapshot!(sandbox.normalize(&shown), @r"
+        -- not approved
+        exit 3
+        --- stderr
+        note: no run holds a session here; these are the gates of the project
+        error: this policy is not approved, so nothing was run
+          hint: `ralph trust` shows what would run and asks for approval
+
+
+        -- fails
+        exit 1
+        --- stdout
+        correctness
+          ✗ tests [took]  1 finding
+              exit 1, no output
+              full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
+
+        0 of 1 gate passed, 1 failed
+
+        --- stderr
+        note: no run holds a session here; these are the gates of the project
+        ✗ tests [took]
+
+
+        -- after a run
+        exit 0
+        --- stdout
+        correctness
+          ✓ tests [took]
+
+        1 of 1 gate passed
+
+        --- stderr
+        note: no run holds a session here; these are the gates of the project
+        ✓ tests [took]
+        ");
+    });
+}
+
+/// While ralph is off, the next step is to switch it on.
+#[test]
+fn a_switched_off_ralph_suggests_to_switch_it_on() {
+    let sandbox = Sandbox::new();
+    let next = |sandbox: &Sandbox| {
+        let shown = sandbox.ralph(Vec::<&str>::new()).stdout;
+        sandbox.normalize(shown.lines().find(|line| line.starts_with("next:")).unwrap_or_default())
+    };
+    let on = next(&sandbox);
+    let switch = sandbox.ralph_home("off");
+    fs::create_dir_all(switch.parent().unwrap()).unwrap();
+    fs::write(&switch, "").unwrap();
+    let off = next(&sandbox);
+    fs::remove_file(&switch).unwrap();
+    let by_variable = next(&sandbox.env("RALPH_OFF", "1"));
+    assert_snapshot!([on, off, by_variable].join("\n"), @r"
+    next:  ralph init
+    next:  rm $ROOT/home/.ralph/off
+    next:  unset RALPH_OFF
+    ");
+}
+
+/// A session of which nothing is known is not held: the run would wait for stops that never come.
+#[test]
+fn start_refuses_a_session_without_a_trace() {
+    let sandbox = Sandbox::new();
+    let start = |args: &[&str]| {
+        let ended = sandbox.ralph([&["start", "make it work", "--session"][..], args].concat());
+        format!("{}\n{}", args.join(" "), ended.stderr)
+    };
+    // Without any transcript on this machine, nothing can be said about a session.
+    let mut shown = start(&["before"]);
+    write_transcript(&sandbox, "real");
+    shown.push_str(&start(&["nosuch"]));
+    shown.push_str(&start(&["real"]));
+    shown.push_str(&start(&["new", "--yes"]));
+    assert_eq!(sandbox.ralph(["cancel", "before"]).code, Some(0));
+    shown.push_str(&start(&["before"]));
+    assert_snapshot!(sandbox.normalize(&shown), @r"
+    before
+    nosuch
+    error: no session `nosuch` is known: it has no transcript, and no run held it
+      hint: in Claude Code, `/status` shows the session's id; without a message it has no transcript yet, then add `--yes`
+    real
+    new --yes
+    before
+    ");
 }
 
 /// `ralph start "goal"` holds the only session that was active here lately.

@@ -62,6 +62,7 @@ fn a_report_names_only_the_judged_commit() {
       work    1 path differs from the last commit
       saved   as checkpoint 1
       next    `git status && git diff HEAD`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
 
 
     exit 0
@@ -72,6 +73,7 @@ fn a_report_names_only_the_judged_commit() {
       commits [id] goodbye
       saved   as checkpoint 1
       next    `git diff [id]`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
 
 
     exit 0
@@ -83,6 +85,7 @@ fn a_report_names_only_the_judged_commit() {
       work    1 path differs from the last commit
       saved   as checkpoint 1
       next    `git status && git diff [id]`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
     "));
 }
 
@@ -104,6 +107,7 @@ fn denied_permissions_are_reported() {
     ✗ denied  1 tool call was not permitted: Edit; `-- --permission-mode acceptEdits` lets it edit
       saved   as checkpoint 0
       next    `ralph why $RUN`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
     "));
     let runner = RunnerSandbox::new(&steps);
     let ended = crate::sandbox::run_command(&mut runner.json_command(&[GOAL]), b"");
@@ -145,6 +149,7 @@ fn unlanded_work_is_located() {
       saved   as checkpoint 1
       tree    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
       next    `ralph why $RUN`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
 
 
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
@@ -180,6 +185,7 @@ fn the_next_step_fits_the_ending() {
     needs_human: Let main.sh say goodbye. — the provider rejected the login: Failed to authenticate. API Error: 401 invalid x-api-key, 0 iterations, [duration], [money]
       saved   as checkpoint 0
       next    `claude /login` or set its API key, then `ralph run --resume $RUN`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
 
 
     exit 5
@@ -190,6 +196,7 @@ fn the_next_step_fits_the_ending() {
       commits [id] Let main.sh say goodbye.
       saved   as checkpoint 1
       next    `git -C $ROOT/home/ralph-worktrees/$RUN/project merge main`, resolve and commit there, then `ralph run --resume $RUN`
+      report  `$ROOT/home/.ralph/runs/$RUN/report.html`
     "));
 }
 

@@ -90,7 +90,7 @@ impl ResumeSandbox {
 fn an_exhausted_run_continues_as_a_fork() {
     let scene = ResumeSandbox::new(&[LOOKING_STEP, LOOKING_STEP, WRITING_STEP].concat());
     let ended = scene.start_run(&["--worktree", "--max-iterations", "1", "--max-cost", "3"]);
-    assert_snapshot!(scene.normalize(&ended.to_string()), @"
+    assert_snapshot!(scene.normalize(&ended.to_string()), @r"
     exit 2
     --- stdout
     exhausted: Let main.rs say goodbye. — its 1 iteration is used up, 2 of 5 not met, 1 iteration, [time], $X of $3
@@ -100,6 +100,7 @@ fn an_exhausted_run_continues_as_a_fork() {
       saved   as checkpoint 0
       tree    not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
       next    `ralph run --fork [run]`
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
     ");
     let run = scene.run_id();
     let answers = [
@@ -157,6 +158,7 @@ fn an_exhausted_run_continues_as_a_fork() {
       commits …
       saved   as checkpoint 1
       tree    merged into `main` as [commit]
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
     "#);
     assert_snapshot!(scene.commit_subjects(), @"
     Let main.rs say goodbye.
@@ -244,6 +246,7 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
     rate_limited: Let main.rs say goodbye. — the provider's limit resets at [time]; `wait_for_limits` allows 6 h: `ralph run --resume [run]` continues, 0 iterations, [time], $0
       saved   as checkpoint 0
       next    `ralph run --resume [run]`
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
 
     $ ralph run --resume [run] --dry-run --wait-for-limits 1h
     exit 0
@@ -267,6 +270,7 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
       work    1 path differs from the last commit
       saved   as checkpoint 1
       next    `git status && git diff HEAD`
+      report  `$ROOT/home/.ralph/runs/[run]/report.html`
 
     parked     rate_limited: the provider's limit resets at [time]; `wait_for_limits` is off: `ralph run --resume [run]` continues
     granted    6 h of waiting for limits

@@ -13,6 +13,12 @@ pub(crate) const GOAL: &str = "Let main.sh say goodbye.";
 const SKIP_PERMISSIONS_ARGS: [&str; 3] =
     ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
 
+fn write_greeting_project(sandbox: &Sandbox) {
+    sandbox.write("main.sh", "echo hello\n");
+    sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n");
+}
+
 /// A project with one gate, which passes once `main.sh` prints goodbye, and an agent program that plays a scenario.
 pub(crate) struct RunnerSandbox {
     pub(crate) sandbox: Sandbox,
@@ -25,10 +31,21 @@ impl RunnerSandbox {
 
     /// With additional flags for the client, as a user's wrapper script might pass.
     pub(crate) fn with_client_flags(sandbox: Sandbox, steps: &str, flags: &str) -> Self {
-        sandbox.write("main.sh", "echo hello\n");
-        sandbox.write("tests.sh", "[ \"$(sh main.sh)\" = goodbye ] || { echo 'main.sh:1: it says something else'; exit 1; }\n");
-        let gate = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n";
-        sandbox.write("ralph.toml", gate);
+        Self::with_files(sandbox, steps, flags, write_greeting_project)
+    }
+
+    /// A project of its own instead of the one with a greeting.
+    pub(crate) fn with_project(steps: &str, write_project: impl FnOnce(&Sandbox)) -> Self {
+        Self::with_files(Sandbox::new(), steps, "", write_project)
+    }
+
+    fn with_files(
+        sandbox: Sandbox,
+        steps: &str,
+        flags: &str,
+        write_project: impl FnOnce(&Sandbox),
+    ) -> Self {
+        write_project(&sandbox);
         sandbox.commit();
         let runner = Self { sandbox };
         let scenario = runner.root_path("scenario.toml");

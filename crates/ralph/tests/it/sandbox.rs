@@ -248,7 +248,7 @@ impl Sandbox {
         args: impl IntoIterator<Item = S>,
     ) -> String {
         let mut command = self.command();
-        command.args(["start", "--json", "--session", session]).args(args);
+        command.args(["start", "--json", "--yes", "--session", session]).args(args);
         let ended = run_command(&mut command, b"make it work\n");
         assert_eq!(ended.code, Some(0), "{ended}");
         let started: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -96,6 +96,21 @@ fn a_new_recipe_beside_old_tests_is_not_verified() {
 }
 
 /// What a stop says about the policy.
+/// A goal may need a change of a sealed file. The reason names the way out, which only a person has.
+#[test]
+fn a_held_change_of_a_sealed_file_names_the_way_out() {
+    let sandbox = project_with_gate("run = [\"sh\", \"test.sh\"]");
+    sandbox.write("test.sh", ADDER_TEST);
+    sandbox.write("add.sh", ADDER);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("test.sh", format!("{ADDER_TEST}# more\n"));
+    let held = sandbox.send_stop(SESSION, "");
+    let next = held.stderr.lines().find(|line| line.starts_with("Next:")).unwrap_or_default();
+    assert_snapshot!(next, @"Next: Restore the policy and the scripts it calls; if the goal needs the change, only a person can allow it, with `--may-change FILE` at the start of a run. Then stop again");
+}
+
 fn policy_lines(sandbox: &Sandbox) -> String {
     let stop = sandbox.send_stop(SESSION, "");
     let all = stop.stderr.lines();

@@ -154,13 +154,19 @@ fn broken_work_is_held_until_it_is_fixed() {
     [time]  let go     1 gate passed (rule `passed`)
     ");
     assert!(why.lines().next().is_some_and(|line| line.contains("rule `passed`")), "{why}");
-    // In another project it is not shown, but all projects are the next best.
+    // In another project it is shown only if all projects are meant.
     let elsewhere = gated.sandbox.root().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
-    let mut command = gated.sandbox.command();
-    let shown = run_command(command.arg("why").current_dir(&elsewhere), b"");
-    assert_eq!(shown.stdout, why);
-    assert_snapshot!(gated.sandbox.normalize(&shown.stderr), @"note: no runs in `$ROOT/elsewhere`; this is about all projects");
+    let why_elsewhere = |args: &[&str]| {
+        let mut command = gated.sandbox.command();
+        run_command(command.arg("why").args(args).current_dir(&elsewhere), b"")
+    };
+    assert_eq!(why_elsewhere(&["--all"]).stdout, why);
+    let refused = why_elsewhere(&[]);
+    assert_snapshot!(gated.sandbox.normalize(&refused.stderr), @r"
+    error: no decisions yet in `$ROOT/elsewhere`
+      hint: `ralph why --all` shows the last ones of all projects
+    ");
 }
 
 /// Without a run there is nothing to pause or change, but a terminal can release the session as `/ralph:off` does.
@@ -336,7 +342,7 @@ fn without_git_a_gate_holds_once_it_has_passed() {
     assert_snapshot!(check, @"? git         without a git repository, ralph cannot tell old failures from new ones: a gate holds a session only if it passed earlier in that session");
     let shown = gated.sandbox.ralph([""; 0]).stdout;
     let line = shown.lines().find(|line| line.contains("gates")).unwrap();
-    assert_snapshot!(line.trim(), @"✓ gates    1 gate, approved; without git they hold a session only for what passed earlier in it (`git init`)");
+    assert_snapshot!(line.trim(), @"✓ gates    1 gate, approved; without git they hold a session only for what passed earlier in it; after `git init` they compare with its start");
     gated.prompt(SESSION, "p1");
     gated.sandbox.write("broken.txt", "mine\n");
     assert_snapshot!(gated.stop(SESSION, "p1").notice(), @"ralph: tests gave no result: it fails, but may have failed before: without git there is nothing to compare with; it holds no stop until it works");

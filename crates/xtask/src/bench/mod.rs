@@ -1,10 +1,12 @@
 //! Benchmarks of ralph against well-known commands.
 
 mod budget;
+mod deck;
 mod fingerprint;
 mod gates;
 mod hook_racers;
 mod hook_stage;
+mod journal_corpus;
 mod large_transcript;
 mod large_tree;
 mod proof;
@@ -18,8 +20,8 @@ pub(crate) use hook_stage::client_fixtures;
 
 use crate::e2e::install;
 use crate::{
-    BenchOutputOptions, GatesBenchOptions, GatesBenchPart, HookBenchOptions, ProofBenchOptions,
-    RecallBenchOptions, RunBenchOptions, print, shell,
+    BenchOutputOptions, DeckBenchOptions, GatesBenchOptions, GatesBenchPart, HookBenchOptions,
+    ProofBenchOptions, RecallBenchOptions, RunBenchOptions, print, shell,
 };
 use anyhow::{Result, bail};
 use budget::BudgetResult;
@@ -70,6 +72,15 @@ pub(crate) fn bench_recall(options: &RecallBenchOptions) -> Result<()> {
     print::print_line(&stage.build()?);
     let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     judged.push(stage.questions()?);
+    report_budgets(&judged, &options.output)
+}
+
+/// The cost of the run index, and of what the screens ask it.
+pub(crate) fn bench_deck(options: &DeckBenchOptions) -> Result<()> {
+    let stage = deck::DeckStage::new(shell::build_program("release", "ralph")?)?;
+    print::print_line(&stage.write()?);
+    print::print_line(&stage.build()?);
+    let judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     report_budgets(&judged, &options.output)
 }
 

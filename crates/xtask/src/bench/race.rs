@@ -50,6 +50,8 @@ pub(crate) enum RacerSetup {
     /// Restores the contents of these files.
     Restore(Vec<(PathBuf, Vec<u8>)>),
     Append(PathBuf, Vec<u8>),
+    /// Deletes a file, if it exists.
+    Remove(PathBuf),
 }
 
 /// How a run is proven to have done its work.
@@ -93,6 +95,11 @@ impl BenchRacer {
                 }
             }
             RacerSetup::Append(path, bytes) => disk::append(path, bytes)?,
+            RacerSetup::Remove(path) => {
+                if path.exists() {
+                    disk::remove_file(path)?;
+                }
+            }
         }
         match &self.proof {
             RacerProof::Exit(expected) => {

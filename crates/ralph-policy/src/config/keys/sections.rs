@@ -258,6 +258,9 @@ pub(super) static ENVIRONMENT: &[ConfigKey] = &[
     },
 ];
 
+/// In `notify.on`: not a status of a run.
+const QUESTION_EVENT: &str = "question";
+
 pub(super) static NOTIFY: &[ConfigKey] = &[
     ConfigKey {
         name: "bell",
@@ -302,12 +305,20 @@ pub(super) static NOTIFY: &[ConfigKey] = &[
                 "rate_limited",
                 "overridden",
                 "crashed",
+                QUESTION_EVENT,
             ],
             |draft, names| {
+                draft.notify.notifies_questions = names.iter().any(|name| name == QUESTION_EVENT);
                 draft.notify.statuses =
                     names.iter().filter_map(|name| RunStatus::parse(name)).collect();
             },
         ),
-        description: "The final statuses to notify about. A run that a person cancels sends nothing.",
+        description: "The final statuses to notify about, and `question` for a question that a run waits for. A run that a person cancels sends nothing.",
     },
 ];
+
+pub(super) static EXPORT: &[ConfigKey] = &[ConfigKey {
+    name: "otlp",
+    kind: ValueKind::Endpoint(|draft, url| draft.otlp_endpoint = Some(url.to_string())),
+    description: "The address of an OpenTelemetry collector, such as `http://127.0.0.1:4318`. Every run that ends is sent to it, as a trace and metrics; see [statistics](stats.md#opentelemetry).",
+}];

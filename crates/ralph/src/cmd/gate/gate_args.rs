@@ -27,7 +27,7 @@ pub(crate) enum GateSubcommand {
     Wait(GateWaitArgs),
 }
 
-#[derive(Args)]
+#[derive(Args, Default)]
 #[command(after_help = "\
 Examples:
   ralph gate run

@@ -16,6 +16,7 @@ mod plan_progress;
 mod plan_screen;
 mod plan_trial;
 
+use super::run::issue_run::{issue_failure, read_tracker_issue};
 use super::run::run_args::parse_model;
 use super::{ASK_A_PERSON, open_home, refuse_agent};
 use crate::failure::CommandFailure;
@@ -26,6 +27,7 @@ use clap::Args;
 use ralph_core::run_terms;
 use ralph_core::source::item_check::ItemCheck;
 use ralph_core::{text, units};
+use ralph_drive::issues::{IssueGoal, TrackerIssue};
 use ralph_drive::planning::planner::PlannerError;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
@@ -45,7 +47,8 @@ const MAX_NAME_CHARS: usize = 40;
 #[command(after_help = "\
 Examples:
   ralph plan \"export the orders as CSV\"
-  ralph plan --goal-file issue.md --answers decisions.txt
+  ralph plan --goal-file goal.md --answers decisions.txt
+  ralph plan --issue 123
   ralph plan \"export the orders as CSV\" --yes --json
   ralph plan --no-agent \"export the orders as CSV\"
   ralph plan --from steps.txt
@@ -72,6 +75,9 @@ pub(crate) struct PlanArgs {
     /// Read the goal from a file; `-` is stdin
     #[arg(long, value_name = "FILE", conflicts_with = "goal")]
     pub goal_file: Option<PathBuf>,
+    /// Plan the work on this issue: `123`, `gh:owner/name#123`, `file:FILE`
+    #[arg(long, value_name = "ISSUE", conflicts_with_all = ["goal", "goal_file", "no_agent", "from"])]
+    pub issue: Option<String>,
     /// Give the agent decisions beforehand; it asks nothing else
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_agent", "from"])]
     pub answers: Option<PathBuf>,
@@ -120,6 +126,8 @@ struct PlanContext<'a> {
     project: PathBuf,
     config: ProjectConfig,
     goal: String,
+    /// The name of the loop unless the person chose one.
+    default_name: String,
     cancel: Arc<CancelToken>,
 }
 
@@ -168,6 +176,26 @@ pub(crate) fn run(env: &Env, args: &PlanArgs) -> Result<u8, CommandFailure> {
     plan_output::finish(&context, &name, &planned?)
 }
 
+/// Reads the issue to plan. Its text could make the agent propose anything, so a person has to see the commands.
+fn read_open_issue(
+    env: &Env,
+    project: &Path,
+    named: &str,
+    is_unread: bool,
+) -> Result<TrackerIssue, CommandFailure> {
+    if is_unread {
+        let what =
+            "a person has to see the checks that come of an issue; `--yes` approves them unread";
+        return Err(CommandFailure::untrusted(what, "run it at a terminal, without `--yes`"));
+    }
+    let issue = read_tracker_issue(env, project, named)?;
+    if issue.is_closed {
+        let what = format!("issue {} is closed", issue.reference());
+        return Err(CommandFailure::new(&what, "reopen it, or plan the goal in your own words"));
+    }
+    Ok(issue)
+}
+
 impl<'a> PlanContext<'a> {
     fn open(env: &'a Env, args: &'a PlanArgs) -> Result<Self, CommandFailure> {
         let home = open_home(env)?;
@@ -175,18 +203,26 @@ impl<'a> PlanContext<'a> {
         let project = fs::resolve(&project).unwrap_or(project);
         let config = config::load(&project, &home)?;
         let here = env.current_dir().unwrap_or_default();
-        let goal = match &args.goal {
-            Some(goal) => goal.as_bytes().to_vec(),
-            None => super::start::read_goal(args.goal_file.as_deref(), &here)?,
+        let issue = match &args.issue {
+            Some(named) => Some(read_open_issue(env, &project, named, args.yes)?),
+            None => None,
+        };
+        let goal = match (&issue, &args.goal) {
+            (Some(issue), _) => {
+                IssueGoal::of_issue(issue).map_err(|error| issue_failure(&error))?.goal.into_bytes()
+            }
+            (None, Some(goal)) => goal.as_bytes().to_vec(),
+            (None, None) => super::start::read_goal(args.goal_file.as_deref(), &here)?,
         };
         run_terms::check_goal_length(&goal)?;
         let goal = text::clean(&String::from_utf8_lossy(&goal)).trim().to_string();
+        let default_name = issue.map_or_else(|| name_from_goal(&goal), |issue| issue.task_name());
         if goal.is_empty() && !args.no_agent && args.from.is_none() {
             let hint = "for example `ralph plan \"export the orders as CSV\"`";
             return Err(CommandFailure::new("there is no goal to plan", hint));
         }
         let cancel = super::cancel_on_signals()?;
-        Ok(Self { env, args, home, project, config, goal, cancel })
+        Ok(Self { env, args, home, project, config, goal, default_name, cancel })
     }
 
     /// The name of the new loop. One that the person chose must be free; one from the goal gets a number.
@@ -202,7 +238,7 @@ impl<'a> PlanContext<'a> {
             }
             return Ok(name.clone());
         }
-        loops::free_loop_name(&self.project, &name_from_goal(&self.goal)).ok_or_else(|| {
+        loops::free_loop_name(&self.project, &self.default_name).ok_or_else(|| {
             CommandFailure::new("there are too many loops of this name", "choose a `--name`")
         })
     }

@@ -21,6 +21,8 @@ pub(super) fn require_consent_possible(context: &PlanContext<'_>) -> Result<(), 
         &format!("checks run only once a person has seen them; {why}"),
         if context.args.json {
             "add `--yes` to run and approve the checks unread"
+        } else if context.args.no_agent {
+            "give the steps with `--from FILE`, so that the terminal is free for your answer, or add `--yes` to run and approve the checks unread"
         } else {
             "run it in a terminal, or with `--yes` to run and approve the checks unread"
         },

@@ -3,6 +3,7 @@
 
 use super::{PlanContext, PlanOutcome, PlannedStep, plan_consent, plan_trial};
 use crate::failure::CommandFailure;
+use crate::foreground_editor;
 use crate::term;
 use ralph_core::gate::GateInvocation;
 use ralph_core::source::item_check::ItemCheck;
@@ -11,17 +12,9 @@ use ralph_drive::planning::plan_text::{
     self, AnnotatedStep, MAX_TEXT_BYTES, PlanTextError, WrittenStep, parse_plan_text,
 };
 use ralph_policy::detect::typed_command::{self, TypedCommand};
-use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
-use ralph_sys::proc::foreground;
 use ralph_sys::stdin;
-use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::PathBuf;
-use std::time::Duration;
-
-const EDITOR_TIMEOUT: Duration = Duration::from_hours(24);
-const FALLBACK_EDITOR: &str = "vi";
 
 /// A step as it was written, and as it is tried.
 struct EditedStep {
@@ -145,33 +138,8 @@ fn edit_again(context: &PlanContext<'_>, text: &str) -> Result<String, CommandFa
     open_editor(context, text)
 }
 
-/// Lets the person edit a text. An editor that fails discards it.
 fn open_editor(context: &PlanContext<'_>, text: &str) -> Result<String, CommandFailure> {
-    let env = context.env;
-    let named = env.get("VISUAL").or_else(|| env.get("EDITOR"));
-    let named = named.map(|named| named.to_string_lossy().into_owned());
-    let named = named.filter(|named| !named.trim().is_empty());
-    let editor = named.unwrap_or_else(|| FALLBACK_EDITOR.to_string());
-    let directory = context.home.scratch(clock::nonce());
-    fs::create_private_dir(&directory)?;
-    let file: PathBuf = directory.join("plan.txt");
-    fs::replace_user_file(&file, text.as_bytes())?;
-    let mut argv: Vec<OsString> = editor.split_whitespace().map(OsString::from).collect();
-    argv.push(file.clone().into_os_string());
-    let ended = foreground::run_in_foreground(&argv, Deadline::after(EDITOR_TIMEOUT));
-    let edited = fs::read(&file, MAX_TEXT_BYTES);
-    drop(fs::remove_file(&file));
-    drop(fs::remove_empty_dir(&directory));
-    match ended {
-        Ok(Some(true)) => Ok(String::from_utf8_lossy(&edited?).into_owned()),
-        Ok(Some(false) | None) => {
-            Err(CommandFailure::new("the editor failed, so nothing was written", "try again"))
-        }
-        Err(error) => {
-            let failure = CommandFailure::caused_by("cannot start the editor", &error);
-            Err(failure.with_hint("set `EDITOR`, or give the steps with `--from FILE`"))
-        }
-    }
+    foreground_editor::edit_text(context.env, &context.home, "plan.txt", text)
 }
 
 impl PlannedStep {

@@ -16,6 +16,7 @@ use ralph_lists::loop_directory::{LOOPS_DIR, PROMPT_FILE};
 use ralph_lists::loops::{self, FeatureDraft, FeatureError, FeatureLoop, InitialList, NewLoop};
 use ralph_lists::run_lists;
 use ralph_policy::trust;
+use ralph_proof::CheckTrial;
 use serde::Serialize;
 use std::path::Path;
 
@@ -60,13 +61,18 @@ pub(super) fn finish(
     outcome: &PlanOutcome,
 ) -> Result<u8, CommandFailure> {
     if outcome.steps.is_empty() {
-        let mut what =
-            "no check fails on the project as it is, so nothing would measure the goal".to_string();
+        let is_unrunnable =
+            |step: &PlannedStep| matches!(step.trial, Some(CheckTrial::Unrunnable(_)));
+        let none_runs = !outcome.left_out.is_empty() && outcome.left_out.iter().all(is_unrunnable);
+        let how = if none_runs { "no check can be run" } else { "no check fails" };
+        let mut what = format!("{how} on the project as it is, so nothing would measure the goal");
         for note in &outcome.notes {
             what.push_str(&format!("; {note}"));
         }
         let is_by_hand = context.args.no_agent || context.args.from.is_some();
-        let hint = if is_by_hand {
+        let hint = if is_by_hand && none_runs {
+            "write checks whose programs are installed, and which fail until their steps are done"
+        } else if is_by_hand {
             "write checks that fail until their steps are done"
         } else {
             "give the agent decisions with `--answers FILE`, or write checks with `--no-agent`"

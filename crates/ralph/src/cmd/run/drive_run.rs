@@ -36,7 +36,7 @@ pub(super) fn drive_plan(
     view: &mut DriveView,
 ) -> Result<(), CommandFailure> {
     let world = open_world(env)?;
-    let RunPlan { work, program, granted_ms, mut notes, edits: _ } = plan;
+    let RunPlan { work, program, granted_ms, mut notes, .. } = plan;
     let run = match work {
         PlannedWork::New(new) => start_new_run(&world, *new, &mut notes)?,
         PlannedWork::Resumed(opened) => opened.run,
@@ -66,7 +66,7 @@ pub(super) fn check_ready(env: &Env, plan: &RunPlan) -> Result<(), CommandFailur
     let RunWorkspace::Worktree { then, .. } = new.workspace else { return Ok(()) };
     let (project, deadline) = (&new.request.project, Deadline::after(WORKTREE_TIMEOUT));
     if then == LandingMode::PullRequest {
-        forge::find_forge(project, env, None, &deadline).map_err(|error| {
+        forge::find_request_forge(project, env, None, &deadline).map_err(|error| {
             let failure = CommandFailure::caused_by("cannot open a pull request", &error);
             match error.hint() {
                 Some(hint) => failure.with_hint(&hint),

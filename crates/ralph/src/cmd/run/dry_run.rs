@@ -174,7 +174,11 @@ pub(super) fn plan_notes(env: &Env, plan: &RunPlan) -> Vec<String> {
     let PlannedWork::New(new) = &plan.work else { return notes };
     if let GateSource::Proposed(proposed) = &new.gate_source {
         let path = safe_line(&proposed.path.to_string_lossy());
-        notes.push(format!("{PROPOSAL_NOTE}: a start asks and writes `{path}`; `--yes` approves"));
+        notes.push(if plan.is_answered {
+            format!("{PROPOSAL_NOTE}: `--yes` writes `{path}` and approves them")
+        } else {
+            format!("{PROPOSAL_NOTE}: a start asks and writes `{path}`; `--yes` approves")
+        });
     }
     let (policy, has_gates) = match &new.gate_source {
         GateSource::Policy(config) => (Some(&config.policy), !config.policy.gates.is_empty()),
@@ -184,6 +188,9 @@ pub(super) fn plan_notes(env: &Env, plan: &RunPlan) -> Vec<String> {
     let lists = new.request.list_files();
     if !has_gates && lists.is_empty() && new.request.terms.checks.is_empty() {
         notes.push(match new.gate_source {
+            GateSource::Undetected(_) if plan.is_answered => {
+                "no gate was detected, so `--yes` starts nothing; `--check \"CMD\"` or `ralph gate add \"CMD\"` names one".to_string()
+            }
             GateSource::Undetected(_) => {
                 "no gate was detected: a start asks for a command; `--check \"CMD\"` or `ralph gate add \"CMD\"` names one".to_string()
             }

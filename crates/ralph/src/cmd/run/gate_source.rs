@@ -75,7 +75,7 @@ pub(super) fn find_gates(
     if proposed.gates.is_empty() {
         return Ok(GateSource::Undetected(Box::new(detected)));
     }
-    if (args.worktree || args.pr) && !args.dry_run {
+    if args.worktree || args.pr {
         let what = "the project has no `ralph.toml`, and a work tree starts from a commit";
         let hint =
             "`ralph gate detect --write` creates it; commit it, and approve it with `ralph trust`";

@@ -81,7 +81,7 @@ pub(super) fn resolve_issue(
     let mut notes = issue_notes(&issue, &goal);
     let asked = unapproved_commands(args, &goal);
     let approved = if args.dry_run {
-        notes.extend(unapproved_notes(&asked));
+        notes.extend(unapproved_notes(args, &asked));
         Vec::new()
     } else {
         approve_commands(env, args, &[IssueCommands { issue: &issue, commands: asked }])?
@@ -177,10 +177,13 @@ fn unapproved_failure(args: &RunArgs, asked: &[IssueCommands<'_>]) -> CommandFai
 }
 
 /// For a dry run, which does not ask.
-pub(super) fn unapproved_notes(commands: &[String]) -> impl Iterator<Item = String> {
-    let note =
-        |command: &String| format!("not approved, a start asks: `{}`", whole_command(command, 4));
-    commands.iter().map(note)
+pub(super) fn unapproved_notes(args: &RunArgs, commands: &[String]) -> Vec<String> {
+    let what = if args.yes {
+        "not approved, and `--yes` approves none, so it starts nothing"
+    } else {
+        "not approved, a start asks"
+    };
+    commands.iter().map(|command| format!("{what}: `{}`", whole_command(command, 4))).collect()
 }
 
 pub(super) fn issue_notes(issue: &TrackerIssue, goal: &IssueGoal) -> Vec<String> {
@@ -205,15 +208,24 @@ fn read_sealed(path: &Path) -> Result<TrackerIssue, CommandFailure> {
 
 fn read_named(env: &Env, args: &RunArgs, named: &str) -> Result<TrackerIssue, CommandFailure> {
     let project = init::resolved_project(env, args.project.as_deref())?;
-    let here = env.current_dir().unwrap_or_else(|| project.clone());
+    read_tracker_issue(env, &project, named)
+}
+
+/// Reads an issue in the notation of `--issue`. All of its text is data.
+pub(crate) fn read_tracker_issue(
+    env: &Env,
+    project: &Path,
+    named: &str,
+) -> Result<TrackerIssue, CommandFailure> {
+    let here = env.current_dir().unwrap_or_else(|| project.to_path_buf());
     let deadline = Deadline::after(TRACKER_TIMEOUT);
-    let access = IssueAccess { project: &project, here: &here, env, deadline: &deadline };
+    let access = IssueAccess { project, here: &here, env, deadline: &deadline };
     IssueReference::parse(named)
         .and_then(|reference| issues::read_issue(&access, &reference))
         .map_err(|error| issue_failure(&error))
 }
 
-pub(super) fn issue_failure(error: &IssueError) -> CommandFailure {
+pub(crate) fn issue_failure(error: &IssueError) -> CommandFailure {
     let failure = CommandFailure::caused_by("cannot work on the issue", error);
     match error.hint() {
         Some(hint) => failure.with_hint(&hint),

@@ -52,6 +52,7 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     }
     drive_run::check_ready(env, &plan)?;
     if args.dry_run {
+        run_consent::apply_given_answer(&mut plan);
         if args.json {
             super::print_json(&dry_run::dry_run_json(env, &plan))?;
         } else {
@@ -64,6 +65,12 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
     drive_run::drive_plan(env, plan, &mut view)?;
     let ended = view.take_result();
     let code = view.finish()?;
+    if let Some(ended) = &ended
+        && let Some(path) = super::report::write_reports(env, &ended.report.run)
+        && !args.json
+    {
+        term::out(&run_report::report_line(&path, term::columns()))?;
+    }
     if let Some(RunResult { report, gates }) = ended.filter(|_| args.comment) {
         match issue_run::comment_on_issue(env, &report, &gates) {
             Ok(done) if !args.json && !args.quiet => drop(term::out(&done)?),

@@ -27,6 +27,7 @@ use std::path::Path;
 
 const MAX_TITLE_CHARS: usize = 80;
 const UNMEASURED: &str = "no gate was detected, so nothing would measure the goal";
+const MAX_SHOWN_SEALED: usize = 5;
 /// More gates are only counted; `d` shows all of them.
 const MAX_SHOWN_GATES: usize = 8;
 /// How often a command is asked for that cannot be a gate.
@@ -39,6 +40,10 @@ struct ConsentScreen {
     /// The name of the file that a yes creates.
     new_policy: Option<String>,
     gates: Vec<(String, String)>,
+    /// How many of the gates, at the end, are checks of this run only.
+    checks: usize,
+    /// Files that the agent may not change.
+    sealed: Option<String>,
     agent: String,
     limits: String,
     notes: Vec<String>,
@@ -158,6 +163,14 @@ fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
 fn cancelled_failure(env: &Env) -> CommandFailure {
     let hint = format!("paste `{}` to start it later", line_to_paste(env, ""));
     CommandFailure::chosen("nothing was written or started", &hint)
+}
+
+/// For a dry run: what `--yes` allows is part of the plan.
+pub(super) fn apply_given_answer(plan: &mut RunPlan) {
+    if plan.is_answered {
+        let host = agent_host(plan);
+        add_edit_flags(plan, host);
+    }
 }
 
 /// Adds the flags that let the agent edit, so that the question shows the command that a yes runs.
@@ -282,13 +295,49 @@ fn consent_screen(
             safe_line(&proposed.path.file_name().unwrap_or_default().to_string_lossy())
         }),
         gates: dry_run::shown_gates(new),
+        checks: new.request.terms.checks.len(),
+        sealed: sealed_text(env, new),
         agent: format!("`{}` {}", host.name, plan.edits.describe(host)),
         limits: wording::limits(&limits),
         notes,
     })
 }
 
+/// The files whose change holds the agent, and how to allow it.
+fn sealed_text(env: &Env, new: &NewRun) -> Option<String> {
+    let mut files = new.gate_source.sealed_files(env, &new.request);
+    files.retain(|file| !new.request.terms.may_change.contains(&file.name));
+    let more = files.len().saturating_sub(MAX_SHOWN_SEALED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let shown: Vec<_> = files
+        .iter()
+        .take(MAX_SHOWN_SEALED)
+        .map(|file| format!("`{}`", safe_line(&file.name)))
+        .collect();
+    let them = if files.len() == 1 { "it" } else { "them" };
+    (!shown.is_empty()).then(|| {
+        format!(
+            "{}{more}: the agent may not change {them}; `--may-change FILE` allows it",
+            shown.join(", ")
+        )
+    })
+}
+
 impl ConsentScreen {
+    /// Checks of this run only are not written.
+    fn written_text(&self, file: &str) -> String {
+        let written = self.gates.len().saturating_sub(self.checks);
+        if self.checks == 0 {
+            return format!("a yes writes them to `{file}` and approves them");
+        }
+        let names: Vec<_> =
+            self.gates.iter().take(written).map(|(name, _)| safe_line(name)).collect();
+        format!(
+            "a yes writes {} to `{file}` and approves it; checks are for this run only",
+            names.join(", ")
+        )
+    }
+
     fn render(&self) -> String {
         let mut out = format!("{}\n", paint(term::BOLD, &self.title));
         let mut line = |label: &str, value: &str| {
@@ -309,10 +358,10 @@ impl ConsentScreen {
             line("", &format!("and {} (`d` shows their commands)", names.join(", ")));
         }
         if let Some(file) = &self.new_policy {
-            line(
-                "",
-                &paint(term::DIM, &format!("a yes writes them to `{file}` and approves them")),
-            );
+            line("", &paint(term::DIM, &self.written_text(file)));
+        }
+        if let Some(files) = &self.sealed {
+            line("sealed", files);
         }
         line("agent", &self.agent);
         line("limits", &self.limits);

@@ -55,6 +55,8 @@ pub(crate) struct RunPlan {
     pub notes: Vec<String>,
     /// What lets the agent edit files. A resumed run keeps its flags.
     pub edits: EditPermission,
+    /// Whether `--yes` answers the question before the start.
+    pub is_answered: bool,
 }
 
 pub(crate) enum PlannedWork {
@@ -171,7 +173,7 @@ fn finish_plan(
     }
     notes.extend(missing_commit_note(&new.request.project));
     let work = PlannedWork::New(Box::new(new));
-    Ok(RunPlan { work, program, granted_ms: None, notes, edits })
+    Ok(RunPlan { work, program, granted_ms: None, notes, edits, is_answered: args.yes })
 }
 
 /// A new run with the given terms, those of an ended run that is continued, or those of the arguments.
@@ -354,7 +356,7 @@ fn resume_plan(
     opened.run.drive = Some(Box::new(settings));
     let program = recorded_agent(env, (args, here), &opened)?;
     let (work, edits) = (PlannedWork::Resumed(Box::new(opened)), EditPermission::Flags);
-    Ok(RunPlan { work, program, granted_ms, notes, edits })
+    Ok(RunPlan { work, program, granted_ms, notes, edits, is_answered: args.yes })
 }
 
 fn granted_note(ms: u64) -> String {

@@ -7,6 +7,7 @@ use crate::term::{self, paint};
 use ralph_deck::view::run_report::{join_names, result_lines, status_mark, summary_sentence};
 use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::DriveReport;
+use std::path::Path;
 
 /// How many open requirements are named; the rest is counted.
 const MAX_NAMED: usize = 6;
@@ -62,6 +63,11 @@ pub(super) fn render_report(
         out.push_str(&labelled_line(" ", label, &text, columns));
     }
     out
+}
+
+/// Names the page with the whole report.
+pub(super) fn report_line(path: &Path, columns: usize) -> String {
+    labelled_line(" ", "report", &format!("`{}`", path.display()), columns)
 }
 
 /// The first line, wrapped for a terminal.

@@ -48,7 +48,7 @@ pub(super) fn read_issues(
     for ((issue, goal), checks) in found.iter().zip(goals).zip(approved) {
         let mut notes = issue_run::issue_notes(issue, &goal);
         if args.dry_run && !args.skip_issue_checks {
-            notes.extend(issue_run::unapproved_notes(&goal.commands));
+            notes.extend(issue_run::unapproved_notes(args, &goal.commands));
         }
         let typed = RunArgs { check: checks.clone(), ..RunArgs::default() };
         let terms = RunTerms {

@@ -23,6 +23,7 @@ use crate::failure::CommandFailure;
 use crate::term;
 use queue_prepare::PreparedQueue;
 use queue_view::QueueView;
+use ralph_core::gate::shell_quote;
 use ralph_core::text;
 use ralph_deck::view::queue_status as queue_status_view;
 use ralph_drive::StopRequests;
@@ -51,7 +52,7 @@ pub(super) fn resume_queue(env: &Env, id: &QueueId, args: &RunArgs) -> Result<u8
     let fixed = args.fixed_option().or_else(|| args.parallel.map(|_| "`--parallel`".to_string()));
     if let Some(option) = fixed {
         let what = format!("{option} cannot be changed with `--resume`");
-        let source = text::clean_line(&opening.source.to_string_lossy(), 400);
+        let source = shell_quote(&text::clean_line(&opening.source.to_string_lossy(), 400));
         let hint = format!(
             "`ralph run --queue {source}` with the flags of your choice continues the same queue"
         );

@@ -2,10 +2,12 @@
 
 use super::super::run_screen::labelled_line;
 use crate::term::{self, paint};
+use ralph_core::gate::shell_quote;
 use ralph_core::status::RunStatus;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_deck::wording::safe_line;
+use ralph_drive::issues::IssueQueue;
 use ralph_drive::queue::{
     QueueId, QueueOutcome, QueueStopReason, QueueTaskOutcome, QueueTaskState, TaskQueue,
 };
@@ -25,7 +27,12 @@ pub(super) fn render_queue_report(
         true => (term::GOOD, RunStatus::Verified.name()),
         false => (term::BAD, "not done"),
     };
-    let source = queue.source.file_name().unwrap_or_default().to_string_lossy();
+    let whole = queue.source.to_string_lossy();
+    let is_of_issues = IssueQueue::parse(&whole).is_some();
+    let source = match queue.source.file_name() {
+        Some(name) if !is_of_issues => name.to_string_lossy(),
+        Some(_) | None => whole,
+    };
     out.push_str(&format!(
         "\n{}: {} — {done} of {all} tasks landed, {}, {}\n",
         paint(style, word),
@@ -37,7 +44,7 @@ pub(super) fn render_queue_report(
         let next = match outcome.stopped {
             // `--resume` keeps the budget.
             Some(QueueStopReason::OutOfBudget { .. }) => {
-                let source = safe_line(&queue.source.to_string_lossy());
+                let source = shell_quote(&safe_line(&queue.source.to_string_lossy()));
                 format!(
                     "`ralph run --queue {source} --max-cost USD` continues with a larger budget"
                 )
@@ -49,8 +56,10 @@ pub(super) fn render_queue_report(
         out.push_str(&labelled_line("", &paint(term::DIM, "next"), &next, columns));
     }
     if outcome.tasks.iter().any(|task| task.state == QueueTaskState::Parked && is_final(task)) {
-        let next = "a run that has ended is not repeated: change the goal or limits of its task to start another";
-        out.push_str(&labelled_line("", "", next, columns));
+        let change = if is_of_issues { "text of its issue" } else { "goal or limits of its task" };
+        let next =
+            format!("a run that has ended is not repeated: change the {change} to start another");
+        out.push_str(&labelled_line("", "", &next, columns));
     }
     out
 }

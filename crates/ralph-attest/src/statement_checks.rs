@@ -1,0 +1,279 @@
+//! Checks a statement: its signature first, then what it says, against the repository.
+
+use crate::envelope::{EnvelopeError, SignedEnvelope};
+use crate::run_statement::{AttestedPolicy, AttestedStatus, RunStatement};
+use crate::signing_key::PublicKey;
+use ralph_core::text;
+use ralph_git::commit_content::CommitReader;
+use ralph_git::worktree::GitCommandError;
+
+const SHORT_ID_CHARS: usize = 10;
+const MAX_NAME_CHARS: usize = 80;
+const MAX_ERROR_CHARS: usize = 200;
+const MAX_NAMED_FILES: usize = 5;
+
+/// What is expected of a statement.
+#[derive(Clone, Copy, Debug)]
+pub struct StatementExpectations<'a> {
+    /// `None` if no key is known.
+    pub key: Option<&'a PublicKey>,
+    /// The weakest status that is enough.
+    pub lowest_status: AttestedStatus,
+    /// The policy that the run must have had, by the beginning of its hash.
+    pub policy: Option<&'a str>,
+    pub target: CheckTarget<'a>,
+}
+
+/// Which commit must have the attested tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckTarget<'a> {
+    /// The commits that the statement names, as far as the repository has them.
+    Attested,
+    Head,
+    /// The commit that the statement is a note on, by its id.
+    Commit(&'a str),
+}
+
+/// One thing that was checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatementCheck {
+    pub name: &'static str,
+    pub holds: bool,
+    /// Without foreign text that is not cleaned.
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+/// All checks up to the one after which nothing else can be trusted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckedStatement {
+    pub checks: Vec<StatementCheck>,
+    /// `None` if no trusted key signed it, or it cannot be read.
+    pub statement: Option<RunStatement>,
+}
+
+impl CheckedStatement {
+    /// For a file that is too large to be read.
+    pub fn of_unreadable(error: &EnvelopeError) -> Self {
+        Self { checks: vec![failed_envelope(error)], statement: None }
+    }
+
+    pub fn holds(&self) -> bool {
+        self.statement.is_some() && self.checks.iter().all(|check| check.holds)
+    }
+}
+
+impl StatementCheck {
+    fn passed(name: &'static str, detail: String) -> Self {
+        Self { name, holds: true, detail, hint: None }
+    }
+
+    fn failed(name: &'static str, detail: String, hint: &str) -> Self {
+        Self { name, holds: false, detail, hint: Some(hint.to_string()) }
+    }
+}
+
+/// Checks the bytes of an envelope.
+pub fn check_envelope(
+    bytes: &[u8],
+    expected: &StatementExpectations<'_>,
+    repository: &CommitReader,
+) -> Result<CheckedStatement, GitCommandError> {
+    let mut checks = Vec::new();
+    let Some(statement) = read_signed(bytes, expected.key, &mut checks) else {
+        return Ok(CheckedStatement { checks, statement: None });
+    };
+    checks.push(check_status(&statement, expected.lowest_status));
+    let (commit, tree) = check_commit(&statement, expected.target, repository)?;
+    checks.push(commit);
+    checks.push(check_policy(&statement, expected.policy, tree.as_deref(), repository)?);
+    Ok(CheckedStatement { checks, statement: Some(statement) })
+}
+
+/// The statement, if the key signed it.
+fn read_signed(
+    bytes: &[u8],
+    key: Option<&PublicKey>,
+    checks: &mut Vec<StatementCheck>,
+) -> Option<RunStatement> {
+    let envelope = match SignedEnvelope::parse(bytes) {
+        Ok(envelope) => envelope,
+        Err(error) => {
+            checks.push(failed_envelope(&error));
+            return None;
+        }
+    };
+    let signed = key.and_then(|key| Some((key, envelope.verified_payload(key)?)));
+    let Some((key, payload)) = signed else {
+        let is_own_id = key.is_some_and(|key| key.id() == envelope.key_id());
+        checks.push(if is_own_id {
+            let detail = "it does not fit: the statement was changed after it was signed";
+            let hint = "do not trust it; `ralph report RUN --attest` makes a new one";
+            StatementCheck::failed("signature", detail.to_string(), hint)
+        } else {
+            let detail = "signed by a key that is not known here";
+            let hint =
+                "pass the signer's key with `--key`; there, `ralph report --public-key` prints it";
+            StatementCheck::failed("signature", detail.to_string(), hint)
+        });
+        return None;
+    };
+    checks.push(StatementCheck::passed("signature", format!("by key {}", key.short_id())));
+    match RunStatement::parse(payload) {
+        Ok(statement) => Some(statement),
+        Err(error) => {
+            let detail = text::clean_line(&error.to_string(), MAX_ERROR_CHARS);
+            let hint = "a newer ralph may have made it; check it with that version";
+            checks.push(StatementCheck::failed("statement", detail, hint));
+            None
+        }
+    }
+}
+
+fn failed_envelope(error: &EnvelopeError) -> StatementCheck {
+    let detail = text::clean_line(&error.to_string(), MAX_ERROR_CHARS);
+    StatementCheck::failed("envelope", detail, "`ralph report RUN --attest` makes a new one")
+}
+
+fn check_status(statement: &RunStatement, lowest: AttestedStatus) -> StatementCheck {
+    let predicate = &statement.predicate;
+    if let Some(contradiction) = predicate.find_contradiction() {
+        let detail = format!("it says {}, but {contradiction}", predicate.status.name());
+        let hint = "do not trust it: no run of ralph ends like this";
+        return StatementCheck::failed("status", detail, hint);
+    }
+    let status = predicate.status;
+    let detail = match &predicate.accepted {
+        Some(accepted) => {
+            format!("accepted by {}", text::clean_line(&accepted.by, MAX_NAME_CHARS))
+        }
+        None => status.name().to_string(),
+    };
+    if status < lowest {
+        let detail = format!("{detail}, which is less than {}", lowest.name());
+        let hint = format!("if that is enough, pass `--accept {}`", status.name());
+        return StatementCheck::failed("status", detail, &hint);
+    }
+    let count = predicate.gates.len();
+    let results = if count == 1 { "result" } else { "results" };
+    StatementCheck::passed("status", format!("{detail}, as {count} gate {results} say"))
+}
+
+/// Compares trees. Returns the tree to compare the policy with.
+fn check_commit(
+    statement: &RunStatement,
+    target: CheckTarget<'_>,
+    repository: &CommitReader,
+) -> Result<(StatementCheck, Option<String>), GitCommandError> {
+    let named: Vec<String> = match target {
+        CheckTarget::Head => vec!["HEAD".to_string()],
+        CheckTarget::Commit(commit) => vec![commit.to_string()],
+        CheckTarget::Attested => {
+            let landed = statement.landed_commit().map(str::to_string);
+            landed.into_iter().chain([statement.judged_commit().to_string()]).collect()
+        }
+    };
+    let mut found: Option<(String, String)> = None;
+    for name in &named {
+        let Some(tree) = repository.tree_of(name)? else { continue };
+        if tree != statement.tree() {
+            let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(name) };
+            let detail = format!(
+                "{label} has tree {}, but {} was judged",
+                short_id(&tree),
+                short_id(statement.tree())
+            );
+            let hint = format!(
+                "`git diff {} {}` shows the difference",
+                short_id(statement.tree()),
+                short_id(&tree)
+            );
+            return Ok((StatementCheck::failed("commit", detail, &hint), Some(tree)));
+        }
+        found = found.or(Some((name.clone(), tree)));
+    }
+    let Some((name, tree)) = found else {
+        let detail = "the repository has none of the commits that were judged".to_string();
+        let hint = "fetch them, or compare with what is checked out: `--head`";
+        return Ok((StatementCheck::failed("commit", detail, hint), None));
+    };
+    let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
+    let unchecked = match target {
+        CheckTarget::Attested => "; HEAD was not compared (`--head`)",
+        CheckTarget::Head | CheckTarget::Commit(_) => "",
+    };
+    let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
+    Ok((StatementCheck::passed("commit", detail), Some(tree)))
+}
+
+fn check_policy(
+    statement: &RunStatement,
+    expected: Option<&str>,
+    tree: Option<&str>,
+    repository: &CommitReader,
+) -> Result<StatementCheck, GitCommandError> {
+    let name = "policy";
+    let Some(policy) = &statement.predicate.policy else {
+        let detail = "the run had none".to_string();
+        return Ok(match expected {
+            None => StatementCheck::passed(name, detail),
+            Some(_) => StatementCheck::failed(name, detail, "run it again with the policy"),
+        });
+    };
+    if !policy.has_own_hash() {
+        let detail = "its hash is not that of its files".to_string();
+        let hint = "do not trust it: no run of ralph has such a policy";
+        return Ok(StatementCheck::failed(name, detail, hint));
+    }
+    if let Some(expected) = expected
+        && (policy.hash.is_empty() || !policy.hash.starts_with(&expected.to_ascii_lowercase()))
+    {
+        let detail = format!("the run was judged by another policy, {}", describe_hash(policy));
+        let hint = "`ralph trust` shows the hash of the policy as it is now";
+        return Ok(StatementCheck::failed(name, detail, hint));
+    }
+    let Some(tree) = tree else {
+        let detail = "not compared, because there is no commit to compare with".to_string();
+        return Ok(StatementCheck::failed(name, detail, "see the commit"));
+    };
+    let compared = policy.compare(repository, tree)?;
+    if !compared.changed.is_empty() {
+        let (verb, names) = (plural_verb(compared.changed.len()), join_names(&compared.changed));
+        let detail = format!("{names} {verb} not what the gates were judged by");
+        let hint = "a new run with the changed policy, or the old policy, settles it";
+        return Ok(StatementCheck::failed(name, detail, hint));
+    }
+    let files =
+        if compared.same == 1 { "1 file".to_string() } else { format!("{} files", compared.same) };
+    let untracked = match compared.untracked.as_slice() {
+        [] => String::new(),
+        names => format!("; not in the commit, so not compared: {}", join_names(names)),
+    };
+    let detail = format!("{}, {files} as judged{untracked}", describe_hash(policy));
+    Ok(StatementCheck::passed(name, detail))
+}
+
+fn describe_hash(policy: &AttestedPolicy) -> String {
+    match policy.short_hash() {
+        hash if hash.is_empty() => "not from the repository".to_string(),
+        hash => text::clean_line(&hash, MAX_NAME_CHARS),
+    }
+}
+
+fn plural_verb(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
+}
+
+fn join_names(names: &[String]) -> String {
+    let shown = names.iter().take(MAX_NAMED_FILES);
+    let shown: Vec<_> =
+        shown.map(|name| format!("`{}`", text::clean_line(name, MAX_NAME_CHARS))).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn short_id(id: &str) -> String {
+    id.chars().take(SHORT_ID_CHARS).collect()
+}

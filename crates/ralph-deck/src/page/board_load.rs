@@ -1,0 +1,192 @@
+//! Reads the board: every run in progress, the latest ended ones, queues, spending and faults.
+
+use super::board_page::{BoardPage, BoardQueue};
+use super::board_row::{BoardRow, project_name};
+use super::run_standing::BoardGroup;
+use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
+use crate::view::queue_status::{self, QueueStatus};
+use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
+use ralph_core::text;
+use ralph_home::faults;
+use ralph_home::ledger;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, StoreError};
+use ralph_hook::contract::gate_log;
+use ralph_hook::control::off_reason;
+use ralph_hook::overview::{self, RunView};
+use ralph_hook::project_scope::ProjectScope;
+use ralph_policy::config;
+use ralph_sys::env::Env;
+use std::path::Path;
+
+const MAX_ENDED_RUNS: usize = 50;
+const MAX_SEARCHED_RUNS: usize = 1_000;
+/// The ends that wait for a person.
+const REVIEW_STATUSES: [RunStatus; 3] =
+    [RunStatus::NeedsHuman, RunStatus::NeedsReview, RunStatus::GateBroken];
+const LONGEST_LINE: usize = 400;
+const LONGEST_NAME: usize = 200;
+/// A run that ended and waits for a person is listed as waiting for this long. Later it is one of the earlier runs.
+const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
+impl BoardPage {
+    /// Reads the board of one project, or of all. Runs that have ended come from the index as it is; the others are read
+    /// from their own files. `seen_ms` is when the person last looked; 0 if never.
+    pub fn load(
+        env: &Env,
+        home: &RalphHome,
+        index: &RunIndex,
+        scope: Option<&ProjectScope>,
+        clock: &BoardClock,
+    ) -> Result<Self, RunIndexError> {
+        let BoardClock { seen_ms, now_ms } = *clock;
+        let mut page = Self {
+            v: 1,
+            now_ms,
+            seen_ms,
+            off: off_reason(env, home).map(str::to_string),
+            // A ledger that cannot be read is a fault of its own, which the next spending reports.
+            spent_today_micro_usd: ledger::spent_today(home, now_ms).unwrap_or_default(),
+            max_day_micro_usd: config::load_runner(home)
+                .ok()
+                .and_then(|runner| runner.day_micro_usd),
+            faults: fault_lines(home),
+            ..Self::default()
+        };
+        let mut rows = Vec::new();
+        for run in index.waiting_and_working()? {
+            match store::load_run(home, &run.id) {
+                Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
+                    rows.push(live_row(home, &RunView::new(home, opened), now_ms));
+                }
+                Ok(_) => {}
+                Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
+            }
+        }
+        let in_scope = |run: &IndexedRun| {
+            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
+        };
+        // Only one project is wanted, so more than its runs have to be looked through.
+        let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
+        let ended = HistoryFilter::default();
+        let for_review = HistoryFilter::with_statuses(&REVIEW_STATUSES);
+        let latest = index.ended_page(&ended, None, most)?.runs;
+        let review = index.ended_page(&for_review, None, MAX_SEARCHED_RUNS)?.runs;
+        page.earlier = index.count(&ended)?;
+        let is_for_review = |row: &BoardRow| row.standing.group() == BoardGroup::WaitingForYou;
+        let latest = latest.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let latest = latest.filter(|row| !is_for_review(row)).take(MAX_ENDED_RUNS);
+        let review = review.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let review = review.filter(is_for_review);
+        let shown: Vec<_> =
+            latest.chain(review).filter(|row| !is_earlier(row, seen_ms, now_ms)).collect();
+        page.earlier = page.earlier.saturating_sub(u64::try_from(shown.len()).unwrap_or(0));
+        rows.extend(shown);
+        page.add_rows(rows, MAX_ENDED_RUNS);
+        let (queues, _) = queue_status::unfinished_queues(home);
+        let in_scope = |queue: &&QueueStatus| {
+            scope.is_none_or(|scope| scope.contains_directory(&queue.project))
+        };
+        page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
+        Ok(page)
+    }
+}
+
+/// When the board is drawn, and when the person last looked; 0 if never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoardClock {
+    pub seen_ms: u64,
+    pub now_ms: u64,
+}
+
+/// The row of a run in progress.
+fn live_row(home: &RalphHome, view: &RunView, now_ms: u64) -> BoardRow {
+    let row = BoardRow::from_state(&view.opened.run, &view.opened.state, view.phase, now_ms);
+    add_details(home, row, view)
+}
+
+/// Adds what the journal and the gate log have.
+fn add_details(home: &RalphHome, mut row: BoardRow, view: &RunView) -> BoardRow {
+    let run = &view.opened.run;
+    // An unreadable journal adds nothing to the row; the page of the run reports it.
+    if let Ok(history) = overview::run_history(home, &run.id) {
+        row.add_journal(&history.entries);
+    }
+    let is_active = view.phase == RunPhase::Active;
+    if let Some(activity) = is_active.then(|| gate_log::read_activity(home, run)).flatten() {
+        row.add_activity(&activity);
+    }
+    row
+}
+
+/// Whether an ended run is counted only.
+fn is_earlier(row: &BoardRow, seen_ms: u64, now_ms: u64) -> bool {
+    let shown_since_ms = match row.standing.group() {
+        BoardGroup::WaitingForYou => now_ms.saturating_sub(LONGEST_REVIEW_MS),
+        BoardGroup::Working | BoardGroup::Ended => seen_ms,
+    };
+    row.standing.has_ended() && row.last_ms < shown_since_ms
+}
+
+fn describe_unreadable(run: &RunId, error: &StoreError) -> String {
+    let why = faults::describe_error(error);
+    text::clean_line(&format!("{run}: {why}"), LONGEST_LINE)
+}
+
+fn fault_lines(home: &RalphHome) -> Vec<String> {
+    let faults = faults::list_faults(home);
+    faults.iter().map(|fault| text::clean_line(&fault.what, LONGEST_LINE)).collect()
+}
+
+fn board_queue(queue: &QueueStatus) -> BoardQueue {
+    let count = queue.count();
+    let source = queue.queue.source.to_string_lossy();
+    let project = text::clean_line(&queue.project.to_string_lossy(), LONGEST_LINE);
+    BoardQueue {
+        id: queue.id.as_str().to_string(),
+        name: text::clean_line(&project_name(&source), LONGEST_NAME),
+        project_name: project_name(&project),
+        landed: count.done,
+        tasks: queue.tasks.tasks.len(),
+        running: count.at_work,
+        parked: count.parked,
+        spent_micro_usd: queue.tasks.spent_micro_usd,
+        has_ended: count.done == queue.tasks.tasks.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::RunStanding;
+    use ralph_core::status::RunStatus;
+
+    const NOW_MS: u64 = 1_794_000_000_000;
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+    fn ended(standing: RunStanding, last_ms: u64) -> BoardRow {
+        let id = ralph_core::id::RunId::parse("k7f2").unwrap();
+        let run = ralph_core::record::RunRecord::new(id, "/srv/shop".into(), last_ms);
+        let state = ralph_core::run::RunState::new(&run);
+        let row = BoardRow::from_state(&run, &state, RunPhase::Active, NOW_MS);
+        BoardRow { standing, last_ms, ..row }
+    }
+
+    #[test]
+    fn runs_that_ended_before_the_last_look_are_counted_unless_they_wait_for_a_person() {
+        let seen_ms = NOW_MS - DAY_MS;
+        for (standing, days, expected) in [
+            (RunStanding::Ended(RunStatus::Verified), 0, false),
+            (RunStanding::Ended(RunStatus::Verified), 2, true),
+            (RunStanding::Ended(RunStatus::NeedsReview), 2, false),
+            (RunStanding::Ended(RunStatus::NeedsReview), 40, true),
+            (RunStanding::Asks, 40, false),
+            (RunStanding::Working, 40, false),
+        ] {
+            let row = ended(standing, NOW_MS - days * DAY_MS);
+            assert_eq!(is_earlier(&row, seen_ms, NOW_MS), expected, "{standing:?} after {days}");
+        }
+    }
+}

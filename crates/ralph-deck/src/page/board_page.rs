@@ -1,0 +1,90 @@
+//! The board: what waits for a person, what works and what ended.
+
+use super::board_row::BoardRow;
+use super::run_standing::BoardGroup;
+use ralph_core::text;
+use serde::Serialize;
+
+/// What waits for a person, what works and what ended, each in the order of the screen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct BoardPage {
+    pub v: u8,
+    pub now_ms: u64,
+    /// The answer a person came for: `3 runs are waiting for you`.
+    pub sentence: String,
+    /// Why ralph is switched off, if it is.
+    pub off: Option<String>,
+    pub spent_today_micro_usd: u64,
+    pub max_day_micro_usd: Option<u64>,
+    pub waiting: Vec<BoardRow>,
+    pub working: Vec<BoardRow>,
+    pub queues: Vec<BoardQueue>,
+    /// Ended since `seen_ms`, worst first; the newest 50 in total.
+    pub ended: Vec<BoardRow>,
+    /// When the person last looked; 0 if never.
+    pub seen_ms: u64,
+    /// How many ended runs are older.
+    pub earlier: u64,
+    /// Runs that cannot be read, with the reason.
+    pub unreadable: Vec<String>,
+    /// Faults of ralph itself.
+    pub faults: Vec<String>,
+}
+
+/// A queue on the board.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BoardQueue {
+    pub id: String,
+    /// The name of its file or directory.
+    pub name: String,
+    pub project_name: String,
+    pub landed: usize,
+    pub tasks: usize,
+    pub running: usize,
+    /// Not landed, for any reason; the work is kept.
+    pub parked: usize,
+    pub spent_micro_usd: u64,
+    /// Whether everything has landed.
+    pub has_ended: bool,
+}
+
+impl BoardPage {
+    /// Sorts the rows into their groups. `ended` keeps the newest `most`; the others are counted as earlier.
+    pub fn add_rows(&mut self, rows: Vec<BoardRow>, most: usize) {
+        for row in rows {
+            match row.standing.group() {
+                BoardGroup::WaitingForYou => self.waiting.push(row),
+                BoardGroup::Working => self.working.push(row),
+                BoardGroup::Ended => self.ended.push(row),
+            }
+        }
+        self.ended.sort_by_key(|row| std::cmp::Reverse(row.last_ms));
+        let left_out = self.ended.len().saturating_sub(most);
+        self.ended.truncate(most);
+        self.earlier += u64::try_from(left_out).unwrap_or(u64::MAX);
+        let newest = |row: &BoardRow| std::cmp::Reverse(row.last_ms);
+        self.waiting.sort_by_key(|row| {
+            let until_ms = row.question.as_ref().and_then(|question| question.until_ms);
+            (row.standing.urgency(), until_ms.unwrap_or(u64::MAX), newest(row))
+        });
+        self.working.sort_by_key(|row| (row.standing.urgency(), newest(row)));
+        self.ended.sort_by_key(|row| (row.standing.urgency(), newest(row)));
+        self.sentence = board_sentence(self.waiting.len(), self.working.len(), self.ended.len());
+    }
+}
+
+/// `3 runs are waiting for you`
+pub fn board_sentence(waiting: usize, working: usize, ended: usize) -> String {
+    let count = |count: usize| text::count_noun(u64::try_from(count).unwrap_or(u64::MAX), "run");
+    let is = |count: usize| if count == 1 { "is" } else { "are" };
+    match (waiting, working, ended) {
+        (0, 0, 0) => "No runs yet".to_string(),
+        (0, 0, ended) => {
+            format!("Nothing is running; {} ended", count(ended))
+        }
+        (0, working, _) => {
+            format!("{} {} working, none waits for you", count(working), is(working))
+        }
+        (waiting, _, _) => format!("{} {} waiting for you", count(waiting), is(waiting)),
+    }
+}

@@ -1,0 +1,238 @@
+//! One run in a list of runs.
+
+use super::run_standing::RunStanding;
+use crate::run_index::IndexedRun;
+use ralph_core::drive::RunnerEvent;
+use ralph_core::facts::DeclaredPause;
+use ralph_core::limits::LimitUsage;
+use ralph_core::record::{
+    CostBasis, JournalEntry, RunChange, RunRecord, StopReport, TranscriptReading,
+};
+use ralph_core::run::{RunPhase, RunState};
+use ralph_core::text;
+use ralph_hook::contract::gate_log::GateActivity;
+use ralph_hook::project_scope;
+use serde::Serialize;
+use std::path::Path;
+
+const LONGEST_TITLE: usize = 300;
+const LONGEST_PATH: usize = 1_000;
+const LONGEST_NOTE: usize = 600;
+const LONGEST_QUESTION: usize = 4_000;
+/// How many stops the trend covers.
+const TREND_STOPS: usize = 12;
+
+/// One run in a list of runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BoardRow {
+    pub run: String,
+    pub standing: RunStanding,
+    pub title: String,
+    /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
+    pub project: String,
+    pub project_name: String,
+    /// The branch of its own work tree.
+    pub branch: Option<String>,
+    pub started_ms: u64,
+    /// The time of its last journal line.
+    pub last_ms: u64,
+    pub iteration: u32,
+    pub max_iterations: Option<u32>,
+    /// Active time, without pauses.
+    pub elapsed_ms: u64,
+    pub max_elapsed_ms: Option<u64>,
+    /// `None` if it is unknown.
+    pub spent_micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
+    pub max_micro_usd: Option<u64>,
+    /// How many requirements are met, at the last stop that evaluated them.
+    pub met: Option<u32>,
+    pub requirements: Option<u32>,
+    /// How many requirements were not met at the latest stops, oldest first. Empty where only the index was read.
+    pub trend: Vec<u32>,
+    pub context_permille: Option<u16>,
+    /// The number of the session.
+    pub session: u32,
+    pub question: Option<OpenQuestion>,
+    /// Why it waits, is parked or ended.
+    pub note: Option<String>,
+    /// Until when it waits.
+    pub until_ms: Option<u64>,
+    /// The gates that run now.
+    pub gates: Vec<ActiveGateRow>,
+    /// The number of its last journal line.
+    pub seq: u64,
+}
+
+/// A question that a person has not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenQuestion {
+    pub text: String,
+    pub asked_ms: u64,
+    /// The run is parked then; `None` if nothing waits for the answer.
+    pub until_ms: Option<u64>,
+}
+
+/// A gate that runs now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ActiveGateRow {
+    pub name: String,
+    pub since_ms: Option<u64>,
+    /// How long it took the last time.
+    pub usual_ms: Option<u64>,
+}
+
+impl BoardRow {
+    /// The row of a run whose state was loaded. What only its journal has is added by [`BoardRow::add_journal`].
+    pub fn from_state(run: &RunRecord, state: &RunState, phase: RunPhase, now_ms: u64) -> Self {
+        let limits = state.limits(run);
+        let usage = LimitUsage::recorded(state, state.effective_now_ms(phase, now_ms));
+        let project = text::clean_line(project_scope::run_directory(run), LONGEST_PATH);
+        let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
+        let parked = state.driving.parked.as_ref().filter(|_| phase != RunPhase::Active);
+        let wait = state.driving.wait.as_ref().filter(|_| phase == RunPhase::Active);
+        let (mut note, mut until_ms) = match (parked, wait) {
+            (Some(parked), _) => (Some(parked.why.as_str()), None),
+            (None, Some(wait)) => (Some(wait.why.as_str()), Some(wait.until_ms)),
+            (None, None) => (None, None),
+        };
+        let mut question = None;
+        match &state.declared {
+            Some(DeclaredPause::NeedsHuman(asked)) => {
+                question = Some(OpenQuestion {
+                    text: clean_paragraph(asked, LONGEST_QUESTION),
+                    asked_ms: state.last_seen_ms,
+                    until_ms: None,
+                });
+            }
+            Some(DeclaredPause::Waiting { until_ms: until, why }) => {
+                note = Some(why);
+                until_ms = Some(*until);
+            }
+            None => {}
+        }
+        Self {
+            run: run.id.to_string(),
+            standing: RunStanding::from_state(state, phase),
+            title: text::clean_line(&run.title, LONGEST_TITLE),
+            project_name: project_name(&project),
+            project,
+            branch: worktree.map(|tree| text::clean_line(&tree.branch, LONGEST_TITLE)),
+            started_ms: run.started_ms,
+            last_ms: state.last_seen_ms,
+            iteration: state.iteration,
+            max_iterations: limits.max_iterations,
+            elapsed_ms: usage.elapsed_ms,
+            max_elapsed_ms: limits.max_duration_ms,
+            spent_micro_usd: usage.micro_usd,
+            cost_basis: usage.cost_basis,
+            max_micro_usd: limits.max_cost_micro_usd,
+            met: state
+                .report
+                .as_ref()
+                .map(|report| report.total.saturating_sub(report.open_count())),
+            requirements: state.report.as_ref().map(|report| report.total),
+            trend: Vec::new(),
+            context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
+            session: state.driving.count.max(1),
+            question,
+            note: note.map(|note| text::clean_line(note, LONGEST_NOTE)),
+            until_ms,
+            gates: Vec::new(),
+            seq: state.seq,
+        }
+    }
+
+    /// The row of a run in the index; `None` if its status is not one of this version.
+    pub fn from_index(run: &IndexedRun) -> Option<Self> {
+        let question = run.question.as_ref().map(|question| OpenQuestion {
+            text: clean_paragraph(question, LONGEST_QUESTION),
+            asked_ms: run.asked_ms.unwrap_or(run.last_ms),
+            until_ms: run.question_until_ms,
+        });
+        let standing = RunStanding::from_names(&run.phase, &run.status)?;
+        let project = text::clean_line(&run.project, LONGEST_PATH);
+        let note = text::clean_line(&run.because, LONGEST_NOTE);
+        Some(Self {
+            run: run.id.to_string(),
+            standing,
+            title: text::clean_line(&run.title, LONGEST_TITLE),
+            project_name: project_name(&project),
+            project,
+            branch: run.branch.as_ref().map(|branch| text::clean_line(branch, LONGEST_TITLE)),
+            started_ms: run.started_ms,
+            last_ms: run.ended_ms.unwrap_or(run.last_ms),
+            iteration: run.iteration,
+            max_iterations: run.max_iterations,
+            elapsed_ms: run.ran_ms,
+            max_elapsed_ms: run.max_time_ms,
+            spent_micro_usd: run.micro_usd,
+            cost_basis: CostBasis::Reported,
+            max_micro_usd: run.max_micro_usd,
+            met: Some(run.met).filter(|_| run.required > 0),
+            requirements: Some(run.required).filter(|required| *required > 0),
+            trend: Vec::new(),
+            context_permille: None,
+            session: run.sessions.max(1),
+            question: question.filter(|_| !standing.has_ended()),
+            note: (!note.is_empty()).then_some(note),
+            until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
+            gates: Vec::new(),
+            seq: run.last_seq,
+        })
+    }
+
+    /// Adds what only the journal has: the trend, the times of a question, and why the run ended.
+    pub fn add_journal(&mut self, entries: &[JournalEntry]) {
+        let reports = entries.iter().filter_map(|entry| stop_report(&entry.change));
+        let mut trend: Vec<_> =
+            reports.rev().take(TREND_STOPS).map(StopReport::open_count).collect();
+        trend.reverse();
+        self.trend = trend;
+        if let Some(question) = &mut self.question {
+            for entry in entries {
+                if let RunChange::Asked { .. } = entry.change {
+                    question.asked_ms = entry.at_ms;
+                    question.until_ms = None;
+                } else if let RunChange::Drove(drove) = &entry.change
+                    && let RunnerEvent::AsksPerson { until_ms, .. } = drove.as_ref()
+                {
+                    question.asked_ms = entry.at_ms;
+                    question.until_ms = Some(*until_ms);
+                }
+            }
+        }
+        if self.standing.has_ended() {
+            let because = crate::view::decisions::ending_reason(entries);
+            self.note = because.map(|why| text::clean_line(&why, LONGEST_NOTE));
+        }
+    }
+
+    pub fn add_activity(&mut self, activity: &GateActivity) {
+        self.gates = activity
+            .gates
+            .iter()
+            .map(|gate| ActiveGateRow {
+                name: text::clean_line(&gate.name, LONGEST_TITLE),
+                since_ms: gate.since_ms,
+                usual_ms: gate.usual_ms,
+            })
+            .collect();
+    }
+}
+
+/// The report of a decided stop.
+pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
+    if let RunChange::Decided(decided) = change { decided.report.as_ref() } else { None }
+}
+
+/// The last part of a path.
+pub(super) fn project_name(project: &str) -> String {
+    let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| project.to_string())
+}
+
+/// Foreign text of several lines without control characters, bounded.
+pub(super) fn clean_paragraph(foreign: &str, most: usize) -> String {
+    text::truncate(text::clean(foreign).trim(), most)
+}

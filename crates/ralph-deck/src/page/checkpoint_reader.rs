@@ -1,0 +1,97 @@
+//! The checkpoints of a run, and what changed between them.
+
+use super::changed_files::{ChangedFiles, FileComparison};
+use ralph_core::id::RunId;
+use ralph_core::text;
+use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, StoreError};
+use ralph_sys::clock::Deadline;
+use serde::Serialize;
+use std::path::Path;
+
+const LONGEST_REASON: usize = 300;
+
+/// A checkpoint of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CheckpointRow {
+    pub number: u32,
+    pub at_ms: u64,
+    /// Why it was made.
+    pub why: String,
+}
+
+/// Why the checkpoints of a run cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointReadError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    #[error("there are no two checkpoints to compare")]
+    NothingToCompare,
+    #[error("the file does not differ between the checkpoints")]
+    NoDifference,
+}
+
+/// Reads the checkpoints of one run.
+#[derive(Debug)]
+pub struct CheckpointReader {
+    repository: CheckpointRepository,
+    deadline: Deadline,
+}
+
+impl CheckpointReader {
+    pub fn open(
+        home: &RalphHome,
+        run: &RunId,
+        deadline: Deadline,
+    ) -> Result<Self, CheckpointReadError> {
+        let project = store::load_run(home, run)?.run.project;
+        let repository = CheckpointRepository::open(home, run, Path::new(&project), &deadline)?;
+        Ok(Self { repository, deadline })
+    }
+
+    /// Oldest first.
+    pub fn list(&self) -> Result<Vec<CheckpointRow>, CheckpointReadError> {
+        let row = |one: &Checkpoint| CheckpointRow {
+            number: one.number,
+            at_ms: one.at_ms,
+            why: text::clean_line(&one.reason.to_string(), LONGEST_REASON),
+        };
+        Ok(self.repository.list(&self.deadline)?.iter().map(row).collect())
+    }
+
+    /// What changed from the first checkpoint to the last.
+    pub fn changed_since_start(&self) -> Result<ChangedFiles, CheckpointReadError> {
+        let all = self.repository.list(&self.deadline)?;
+        let [first, .., last] = all.as_slice() else {
+            return Err(CheckpointReadError::NothingToCompare);
+        };
+        Ok(ChangedFiles::load(&self.repository, first, last, &self.deadline)?)
+    }
+
+    /// What changed between a checkpoint and the one before it.
+    pub fn changed_by(&self, number: u32) -> Result<ChangedFiles, CheckpointReadError> {
+        let all = self.repository.list(&self.deadline)?;
+        let pair = all.windows(2).find_map(|pair| match pair {
+            [before, one] if one.number == number => Some((before, one)),
+            _ => None,
+        });
+        let (before, one) = pair.ok_or(CheckpointReadError::NothingToCompare)?;
+        Ok(ChangedFiles::load(&self.repository, before, one, &self.deadline)?)
+    }
+
+    /// Two versions of a file. `path` is the name that [`ChangedFiles`] lists.
+    pub fn compare_file(
+        &self,
+        from: u32,
+        to: u32,
+        path: &str,
+    ) -> Result<FileComparison, CheckpointReadError> {
+        let from = self.repository.find(from, &self.deadline)?;
+        let to = self.repository.find(to, &self.deadline)?;
+        let found = FileComparison::load(&self.repository, &from, &to, path, &self.deadline)?;
+        found.ok_or(CheckpointReadError::NoDifference)
+    }
+}

@@ -1,0 +1,217 @@
+//! Insights over many runs: what holds agents, flaky and slow gates, cost by week, and proposals.
+//!
+//! Everything here is computed from [`StatsRows`]; nothing reads a file or a clock.
+
+mod applied_proposals;
+mod gate_tables;
+mod hold_table;
+mod proposal_rules;
+mod stats_rows;
+#[cfg(test)]
+mod tests;
+mod week_table;
+
+use gate_tables::gate_statistics;
+use ralph_core::text::count_noun;
+use ralph_core::units::format_usd;
+use serde::Serialize;
+
+pub use applied_proposals::{AppliedComparison, AppliedProposal, ComparedFigure};
+pub use gate_tables::{FlakyTable, GateStatistics, SlowTable};
+pub use hold_table::{HoldRow, HoldTable};
+pub use proposal_rules::{PolicyProposal, ProjectSettings, ProposalKind, ProposedEdit};
+pub use stats_rows::{
+    LimitHit, StatsGate, StatsProject, StatsRequirement, StatsRows, StatsRun, percent,
+};
+pub use week_table::{CostRange, LimitHitRow, WeekRow};
+
+/// With fewer ended runs, they are listed instead of compared.
+const LEAST_COMPARED: usize = 10;
+const MAX_TABLE_ROWS: usize = 10;
+const MAX_WEEKS: usize = 12;
+
+/// Which runs the page covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StatsScope {
+    /// All projects if absent. The caller leaves out the rows of others.
+    pub project: Option<String>,
+    /// Only runs with an entry since then.
+    pub since_ms: Option<u64>,
+    /// Only the runs of this ISO week.
+    pub week: Option<String>,
+}
+
+/// What the runs of this machine have in common, with a sentence first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InsightsPage {
+    pub v: u8,
+    pub now_ms: u64,
+    pub scope: StatsScope,
+    /// The answer a person came for: `A verified run costs $6.20`.
+    pub sentence: String,
+    pub detail: String,
+    pub ended: usize,
+    pub verified: usize,
+    /// Runs that have not ended.
+    pub open: usize,
+    /// Sessions without a run.
+    pub sessions: usize,
+    /// Whether there are enough runs to compare.
+    pub is_compared: bool,
+    /// The runs, latest first, if there are too few to compare.
+    pub runs: Vec<RunSummaryRow>,
+    pub cost: Option<CostRange>,
+    /// What all runs cost, and those that did not end verified.
+    pub spent_micro_usd: u64,
+    pub unverified_micro_usd: u64,
+    pub holds: HoldTable,
+    /// Of sessions without a run.
+    pub session_holds: HoldTable,
+    pub flaky: FlakyTable,
+    pub slow: SlowTable,
+    pub limits: Vec<LimitHitRow>,
+    pub weeks: Vec<WeekRow>,
+    pub proposals: Vec<PolicyProposal>,
+    pub applied: Vec<AppliedComparison>,
+}
+
+/// A run in a short list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunSummaryRow {
+    pub run: String,
+    pub status: String,
+    pub title: String,
+    pub project: StatsProject,
+    pub ended_ms: Option<u64>,
+    pub stops: u32,
+    pub held: u32,
+    pub micro_usd: Option<u64>,
+}
+
+/// The page of the runs in scope. `rows` are those of all times, so that applied proposals can be compared.
+pub fn insights_page(
+    rows: StatsRows,
+    scope: StatsScope,
+    projects: &[ProjectSettings],
+    applied: &[AppliedProposal],
+    now_ms: u64,
+) -> InsightsPage {
+    let all = rows.cleaned();
+    let is_in_scope = |run: &StatsRun| {
+        scope.since_ms.is_none_or(|since_ms| run.last_ms >= since_ms)
+            && scope.week.as_ref().is_none_or(|week| run.week == *week)
+    };
+    let rows = all.filtered(is_in_scope);
+    let gates = gate_statistics(&rows);
+    let runs = || rows.runs.iter().filter(|run| !run.is_session);
+    let ended = runs().filter(|run| run.has_ended()).count();
+    let is_compared = ended >= LEAST_COMPARED;
+    let spent = |is_wanted: fn(&StatsRun) -> bool| {
+        runs()
+            .filter(|run| is_wanted(run))
+            .filter_map(|run| run.micro_usd)
+            .fold(0, u64::saturating_add)
+    };
+    let mut page = InsightsPage {
+        v: 1,
+        now_ms,
+        ended,
+        verified: runs().filter(|run| run.is_verified()).count(),
+        open: runs().filter(|run| run.ended_ms.is_none()).count(),
+        sessions: rows.runs.iter().filter(|run| run.is_session).count(),
+        is_compared,
+        runs: if is_compared { Vec::new() } else { summary_rows(&rows) },
+        cost: week_table::verified_cost(runs()),
+        spent_micro_usd: spent(|_| true),
+        unverified_micro_usd: spent(|run| run.has_ended() && !run.is_verified()),
+        holds: hold_table::hold_table(&rows, |run| !run.is_session, MAX_TABLE_ROWS),
+        session_holds: hold_table::hold_table(&rows, |run| run.is_session, MAX_TABLE_ROWS),
+        flaky: gate_tables::flaky_table(&gates, MAX_TABLE_ROWS),
+        slow: gate_tables::slow_table(&gates, MAX_TABLE_ROWS),
+        limits: week_table::limit_rows(&rows),
+        weeks: week_table::week_rows(&rows, MAX_WEEKS),
+        proposals: if is_compared {
+            proposal_rules::propose_changes(&rows, &gates, projects)
+        } else {
+            Vec::new()
+        },
+        applied: applied_proposals::compare_applied(&all, applied),
+        scope,
+        ..InsightsPage::default()
+    };
+    page.sentence = sentence(&page);
+    page.detail = detail(&page);
+    page
+}
+
+fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
+    let mut runs: Vec<_> = rows.runs.iter().filter(|run| !run.is_session).collect();
+    runs.sort_by_key(|run| std::cmp::Reverse(run.end_ms()));
+    let row = |run: &StatsRun| RunSummaryRow {
+        run: run.id.clone(),
+        status: run.status.clone(),
+        title: run.title.clone(),
+        project: StatsProject::of(&run.project),
+        ended_ms: run.ended_ms,
+        stops: run.stops,
+        held: run.held,
+        micro_usd: run.micro_usd,
+    };
+    runs.into_iter().take(LEAST_COMPARED + MAX_TABLE_ROWS).map(row).collect()
+}
+
+fn sentence(page: &InsightsPage) -> String {
+    let runs = |count: usize| count_noun(u64::try_from(count).unwrap_or(u64::MAX), "run");
+    match (page.ended, page.cost) {
+        (0, _) if page.open + page.sessions == 0 => {
+            let is_part = page.scope.since_ms.is_some() || page.scope.week.is_some();
+            if is_part { "No runs in this time" } else { "No runs yet" }.to_string()
+        }
+        (0, _) => "No run has ended yet".to_string(),
+        (_, Some(cost)) if page.is_compared => {
+            format!("A verified run costs {}", format_usd(cost.median))
+        }
+        (ended, _) => format!("{} ended, {} verified", runs(ended), page.verified),
+    }
+}
+
+/// The sentence that explains the first one.
+fn detail(page: &InsightsPage) -> String {
+    let mut parts = Vec::new();
+    if page.is_compared {
+        if let Some(change) = week_change(&page.weeks) {
+            parts.push(change);
+        }
+        if page.cost.is_some() {
+            parts.push(format!("{} runs ended, {} of them verified", page.ended, page.verified));
+        }
+    } else if page.ended > 0 {
+        parts.push(format!(
+            "With fewer than {LEAST_COMPARED} ended runs, they are listed instead of compared"
+        ));
+    }
+    let names = match (page.holds.rows.first(), page.flaky.rows.first()) {
+        (Some(hold), Some(flaky)) => {
+            Some(format!("`{}` holds agents most; `{}` is flaky", hold.requirement, flaky.gate))
+        }
+        (Some(hold), None) => Some(format!("`{}` holds agents most", hold.requirement)),
+        (None, Some(flaky)) => Some(format!("`{}` is flaky", flaky.gate)),
+        (None, None) => None,
+    };
+    parts.extend(names);
+    let sentences: Vec<_> = parts.iter().map(|part| format!("{part}.")).collect();
+    sentences.join(" ")
+}
+
+/// `Median of 2026-W46: $6.20, down from $6.60`
+fn week_change(weeks: &[WeekRow]) -> Option<String> {
+    let mut costs = weeks.iter().filter_map(|week| Some((&week.week, week.cost?.median)));
+    let ((week, now), (_, before)) = (costs.next()?, costs.next()?);
+    let how = match now.cmp(&before) {
+        std::cmp::Ordering::Less => "down from",
+        std::cmp::Ordering::Equal => "the same as",
+        std::cmp::Ordering::Greater => "up from",
+    };
+    let before = if now == before { "the week before".to_string() } else { format_usd(before) };
+    Some(format!("Median of {week}: {}, {how} {before}", format_usd(now)))
+}

@@ -1,0 +1,157 @@
+//! What a reviewer should look at first, most important first.
+
+use ralph_core::record::{JournalEntry, ReportLine, RunChange, StopRecord};
+use ralph_core::requirement::{OLD_FAILURES_REQUIREMENT, TEST_CHANGES_REQUIREMENT};
+use ralph_core::text;
+use serde::Serialize;
+
+const LONGEST_LINE: usize = 300;
+/// How many lines of one kind are listed.
+const MAX_OF_A_KIND: usize = 20;
+/// Requirements of ralph itself whose failure a reviewer should know of, even if it was repaired later.
+const GUARDED: [&str; 5] =
+    ["test integrity", "protected files", "policy", "nothing hidden", "added lines"];
+
+/// Something a reviewer should look at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LookFirst {
+    pub kind: LookFirstKind,
+    pub text: String,
+    /// The stop that it appeared at.
+    pub stop: Option<u32>,
+}
+
+/// In the order of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LookFirstKind {
+    /// ralph's own files were edited.
+    Tampering,
+    /// A test of the base no longer holds on the new code.
+    BrokenTest,
+    /// An expectation of an old test changed.
+    AmendedTest,
+    /// A test of the base no longer runs.
+    RemovedTest,
+    /// A person accepted the work without proof.
+    Accepted,
+    Waiver,
+    Dispute,
+    /// A change to tests, settings or lines that ralph guards was made and undone later.
+    Undone,
+    /// A failure that was there before.
+    OldFailure,
+    DeniedCall,
+}
+
+/// What a reviewer should look at first, most important first.
+pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
+    let mut found = Vec::new();
+    let mut stop = 0_u32;
+    let mut last: Option<&StopRecord> = None;
+    let mut guarded: Vec<(&str, u32, Option<u32>)> = Vec::new();
+    for entry in entries {
+        if let RunChange::Decided(decided) = &entry.change {
+            if let Some(report) = &decided.report {
+                stop = stop.saturating_add(1);
+                note_guarded(&mut guarded, &report.lines, stop);
+                last = Some(decided);
+            }
+            if let Some(what) = &decided.tampering {
+                found.push(line(LookFirstKind::Tampering, what, Some(stop)));
+            }
+        }
+        found.extend(change_line(&entry.change, stop));
+    }
+    for (name, first, undone) in guarded {
+        if let Some(undone) = undone {
+            let text = format!("{name}: not met at stop {first}, repaired by stop {undone}");
+            found.push(line(LookFirstKind::Undone, &text, Some(first)));
+        }
+    }
+    found.extend(last.into_iter().flat_map(|last| last_lines(last, stop)));
+    found.sort_by_key(|one| one.kind);
+    found.dedup_by(|one, other| one.kind == other.kind && one.text == other.text);
+    let mut count = (None, 0);
+    found.retain(|one| {
+        count =
+            if count.0 == Some(one.kind) { (count.0, count.1 + 1) } else { (Some(one.kind), 1) };
+        count.1 <= MAX_OF_A_KIND
+    });
+    found
+}
+
+fn line(kind: LookFirstKind, text: &str, stop: Option<u32>) -> LookFirst {
+    LookFirst {
+        kind,
+        text: text::clean_line(text, LONGEST_LINE),
+        stop: stop.filter(|stop| *stop > 0),
+    }
+}
+
+/// Remembers when a guarded requirement was first not met, and when it was met again.
+fn note_guarded<'a>(
+    guarded: &mut Vec<(&'a str, u32, Option<u32>)>,
+    lines: &'a [ReportLine],
+    stop: u32,
+) {
+    let is_open = |name: &str| lines.iter().any(|line| line.name == name);
+    for (name, _, undone) in guarded.iter_mut() {
+        *undone = if is_open(name) { None } else { undone.or(Some(stop)) };
+    }
+    for line in lines.iter().filter(|line| GUARDED.contains(&line.name.as_str())) {
+        if !guarded.iter().any(|(name, ..)| *name == line.name) {
+            guarded.push((&line.name, stop, None));
+        }
+    }
+}
+
+fn change_line(change: &RunChange, stop: u32) -> Option<LookFirst> {
+    let (kind, text) = if let RunChange::Waived(waiver) = change {
+        let text = format!("{} waived by {}: {}", waiver.requirement, waiver.by, waiver.why);
+        (LookFirstKind::Waiver, text)
+    } else if let RunChange::Disputed(dispute) = change {
+        (LookFirstKind::Dispute, format!("{}: {}", dispute.requirement, dispute.why))
+    } else if let RunChange::Accepted(acceptance) = change {
+        (LookFirstKind::Accepted, acceptance.describe())
+    } else if let RunChange::Denied { tool, what, call } = change {
+        (LookFirstKind::DeniedCall, format!("{tool} ({what}): {call}"))
+    } else {
+        return None;
+    };
+    Some(line(kind, &text, Some(stop)))
+}
+
+/// What the last judged stop says about tests.
+fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
+    let mut found = Vec::new();
+    let stop = Some(stop);
+    if let Some(proof) = &last.proof {
+        let broken = proof.broken_lines();
+        found.extend(broken.iter().map(|text| line(LookFirstKind::BrokenTest, text, stop)));
+        let allowed = proof.allowed.iter();
+        found.extend(allowed.map(|file| {
+            line(LookFirstKind::AmendedTest, &format!("{file} was allowed to change"), stop)
+        }));
+        let removed = proof.removed.iter();
+        found.extend(
+            removed.map(|test| {
+                line(LookFirstKind::RemovedTest, &format!("{test} no longer runs"), stop)
+            }),
+        );
+    }
+    for open in last.report.iter().flat_map(|report| &report.lines) {
+        let kind = match open.name.as_str() {
+            TEST_CHANGES_REQUIREMENT => LookFirstKind::AmendedTest,
+            OLD_FAILURES_REQUIREMENT => LookFirstKind::OldFailure,
+            _ => continue,
+        };
+        let listed = open.first.iter().chain(&open.listed);
+        let before = found.len();
+        found.extend(listed.map(|text| line(kind, text, stop)));
+        if found.len() == before {
+            found.push(line(kind, &open.note, stop));
+        }
+    }
+    found
+}

@@ -1,0 +1,39 @@
+//! What the screens show: the board, one run, and the run's parts. The terminal, the web page, the report and `--json`
+//! draw the same types.
+//!
+//! Every text from an agent, a tool or a repository is cleaned and bounded before it is put into one of these types. A
+//! screen escapes it for its own format and does nothing else to it.
+
+mod board_load;
+mod board_page;
+mod board_row;
+mod changed_files;
+mod checkpoint_reader;
+mod curves;
+mod gate_history;
+mod history_page;
+pub mod insights;
+mod look_first;
+pub mod metrics;
+mod requirement_matrix;
+mod run_page;
+mod run_sessions;
+mod run_standing;
+mod timeline;
+
+pub use board_load::BoardClock;
+pub use board_page::{BoardPage, BoardQueue, board_sentence};
+pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
+pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
+pub use checkpoint_reader::{CheckpointReadError, CheckpointReader, CheckpointRow};
+pub use curves::{CurvePoint, context_curve, spend_curve};
+pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
+pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
+pub use look_first::{LookFirst, LookFirstKind, look_first};
+pub use requirement_matrix::{
+    CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
+};
+pub use run_page::{ProofTable, ProofTableRow, RunPage};
+pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
+pub use run_standing::{Attention, BoardGroup, RunStanding};
+pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

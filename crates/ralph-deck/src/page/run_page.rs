@@ -1,0 +1,521 @@
+//! One run: how it stands, what that rests on, and how it got there.
+
+use super::board_row::{BoardRow, clean_paragraph};
+use super::curves::{CurvePoint, context_curve, spend_curve};
+use super::gate_history::{GateHistoryRow, gate_history};
+use super::look_first::{LookFirst, look_first};
+use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
+use super::run_sessions::{
+    HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
+};
+use super::timeline::{TimelineRow, stop_reason, timeline};
+use crate::view::decisions::journal_damage_text;
+use ralph_core::ending;
+use ralph_core::id::RunId;
+use ralph_core::proof_summary::ProofRecord;
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_home::goal_file;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::contract::gate_log;
+use ralph_hook::control::ControlError;
+use ralph_hook::overview::{self, RunView};
+use serde::Serialize;
+
+const LONGEST_GOAL: usize = 20_000;
+const LONGEST_LINE: usize = 600;
+/// More columns are joined. A screen that is narrower shows the last ones.
+const MAX_COLUMNS: usize = 200;
+const MAX_POINTS: usize = 600;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunPage {
+    pub v: u8,
+    pub now_ms: u64,
+    pub row: BoardRow,
+    pub goal: String,
+    /// The agent's host.
+    pub host: String,
+    pub owner: Option<String>,
+    /// What the standing rests on, a sentence each.
+    pub rests_on: Vec<String>,
+    /// What a person can do next: a command or a sentence.
+    pub next: Option<String>,
+    pub look_first: Vec<LookFirst>,
+    pub matrix: RequirementMatrix,
+    pub timeline: Vec<TimelineRow>,
+    pub gates: Vec<GateHistoryRow>,
+    /// The latest proof.
+    pub proof: Option<ProofTable>,
+    /// In thousandths.
+    pub context: Vec<CurvePoint>,
+    /// When the work is handed over, in thousandths.
+    pub handover_at_permille: u16,
+    /// In millionths of a dollar.
+    pub spend: Vec<CurvePoint>,
+    pub sessions: Vec<SessionRow>,
+    pub handovers: Vec<HandoverRow>,
+    pub questions: Vec<QuestionRow>,
+    /// What the agent read at the last stop that was held.
+    pub last_reason: Option<String>,
+    /// The commit, tree and checkpoint that the last decision judged.
+    pub judged_commit: Option<String>,
+    pub judged_tree: Option<String>,
+    pub checkpoint: Option<u32>,
+    /// Why the journal is not trusted or not read to its end.
+    pub damage: Option<String>,
+}
+
+/// The four runs of a proof.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProofTable {
+    /// `verified`, `green`, `needs_review` or `failed`.
+    pub verdict: String,
+    pub rows: Vec<ProofTableRow>,
+    pub doubts: Vec<String>,
+}
+
+/// A run of a proof: which code with which tests, and its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProofTableRow {
+    /// `T0` to `T3`.
+    pub name: &'static str,
+    pub code: &'static str,
+    pub tests: &'static str,
+    pub result: String,
+    /// `None` where nothing is demanded of the run.
+    pub holds: Option<bool>,
+}
+
+impl RunPage {
+    pub fn load(home: &RalphHome, run: &RunId, now_ms: u64) -> Result<Self, ControlError> {
+        let view = RunView::new(home, store::load_run(home, run)?);
+        let history = overview::run_history(home, run)?;
+        let entries = &history.entries;
+        let (record, state) = (&view.opened.run, &view.opened.state);
+        let mut row = BoardRow::from_state(record, state, view.phase, now_ms);
+        row.add_journal(entries);
+        let activity = (view.phase == RunPhase::Active)
+            .then(|| gate_log::read_activity(home, record))
+            .flatten();
+        if let Some(activity) = &activity {
+            row.add_activity(activity);
+        }
+        let goal = goal_file::read_goal(home, record).unwrap_or_default();
+        let goal = match goal.as_slice() {
+            [] => record.title.clone(),
+            bytes => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        let sessions = session_rows(entries);
+        let judged = latest_stop(entries, |decided| decided.judged.is_some())
+            .and_then(|decided| decided.judged.as_ref());
+        let proof = latest_stop(entries, |decided| decided.proof.is_some());
+        let next = match view.phase {
+            RunPhase::Ended(status) => {
+                Some(ending::next_step(status, record, state.limits(record)))
+            }
+            RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => None,
+        };
+        Ok(Self {
+            v: 1,
+            now_ms,
+            goal: clean_paragraph(&goal, LONGEST_GOAL),
+            host: ralph_host::recorded_host(&record.host).name.to_string(),
+            owner: state.owner(record).map(ToString::to_string),
+            rests_on: rests_on(entries),
+            next,
+            look_first: look_first(entries),
+            matrix: requirement_matrix(entries, MAX_COLUMNS),
+            timeline: timeline(entries),
+            gates: gate_history(entries),
+            proof: proof.and_then(proof_table),
+            context: context_curve(entries, MAX_POINTS),
+            handover_at_permille: state.limits(record).handover_at_permille,
+            spend: spend_curve(entries, MAX_POINTS),
+            handovers: handover_rows(&home.run(run), sessions.len()),
+            sessions,
+            questions: question_rows(entries),
+            last_reason: latest_reason(entries),
+            judged_commit: judged.map(|judged| text::clean_line(&judged.commit, LONGEST_LINE)),
+            judged_tree: judged.map(|judged| text::clean_line(&judged.tree, LONGEST_LINE)),
+            checkpoint: judged.map(|judged| judged.checkpoint),
+            damage: history.broken.as_ref().map(journal_damage_text),
+            row,
+        })
+    }
+}
+
+fn decisions(entries: &[JournalEntry]) -> impl DoubleEndedIterator<Item = (u64, &StopRecord)> {
+    entries.iter().filter_map(|entry| {
+        if let RunChange::Decided(decided) = &entry.change {
+            Some((entry.at_ms, decided.as_ref()))
+        } else {
+            None
+        }
+    })
+}
+
+fn latest_stop(
+    entries: &[JournalEntry],
+    wanted: impl Fn(&StopRecord) -> bool,
+) -> Option<&StopRecord> {
+    decisions(entries).rev().map(|(_, decided)| decided).find(|decided| wanted(decided))
+}
+
+fn latest_reason(entries: &[JournalEntry]) -> Option<String> {
+    entries.iter().rev().find_map(|entry| stop_reason(entries, entry.seq))
+}
+
+/// What the standing rests on, measured by ralph at the last judged stop.
+fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
+    let stops: Vec<_> =
+        decisions(entries).filter(|(_, decided)| decided.report.is_some()).collect();
+    let Some((at_ms, last)) = stops.last() else {
+        return vec!["No stop has been judged yet".to_string()];
+    };
+    let mut sentences = Vec::new();
+    if let Some(report) = &last.report {
+        let met = report.total.saturating_sub(report.open_count());
+        let at = crate::wording::local_time(*at_ms);
+        let place =
+            last.judged.as_ref().map(|judged| format!(" on checkpoint {}", judged.checkpoint));
+        sentences.push(format!(
+            "{met} of {} met, measured by ralph at stop {} ({at}){}",
+            text::count_noun(u64::from(report.total), "requirement"),
+            stops.len(),
+            place.unwrap_or_default()
+        ));
+    }
+    let has_clean = last.gates.iter().any(|gate| gate.site == MeasuredSite::Clean);
+    if !last.gates.is_empty() {
+        let place = if has_clean { "a clean checkout" } else { "the work tree" };
+        let passed = last.gates.iter().filter(|gate| gate.outcome == "passed").count();
+        let of =
+            text::count_noun(u64::try_from(last.gates.len()).unwrap_or(u64::MAX), "gate result");
+        sentences.push(format!("{passed} of {of} passed; measured in {place}"));
+    }
+    sentences.push(text::clean_line(&last.because, LONGEST_LINE));
+    sentences
+}
+
+fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
+    let proof = decided.proof.as_ref()?;
+    let rows = vec![
+        ProofTableRow {
+            name: "T0",
+            code: "old",
+            tests: "old",
+            result: site_result(decided, MeasuredSite::Base),
+            holds: None,
+        },
+        ProofTableRow {
+            name: "T1",
+            code: "new",
+            tests: "new",
+            result: new_result(decided),
+            holds: Some(new_gates(decided).all(|outcome| outcome == "passed")),
+        },
+        ProofTableRow {
+            name: "T2",
+            code: "new",
+            tests: "old",
+            result: held_result(proof),
+            holds: Some(proof.broken_count == 0),
+        },
+        ProofTableRow {
+            name: "T3",
+            code: "old",
+            tests: "new",
+            result: match proof.telling {
+                0 => "no test fails without the change".to_string(),
+                1 => "1 test fails without the change".to_string(),
+                count => format!("{count} tests fail without the change"),
+            },
+            holds: Some(proof.telling > 0),
+        },
+    ];
+    let doubts = proof.doubts.iter().map(|doubt| text::clean_line(doubt, LONGEST_LINE)).collect();
+    Some(ProofTable { verdict: proof.verdict.name().to_string(), rows, doubts })
+}
+
+fn held_result(proof: &ProofRecord) -> String {
+    let removed = match proof.removed.len() {
+        0 => String::new(),
+        count => format!(", {count} of them no longer run"),
+    };
+    match (proof.held, proof.broken_count) {
+        (0, 0) => "no old tests".to_string(),
+        (held, 0) => format!("{held} hold{removed}"),
+        (held, broken) => format!("{held} hold, {broken} fail or are missing{removed}"),
+    }
+}
+
+fn new_gates(decided: &StopRecord) -> impl Iterator<Item = &str> {
+    let is_new = |site: MeasuredSite| site != MeasuredSite::Base;
+    decided.gates.iter().filter(move |gate| is_new(gate.site)).map(|gate| gate.outcome.as_str())
+}
+
+fn new_result(decided: &StopRecord) -> String {
+    let has_clean = decided.gates.iter().any(|gate| gate.site == MeasuredSite::Clean);
+    site_result(decided, if has_clean { MeasuredSite::Clean } else { MeasuredSite::Tree })
+}
+
+/// `6 of 6 gates passed, 148 tests`
+fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {
+    let gates: Vec<_> = decided.gates.iter().filter(|gate| gate.site == site).collect();
+    if gates.is_empty() {
+        return "not recorded at this stop".to_string();
+    }
+    let passed = gates.iter().filter(|gate| gate.outcome == "passed").count();
+    let tests = gates.iter().filter_map(|gate| gate.tests);
+    let tests = tests.map(|tests| tests.run).fold(0, u32::saturating_add);
+    let tests = if tests > 0 {
+        format!(", {}", text::count_noun(u64::from(tests), "test"))
+    } else {
+        String::new()
+    };
+    let of = text::count_noun(u64::try_from(gates.len()).unwrap_or(u64::MAX), "gate");
+    format!("{passed} of {of} passed{tests}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::drive::RunnerEvent;
+    use ralph_core::gate::{ResultStability, TestCounts};
+    use ralph_core::record::GateRecord;
+    use ralph_home::journal;
+
+    const DRIVEN: &[u8] = include_bytes!("../../../../fixtures/state/v1/driven-journal.jsonl");
+    const HELD: &[u8] = include_bytes!("../../../../fixtures/state/v1/journal.jsonl");
+
+    fn read(bytes: &[u8]) -> Vec<JournalEntry> {
+        // The lines of the fixture were written by hand, so their hashes do not match.
+        let read = journal::parse_journal(bytes, 0, "");
+        read.entries.into_iter().chain(read.untrusted).collect()
+    }
+
+    fn show_timeline(entries: &[JournalEntry]) -> String {
+        let line = |row: TimelineRow| {
+            let facts = [
+                row.stop.map(|stop| format!(" #{stop}")),
+                row.cost_micro_usd.map(|cost| format!(" +{cost}")),
+                row.met.zip(row.requirements).map(|(met, all)| format!(" {met}/{all}")),
+            ];
+            let facts: String = facts.into_iter().flatten().collect();
+            format!("{} {}: {}{facts}", row.seq, row.kind.word(), row.text)
+        };
+        timeline(entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Times are shown in the local time zone.
+    fn without_times() -> impl Drop {
+        let mut settings = insta::Settings::clone_current();
+        settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME");
+        settings.bind_to_scope()
+    }
+
+    #[test]
+    fn a_timeline_has_every_event_of_a_journal() {
+        let _filter = without_times();
+        insta::assert_snapshot!(show_timeline(&read(DRIVEN)), @r"
+        0 started: Make the parser handle nested quotes.
+        1 runner: session 5999882c starts
+        2 held: tests: 2 findings, feature 4 #1 1/3
+        5 runner: waits until TIME (rate limit): the five-hour limit
+        6 runner: woke and continues
+        7 runner: silent for 10 min; the agent was asked for a sign of life
+        8 runner: silent for 10 min; the agent was restarted
+        9 runner: broke off killed by signal 9
+        10 runner: session 5999882c resumes
+        11 held: tests: 2 findings, as before, feature 4 #2 +1840000 1/3
+        12 runner: tries a fresh session: nothing moved
+        13 over: the context is 80 % full, 1 not met #3 +0 2/3
+        14 over: the context is 80 % full, 1 not met
+        15 over: session 6a0b1c2d takes over
+        16 runner: session 6a0b1c2d starts as a fork
+        17 let go: all 3 requirements are met #4 +0 3/3
+        18 runner: settled kept as `ralph/k7f2`
+        19 runner: waits until TIME (declared wait): the nightly build
+        20 runner: parked rate_limited: the limit is lifted at 6
+        21 runner: passed on a person's message
+        22 runner: checks instead of waiting again: the build is still running
+        23 runner: granted 6 h of waiting for limits
+        25 asks: keep the old routes?
+        ");
+        insta::assert_snapshot!(show_timeline(&read(HELD)), @r#"
+        0 started: Make the parser handle nested quotes.
+        1 held: tests: 2 findings, audit: no result #1 2/4
+        3 let go: 1 background task pending: shell "build"
+        4 runner: the turn was cut short by a rate limit
+        5 person: paused
+        6 person: resumed
+        7 let go: the process that owned the run is gone
+        8 person: resumed
+        9 held: tests 2 → 1, audit done #2 3/4
+        10 ended: needs review: all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way #3 4/4
+        "#);
+    }
+
+    #[test]
+    fn sessions_have_their_cost_and_their_end() {
+        let _filter = without_times();
+        insta::assert_debug_snapshot!(session_rows(&read(DRIVEN)), @r#"
+        [
+            SessionRow {
+                number: 1,
+                session: "5999882c-e786-462c-84d4-07d1c65b5e76",
+                model: Some(
+                    "sonnet",
+                ),
+                started_ms: 1790000060000,
+                turns: 3,
+                tokens: 340000,
+                micro_usd: 1820000,
+                gates_micro_usd: 20000,
+                is_assumed: true,
+                handed_over: Some(
+                    "the context is 80 % full, 1 not met",
+                ),
+                context_permille: Some(
+                    801,
+                ),
+            },
+            SessionRow {
+                number: 2,
+                session: "6a0b1c2d-e786-462c-84d4-07d1c65b5e76",
+                model: None,
+                started_ms: 1790000960000,
+                turns: 0,
+                tokens: 0,
+                micro_usd: 0,
+                gates_micro_usd: 0,
+                is_assumed: false,
+                handed_over: None,
+                context_permille: None,
+            },
+        ]
+        "#);
+        insta::assert_debug_snapshot!(spend_curve(&read(DRIVEN), 10), @r"
+        [
+            CurvePoint {
+                at_ms: 1790000180000,
+                value: 1820000,
+            },
+            CurvePoint {
+                at_ms: 1790000240000,
+                value: 1840000,
+            },
+        ]
+        ");
+    }
+
+    fn show_matrix(matrix: &RequirementMatrix) -> String {
+        use super::super::CellState;
+        let columns = matrix.columns.iter();
+        let columns = columns.map(|column| format!("{}-{}", column.first, column.last));
+        let mut lines = vec![format!("stops {}", columns.collect::<Vec<_>>().join(" "))];
+        lines.extend(matrix.rows.iter().map(|row| {
+            let cells = row.cells.iter().map(|cell| match cell.state {
+                CellState::NotReached => ".".to_string(),
+                CellState::Met => "met".to_string(),
+                CellState::Advisory => "advisory".to_string(),
+                CellState::Pending => "pending".to_string(),
+                CellState::Unknown => "unknown".to_string(),
+                CellState::Unmet => format!("unmet:{}", cell.findings),
+            });
+            let cells = cells.collect::<Vec<_>>().join(" ");
+            let (name, stage, since) = (&row.name, &row.stage, row.met_since);
+            format!("{name} ({stage}): {cells}; {} open, met since {since:?}", row.open_stops)
+        }));
+        lines.push(format!("always met: {}", matrix.always_met.join(", ")));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_matrix_has_a_column_for_each_stop() {
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&read(HELD), 200)), @r"
+        stops 1-1 2-2 3-3
+        tests (correctness): unmet:2 unmet:1 met; 2 open, met since Some(3)
+        audit (security): unknown met met; 1 open, met since Some(2)
+        style (quality): advisory . .; 1 open, met since None
+        always met: build, feature 3
+        ");
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&read(HELD), 2)), @r"
+        stops 1-2 3-3
+        tests (correctness): unmet:2 met; 2 open, met since Some(3)
+        audit (security): unknown met; 1 open, met since Some(2)
+        style (quality): advisory .; 1 open, met since None
+        always met: build, feature 3
+        ");
+    }
+
+    /// A forged journal may have any numbers; a screen shows the greatest possible instead of failing.
+    #[test]
+    fn numbers_of_a_journal_do_not_overflow() {
+        let record = |name: &str, site: MeasuredSite, cached: bool| GateRecord {
+            name: name.to_string(),
+            site,
+            outcome: "failed".to_string(),
+            took_ms: u64::MAX,
+            cached,
+            steadiness: ResultStability::Flaky,
+            findings: u32::MAX,
+            tests: Some(TestCounts { run: u32::MAX, failed: u32::MAX, skipped: u32::MAX }),
+            key: String::new(),
+            log: None,
+        };
+        let mut entries = read(DRIVEN);
+        for entry in &mut entries {
+            if let RunChange::Decided(decided) = &mut entry.change {
+                let gates = [("a", false), ("b", false), ("a", true), ("a", true)];
+                decided.gates =
+                    gates.map(|(name, cached)| record(name, MeasuredSite::Tree, cached)).into();
+            } else if let RunChange::Drove(drove) = &mut entry.change
+                && let RunnerEvent::Metered(metered) = drove.as_mut()
+            {
+                metered.micro_usd = u64::MAX;
+            }
+        }
+        let gate = gate_history(&entries).remove(0);
+        let decided = entries.iter().find_map(|entry| {
+            let RunChange::Decided(decided) = &entry.change else { return None };
+            Some(site_result(decided, MeasuredSite::Tree))
+        });
+        let shown = [
+            ("time of a gate", Some(gate.took_ms)),
+            ("saved by the cache", Some(gate.saved_ms)),
+            ("gates of a stop", timeline(&entries).iter().find_map(|row| row.gates_ms)),
+            ("spent", spend_curve(&entries, 10).last().map(|point| point.value)),
+        ];
+        for (name, value) in shown {
+            assert_eq!(value, Some(u64::MAX), "{name}");
+        }
+        assert_eq!(decided.as_deref(), Some("0 of 4 gates passed, 4294967295 tests"));
+    }
+
+    #[test]
+    fn an_edit_of_ralphs_files_is_looked_at_first() {
+        let _filter = without_times();
+        insta::assert_debug_snapshot!(look_first(&read(HELD)), @r#"
+        [
+            LookFirst {
+                kind: Tampering,
+                text: "`run.json` was changed after the start",
+                stop: Some(
+                    2,
+                ),
+            },
+        ]
+        "#);
+        insta::assert_debug_snapshot!(rests_on(&read(HELD)), @r#"
+        [
+            "4 of 4 requirements met, measured by ralph at stop 3 (TIME)",
+            "all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way",
+        ]
+        "#);
+    }
+}

@@ -1,0 +1,245 @@
+//! What a run is doing or how it ended: a word, a mark and the attention that it needs.
+
+use ralph_core::facts::DeclaredPause;
+use ralph_core::run::{RunPhase, RunState};
+use ralph_core::status::RunStatus;
+use serde::{Serialize, Serializer};
+
+/// What a run is doing or how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStanding {
+    Working,
+    /// For a rate limit, the network, or what the agent named.
+    Waiting,
+    /// The agent asked a person something.
+    Asks,
+    Paused,
+    /// Its session or its runner has died.
+    Orphaned,
+    /// Its runner gave up; it continues when a person resumes it.
+    Parked(RunStatus),
+    Ended(RunStatus),
+}
+
+/// The attention that a run needs. A screen has one hue for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attention {
+    /// In progress.
+    Going,
+    /// Proved.
+    Done,
+    /// Finished without proof.
+    Said,
+    /// A person has to answer or judge.
+    Yours,
+    NotDone,
+    Broken,
+    /// Ended from outside.
+    Closed,
+}
+
+/// The part of the board that a run is listed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoardGroup {
+    WaitingForYou,
+    Working,
+    Ended,
+}
+
+impl RunStanding {
+    pub const ALL: [Self; 18] = [
+        Self::Working,
+        Self::Waiting,
+        Self::Asks,
+        Self::Paused,
+        Self::Orphaned,
+        Self::Parked(RunStatus::RateLimited),
+        Self::Ended(RunStatus::Verified),
+        Self::Ended(RunStatus::Green),
+        Self::Ended(RunStatus::Claimed),
+        Self::Ended(RunStatus::Exhausted),
+        Self::Ended(RunStatus::Stuck),
+        Self::Ended(RunStatus::NeedsHuman),
+        Self::Ended(RunStatus::NeedsReview),
+        Self::Ended(RunStatus::GateBroken),
+        Self::Ended(RunStatus::RateLimited),
+        Self::Ended(RunStatus::Cancelled),
+        Self::Ended(RunStatus::Overridden),
+        Self::Ended(RunStatus::Crashed),
+    ];
+
+    pub fn from_state(state: &RunState, phase: RunPhase) -> Self {
+        let asks = matches!(state.declared, Some(DeclaredPause::NeedsHuman(_)));
+        match (phase, &state.driving.parked) {
+            (RunPhase::Ended(status), _) => Self::Ended(status),
+            (RunPhase::Paused { .. }, Some(parked)) => Self::Parked(parked.status),
+            (RunPhase::Paused { .. }, None) => Self::Paused,
+            (RunPhase::Orphaned, _) => Self::Orphaned,
+            (RunPhase::Active, _) if asks => Self::Asks,
+            (RunPhase::Active, _) if state.driving.wait.is_some() || state.declared.is_some() => {
+                Self::Waiting
+            }
+            (RunPhase::Active, _) => Self::Working,
+        }
+    }
+
+    /// From the names in the index; `None` if this version does not know them.
+    pub fn from_names(phase: &str, status: &str) -> Option<Self> {
+        match phase {
+            "ended" => RunStatus::parse(status).map(Self::Ended),
+            "parked" => RunStatus::parse(status).map(Self::Parked),
+            _ => {
+                let open = [Self::Working, Self::Waiting, Self::Asks, Self::Paused, Self::Orphaned];
+                open.into_iter().find(|standing| standing.name() == status)
+            }
+        }
+    }
+
+    /// The name in JSON and in addresses. A parked run has the name of its status.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Waiting => "waiting",
+            Self::Asks => "asks",
+            Self::Paused => "paused",
+            Self::Orphaned => "orphaned",
+            Self::Parked(status) | Self::Ended(status) => status.name(),
+        }
+    }
+
+    /// The name in words: `needs review`.
+    pub fn word(self) -> String {
+        self.name().replace('_', " ")
+    }
+
+    /// One character, different for every name.
+    pub fn mark(self) -> char {
+        match self {
+            Self::Working => '•',
+            Self::Waiting => '…',
+            Self::Asks => '?',
+            Self::Paused => '‖',
+            Self::Orphaned => 'o',
+            Self::Parked(status) | Self::Ended(status) => match status {
+                RunStatus::Verified => '✓',
+                RunStatus::Green => '+',
+                RunStatus::Claimed => '~',
+                RunStatus::Exhausted => '▁',
+                RunStatus::Stuck => '=',
+                RunStatus::NeedsHuman => '¿',
+                RunStatus::NeedsReview => '!',
+                RunStatus::GateBroken => '#',
+                RunStatus::RateLimited => '%',
+                RunStatus::Cancelled => '-',
+                RunStatus::Overridden => '→',
+                RunStatus::Crashed => '✗',
+            },
+        }
+    }
+
+    /// The mark for terminals without UTF-8.
+    pub fn ascii_mark(self) -> char {
+        match self.mark() {
+            '•' => '*',
+            '…' => '.',
+            '‖' => '"',
+            '✓' => 'V',
+            '▁' => '_',
+            '¿' => 'h',
+            '→' => '>',
+            '✗' => 'X',
+            plain => plain,
+        }
+    }
+
+    pub fn attention(self) -> Attention {
+        match self {
+            Self::Working | Self::Waiting => Attention::Going,
+            Self::Asks => Attention::Yours,
+            Self::Paused => Attention::Closed,
+            Self::Orphaned => Attention::Broken,
+            Self::Parked(status) | Self::Ended(status) => match status {
+                RunStatus::Verified => Attention::Done,
+                RunStatus::Green | RunStatus::Claimed => Attention::Said,
+                RunStatus::NeedsHuman | RunStatus::NeedsReview => Attention::Yours,
+                RunStatus::Exhausted | RunStatus::Stuck | RunStatus::RateLimited => {
+                    Attention::NotDone
+                }
+                RunStatus::GateBroken | RunStatus::Crashed => Attention::Broken,
+                RunStatus::Cancelled | RunStatus::Overridden => Attention::Closed,
+            },
+        }
+    }
+
+    pub fn group(self) -> BoardGroup {
+        match self {
+            Self::Asks
+            | Self::Paused
+            | Self::Orphaned
+            | Self::Parked(_)
+            | Self::Ended(RunStatus::NeedsHuman | RunStatus::NeedsReview | RunStatus::GateBroken) => {
+                BoardGroup::WaitingForYou
+            }
+            Self::Working | Self::Waiting => BoardGroup::Working,
+            Self::Ended(_) => BoardGroup::Ended,
+        }
+    }
+
+    /// The order within a group: what costs most while it waits comes first.
+    pub fn urgency(self) -> u8 {
+        match self {
+            Self::Asks => 0,
+            Self::Parked(_) => 1,
+            Self::Orphaned => 2,
+            Self::Ended(RunStatus::NeedsHuman) => 3,
+            Self::Ended(RunStatus::GateBroken) => 4,
+            Self::Ended(RunStatus::NeedsReview) => 5,
+            Self::Paused | Self::Working => 6,
+            Self::Waiting => 7,
+            Self::Ended(RunStatus::Crashed) => 8,
+            Self::Ended(RunStatus::Stuck) => 9,
+            Self::Ended(RunStatus::Exhausted) => 10,
+            Self::Ended(RunStatus::RateLimited) => 11,
+            Self::Ended(RunStatus::Overridden) => 12,
+            Self::Ended(RunStatus::Green) => 13,
+            Self::Ended(RunStatus::Claimed) => 14,
+            Self::Ended(RunStatus::Verified) => 15,
+            Self::Ended(RunStatus::Cancelled) => 16,
+        }
+    }
+
+    pub fn has_ended(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+}
+
+impl Serialize for RunStanding {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// R-U2c: every final status has a mark of its own, with and without UTF-8.
+    #[test]
+    fn every_name_has_a_mark_of_its_own() {
+        let names: BTreeSet<_> = RunStanding::ALL.iter().map(|standing| standing.name()).collect();
+        let marks: BTreeMap<_, _> =
+            RunStanding::ALL.iter().map(|standing| (standing.mark(), standing.name())).collect();
+        let plain: BTreeMap<_, _> = RunStanding::ALL
+            .iter()
+            .map(|standing| (standing.ascii_mark(), standing.name()))
+            .collect();
+        assert_eq!((marks.len(), plain.len()), (names.len(), names.len()));
+        assert!(plain.keys().all(char::is_ascii));
+        for status in RunStatus::ALL {
+            assert!(RunStanding::ALL.contains(&RunStanding::Ended(status)));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The report of a run, for a reader who was not there: what was asked, how it ended and what that rests on, what to
+//! look at first, the evidence, what happened, what it cost and what changed.
+//!
+//! Markdown, HTML and JSON show the same [`RunReport`]. Its texts are cleaned, but remain foreign: each format escapes
+//! them, so that they stay text.
+
+mod goal_files;
+mod html;
+mod markdown;
+mod report_lines;
+mod requirement_strip;
+
+pub use html::render_html;
+pub use markdown::render_markdown;
+
+use crate::page::{ChangedFiles, RunPage};
+use goal_files::find_outside_goal;
+use ralph_core::id::RunId;
+use ralph_core::record::{RunRecord, Waiver};
+use ralph_core::redact::Redactor;
+use ralph_core::run::RunState;
+use ralph_core::text;
+use ralph_git::checkpoint::CheckpointRepository;
+use ralph_home::journal;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::control::ControlError;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::fs::FileError;
+use serde::Serialize;
+use serde_json::Value;
+use std::path::Path;
+
+const LONGEST_LINE: usize = 300;
+
+/// The report of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunReport {
+    pub v: u8,
+    pub page: RunPage,
+    /// The result in one line that can be forwarded.
+    pub sentence: String,
+    /// The hash of the approved policy; empty if nothing of it comes from the repository, `None` without a policy.
+    pub policy_hash: Option<String>,
+    /// Waivers that had not expired at the end.
+    pub not_covered: Vec<String>,
+    pub journal_lines: u64,
+    /// The hash of the last line.
+    pub journal_head: String,
+    /// The commit of the checkpoint that the run started from.
+    pub base_commit: Option<String>,
+    /// `None` without git, or if the checkpoints are gone.
+    pub changes: Option<ChangedFiles>,
+    /// Changed files that the goal does not seem to be about: a guess from their names, made only if the goal names
+    /// files.
+    pub outside_goal: Vec<String>,
+}
+
+impl RunReport {
+    pub fn load(
+        home: &RalphHome,
+        run: &RunId,
+        now_ms: u64,
+        deadline: &Deadline,
+    ) -> Result<Self, ControlError> {
+        let page = RunPage::load(home, run, now_ms)?;
+        let opened = store::load_run(home, run)?;
+        let journal = read_journal_end(home, run)?;
+        let changes =
+            page.checkpoint.and_then(|last| load_changes(home, &opened.run, last, deadline));
+        Ok(Self::new(page, &opened.run, &opened.state, journal, changes))
+    }
+
+    fn new(
+        page: RunPage,
+        run: &RunRecord,
+        state: &RunState,
+        journal: JournalEnd,
+        changes: Option<ChangedFiles>,
+    ) -> Self {
+        let in_force = state.waivers.iter().filter(|waiver| page.row.last_ms < waiver.until_ms);
+        let outside_goal = match &changes {
+            Some(changes) => {
+                find_outside_goal(&page.goal, changes.files.iter().map(|file| file.path.as_str()))
+            }
+            None => Vec::new(),
+        };
+        let seal = run.seal.as_deref();
+        Self {
+            v: 1,
+            sentence: report_lines::summary(&page),
+            policy_hash: seal.map(|seal| text::clean_line(&seal.hash, LONGEST_LINE)),
+            not_covered: in_force.map(describe_waiver).collect(),
+            journal_lines: journal.lines,
+            journal_head: journal.head,
+            base_commit: seal
+                .and_then(|seal| seal.base.as_ref())
+                .map(|base| text::clean_line(&base.commit, LONGEST_LINE)),
+            changes,
+            outside_goal,
+            page,
+        }
+    }
+}
+
+/// The report as one line of JSON.
+pub fn render_json(report: &RunReport, redactor: &Redactor) -> String {
+    // Reports consist of strings, numbers and lists; serialising them cannot fail.
+    let mut value = serde_json::to_value(report).unwrap_or_default();
+    redact_strings(&mut value, redactor);
+    format!("{value}\n")
+}
+
+fn redact_strings(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(values) => {
+            for value in values {
+                redact_strings(value, redactor);
+            }
+        }
+        Value::Object(fields) => {
+            for value in fields.values_mut() {
+                redact_strings(value, redactor);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// How long the journal is, and the hash of its last line.
+struct JournalEnd {
+    lines: u64,
+    head: String,
+}
+
+fn read_journal_end(home: &RalphHome, run: &RunId) -> Result<JournalEnd, FileError> {
+    let read = journal::read_journal(&home.run(run).journal())?;
+    Ok(JournalEnd { lines: read.entries.len() as u64, head: read.head })
+}
+
+fn describe_waiver(waiver: &Waiver) -> String {
+    let Waiver { requirement, why, by, until_ms } = waiver;
+    let until = clock::local_date(*until_ms);
+    text::clean_line(&format!("{requirement}, waived by {by} until {until}: {why}"), LONGEST_LINE)
+}
+
+/// A report without its changes is better than none, so that errors of git leave them out.
+fn load_changes(
+    home: &RalphHome,
+    run: &RunRecord,
+    last: u32,
+    deadline: &Deadline,
+) -> Option<ChangedFiles> {
+    let repository =
+        CheckpointRepository::open(home, &run.id, Path::new(&run.project), deadline).ok()?;
+    let checkpoints = repository.list(deadline).ok()?;
+    let find = |number: u32| checkpoints.iter().find(|one| one.number == number);
+    ChangedFiles::load(&repository, find(0)?, find(last)?, deadline).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! The texts of a report that every format shows. Ralph's own words and foreign text are kept apart, so that a format
+//! can escape the latter.
+
+use super::RunReport;
+use crate::page::{
+    Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, RunStanding,
+    SessionRow, TimelineKind, TimelineRow,
+};
+use crate::wording::short_duration;
+use ralph_core::record::{CostBasis, MeasuredSite};
+use ralph_core::status::RunStatus;
+use ralph_core::text::{self, count_noun};
+use ralph_core::units::{estimate_usd, format_duration, format_tokens, format_usd};
+use ralph_sys::clock;
+use std::collections::BTreeSet;
+
+const SHORT_ID_CHARS: usize = 7;
+/// Of SHA-256.
+const MAX_ID_CHARS: usize = 64;
+const SHORT_HASH_CHARS: usize = 12;
+const MAX_LOOK_FIRST: usize = 5;
+const MAX_OUTSIDE: usize = 3;
+/// Of a longer timeline, the beginning and the end are shown.
+const FIRST_EVENTS: usize = 12;
+const LAST_EVENTS: usize = 24;
+const MAX_FILES: usize = 30;
+
+/// A part of a line.
+pub(super) enum ReportPart {
+    Own(String),
+    Foreign(String),
+    /// Foreign too: an id, a name or a path.
+    Code(String),
+}
+
+pub(super) type ReportLine = Vec<ReportPart>;
+
+pub(super) fn own(text: &str) -> ReportPart {
+    ReportPart::Own(text.to_string())
+}
+
+pub(super) fn foreign(text: &str) -> ReportPart {
+    ReportPart::Foreign(text.to_string())
+}
+
+pub(super) fn code(text: &str) -> ReportPart {
+    ReportPart::Code(text.to_string())
+}
+
+pub(super) fn short_id(id: &str) -> String {
+    id.chars().take(SHORT_ID_CHARS).collect()
+}
+
+/// The beginning of the id of a commit, for texts of ralph's own; `None` if it cannot be one.
+fn plain_id(id: &str) -> Option<String> {
+    let is_id = (SHORT_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| short_id(id))
+}
+
+/// `16:58`, preceded by the date.
+pub(super) fn date_and_time(ms: u64) -> String {
+    format!("{} {}", clock::local_date(ms), time_of_day(ms))
+}
+
+pub(super) fn time_of_day(ms: u64) -> String {
+    clock::local_time(ms).chars().take(5).collect()
+}
+
+/// `5 gates, 41 iterations over 4 sessions, 6 h 52 min, $14.36`
+pub(super) fn summary(page: &RunPage) -> String {
+    let row = &page.row;
+    let gates: BTreeSet<_> = page.gates.iter().map(|gate| gate.name.as_str()).collect();
+    let mut facts = Vec::new();
+    if !gates.is_empty() {
+        facts.push(count_noun(gates.len() as u64, "gate"));
+    }
+    if let (Some(met), Some(all)) = (row.met, row.requirements) {
+        facts.push(format!("{met} of {} met", count_noun(u64::from(all), "requirement")));
+    }
+    let iterations = count_noun(u64::from(row.iteration), "iteration");
+    facts.push(match page.sessions.len() {
+        0 | 1 => iterations,
+        sessions => format!("{iterations} over {sessions} sessions"),
+    });
+    facts.push(format_duration(row.elapsed_ms));
+    if let Some(spent) = row.spent_micro_usd {
+        facts.push(match row.cost_basis {
+            CostBasis::Estimated | CostBasis::Incomplete => estimate_usd(spent),
+            CostBasis::Reported | CostBasis::Unknown => format_usd(spent),
+        });
+    }
+    facts.join(", ")
+}
+
+pub(super) fn attention_class(attention: Attention) -> &'static str {
+    match attention {
+        Attention::Going => "going",
+        Attention::Done => "done",
+        Attention::Said => "said",
+        Attention::Yours => "yours",
+        Attention::NotDone => "undone",
+        Attention::Broken => "broken",
+        Attention::Closed => "closed",
+    }
+}
+
+/// What the result rests on, by label.
+pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
+    let page = &report.page;
+    let mut rows = Vec::new();
+    for (index, sentence) in page.rests_on.iter().enumerate() {
+        rows.push((if index == 0 { "Measured" } else { "" }, vec![foreign(sentence)]));
+    }
+    if let (Some(commit), Some(tree)) = (&page.judged_commit, &page.judged_tree) {
+        let mut line = vec![own("commit "), code(&short_id(commit)), own(", tree ")];
+        line.push(code(&short_id(tree)));
+        if let Some(number) = page.checkpoint {
+            line.push(own(&format!(", checkpoint {number}")));
+        }
+        rows.push(("On", line));
+    }
+    rows.push(("Policy", policy_line(report.policy_hash.as_deref())));
+    for waived in &report.not_covered {
+        rows.push(("Not covered", vec![foreign(waived)]));
+    }
+    let journal = if let Some(damage) = &page.damage {
+        vec![own("not to be trusted: "), foreign(damage)]
+    } else {
+        let lines = count_noun(report.journal_lines, "line");
+        let head = short_hash(&report.journal_head);
+        vec![own(&format!("{lines}, unbroken, last hash ")), code(&head)]
+    };
+    rows.push(("Journal", journal));
+    rows.extend(page.next.iter().map(|next| ("Next", vec![foreign(next)])));
+    rows
+}
+
+fn policy_line(hash: Option<&str>) -> ReportLine {
+    match hash {
+        None => vec![own("none")],
+        Some("") => vec![own("not from the repository")],
+        Some(hash) => vec![code(&short_hash(hash)), own(", approved before the start")],
+    }
+}
+
+fn short_hash(hash: &str) -> String {
+    hash.chars().take(SHORT_HASH_CHARS).collect()
+}
+
+/// What to look at first, and how much more there is.
+pub(super) fn look_first(report: &RunReport) -> (Vec<ReportLine>, usize) {
+    let all = &report.page.look_first;
+    let mut lines: Vec<_> = all.iter().take(MAX_LOOK_FIRST).map(look_first_line).collect();
+    if !report.outside_goal.is_empty() {
+        let mut line = vec![own("perhaps not asked for: ")];
+        for (index, path) in report.outside_goal.iter().take(MAX_OUTSIDE).enumerate() {
+            line.extend((index > 0).then(|| own(", ")));
+            line.push(code(path));
+        }
+        let more = report.outside_goal.len().saturating_sub(MAX_OUTSIDE);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        line.push(own(&format!("{more} (a guess: the goal names other files)")));
+        lines.push(line);
+    }
+    (lines, all.len().saturating_sub(MAX_LOOK_FIRST))
+}
+
+fn look_first_line(look: &LookFirst) -> ReportLine {
+    let kind = match look.kind {
+        LookFirstKind::Tampering => "ralph's files were edited",
+        LookFirstKind::BrokenTest => "an old test does not hold",
+        LookFirstKind::AmendedTest => "a test was changed",
+        LookFirstKind::RemovedTest => "a test was removed",
+        LookFirstKind::Accepted => "accepted by a person",
+        LookFirstKind::Waiver => "waived",
+        LookFirstKind::Dispute => "disputed by the agent",
+        LookFirstKind::Undone => "made and undone",
+        LookFirstKind::OldFailure => "failed before already",
+        LookFirstKind::DeniedCall => "denied",
+    };
+    let stop = look.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
+    vec![own(&format!("{kind}{stop}: ")), foreign(&look.text)]
+}
+
+/// A row of the table of evidence.
+pub(super) struct EvidenceRow<'a> {
+    pub(super) gate: &'a GateHistoryRow,
+    pub(super) passed: bool,
+    pub(super) tests: String,
+    pub(super) site: &'static str,
+    /// The checkpoint that it was measured on.
+    pub(super) content: String,
+    pub(super) took: String,
+}
+
+pub(super) fn evidence(page: &RunPage) -> Vec<EvidenceRow<'_>> {
+    let row = |gate| {
+        let gate: &GateHistoryRow = gate;
+        let last = gate.measurements.last();
+        let stop = last.and_then(|last| page.timeline.iter().find(|row| row.seq == last.seq));
+        let number = stop.and_then(|stop| stop.checkpoint);
+        let commit = page.judged_commit.as_ref().filter(|_| number == page.checkpoint);
+        let content = match (number, commit.and_then(|commit| plain_id(commit))) {
+            (Some(number), Some(commit)) => format!("{number} ({commit})"),
+            (Some(number), None) => number.to_string(),
+            (None, _) => String::new(),
+        };
+        EvidenceRow {
+            gate,
+            passed: gate.outcome == "passed",
+            tests: gate.tests.map(test_counts).unwrap_or_default(),
+            site: match gate.site {
+                MeasuredSite::Tree => "work tree",
+                MeasuredSite::Clean => "clean checkout",
+                MeasuredSite::Base => "base, with the new tests",
+            },
+            content,
+            took: last.map(|last| short_duration(last.took_ms)).unwrap_or_default(),
+        }
+    };
+    page.gates.iter().map(row).collect()
+}
+
+fn test_counts(tests: ralph_core::gate::TestCounts) -> String {
+    let passed = tests.run.saturating_sub(tests.failed);
+    let skipped =
+        if tests.skipped > 0 { format!(", {} skipped", tests.skipped) } else { String::new() };
+    format!("{passed} of {}{skipped}", tests.run)
+}
+
+/// The events to show, and how many are left out after the first of them.
+pub(super) fn events(page: &RunPage) -> (Vec<&TimelineRow>, usize) {
+    let rows: Vec<_> = page.timeline.iter().collect();
+    let left_out = rows.len().saturating_sub(FIRST_EVENTS + LAST_EVENTS);
+    let (first, last) = rows.split_at(FIRST_EVENTS.min(rows.len()));
+    let shown = first.iter().chain(last.iter().skip(left_out)).copied();
+    (shown.collect(), left_out)
+}
+
+/// After how many events those that are left out are named.
+pub(super) const LEFT_OUT_AFTER: usize = FIRST_EVENTS;
+
+pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
+    let head = match (row.stop, row.kind) {
+        (Some(stop), kind) => format!("stop {stop}, {}: ", kind.word()),
+        (None, TimelineKind::Started) => "started: ".to_string(),
+        (None, kind) => format!("{}: ", kind.word()),
+    };
+    vec![own(&head), foreign(&row.text)]
+}
+
+/// Number, beginning, model, turns, tokens and cost of a session.
+pub(super) fn session_fields(session: &SessionRow) -> [String; 6] {
+    [
+        session.number.to_string(),
+        time_of_day(session.started_ms),
+        session.model.clone().unwrap_or_else(|| "default".to_string()),
+        session.turns.to_string(),
+        format_tokens(session.tokens).replace(" tokens", ""),
+        format_usd(session.micro_usd.saturating_add(session.gates_micro_usd)),
+    ]
+}
+
+pub(super) fn cost_note(page: &RunPage) -> &'static str {
+    if page.sessions.iter().any(|session| session.is_assumed) {
+        "A part of the cost is assumed, because the client never reported it."
+    } else {
+        "The figures are the client's own."
+    }
+}
+
+/// The files with the most changed lines, and how many are left out.
+pub(super) fn changed_files(report: &RunReport) -> Option<(Vec<&ChangedFileRow>, usize)> {
+    let changes = report.changes.as_ref()?;
+    let mut files: Vec<_> = changes.files.iter().collect();
+    files.sort_by_key(|file| std::cmp::Reverse(changed_lines(file)));
+    let left_out = files.len().saturating_sub(MAX_FILES) + changes.left_out;
+    files.truncate(MAX_FILES);
+    Some((files, left_out))
+}
+
+pub(super) fn changed_lines(file: &ChangedFileRow) -> u64 {
+    file.added.unwrap_or(0).saturating_add(file.removed.unwrap_or(0))
+}
+
+/// `9 files, +577 −268`
+pub(super) fn change_summary(report: &RunReport) -> String {
+    let Some(changes) = &report.changes else { return String::new() };
+    let count = changes.files.len() + changes.left_out;
+    format!("{}, +{} −{}", count_noun(count as u64, "file"), changes.added, changes.removed)
+}
+
+pub(super) fn line_count(count: Option<u64>, sign: char) -> String {
+    count.map_or_else(|| "binary".to_string(), |count| format!("{sign}{count}"))
+}
+
+/// Commands with which the reader can check the report.
+pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
+    let run = &report.page.row.run;
+    let mut commands = vec![format!("ralph why {run}")];
+    let [base, commit] = [&report.base_commit, &report.page.judged_commit]
+        .map(|id| id.as_deref().and_then(plain_id));
+    if let (Some(base), Some(commit)) = (base, commit) {
+        commands.push(format!("git diff {base} {commit}"));
+    }
+    let is_attestable = matches!(
+        report.page.row.standing,
+        RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+    );
+    if is_attestable {
+        commands.push(format!("ralph report {run} --attest --out {run}.intoto.json"));
+        commands.push(format!("ralph verify-report {run}.intoto.json"));
+    }
+    commands.into_iter().map(|command| text::clean_line(&command, 200)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_id_of_a_commit_is_ralphs_own_text() {
+        for (id, expected) in [
+            ("18008aef87", Some("18008ae")),
+            ("18008AE", Some("18008AE")),
+            (&"0".repeat(64), Some("0000000")),
+            (&"0".repeat(65), None),
+            ("18008a", None),
+            ("--output=x", None),
+            ("18008ae|x", None),
+            ("18008ae\nrm", None),
+            ("１８００８０８", None),
+            ("", None),
+        ] {
+            assert_eq!(plain_id(id).as_deref(), expected, "{id}");
+        }
+    }
+}

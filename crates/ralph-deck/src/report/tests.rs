@@ -1,0 +1,280 @@
+use super::*;
+use crate::page::{
+    CellState, ChangedFileRow, GateHistoryRow, GateMeasurement, LookFirst, LookFirstKind,
+    MatrixCell, MatrixRow, ProofTable, ProofTableRow, QuestionRow, SessionRow, StopColumn,
+    TimelineKind, TimelineRow,
+};
+use pulldown_cmark::{Event, Options, Parser};
+use ralph_core::record::MeasuredSite;
+use ralph_sys::fs;
+use std::time::Duration;
+
+const RUN: &[u8] = include_bytes!("../../../../fixtures/state/v2/run.json");
+const STATE: &[u8] = include_bytes!("../../../../fixtures/state/v2/state.json");
+const JOURNAL: &[u8] = include_bytes!("../../../../fixtures/state/v2/journal.jsonl");
+
+/// The report of a recorded run. Its journal was edited when it was made a fixture.
+fn recorded_report() -> RunReport {
+    let directory = tempfile::tempdir().unwrap();
+    let home = RalphHome::new(directory.path().to_owned());
+    let run = RunId::parse("k7f2").unwrap();
+    let paths = home.run(&run);
+    fs::create_private_dir(paths.directory()).unwrap();
+    for (path, bytes) in
+        [(paths.run_record(), RUN), (paths.state(), STATE), (paths.journal(), JOURNAL)]
+    {
+        assert!(fs::create_new(&path, bytes).unwrap());
+    }
+    let deadline = Deadline::after(Duration::from_secs(10));
+    RunReport::load(&home, &run, 1_794_915_300_000, &deadline).unwrap()
+}
+
+/// A report in which every text that is not ralph's own is `foreign`.
+fn report_with(foreign: &str) -> RunReport {
+    let mut report = recorded_report();
+    let text = || foreign.to_string();
+    let page = &mut report.page;
+    page.row.title = text();
+    page.row.project_name = text();
+    page.goal = text();
+    page.rests_on = vec![text()];
+    page.damage = None;
+    page.judged_commit = Some(text());
+    page.judged_tree = Some(text());
+    page.checkpoint = Some(1);
+    report.base_commit = Some(text());
+    page.look_first = vec![LookFirst { kind: LookFirstKind::Waiver, text: text(), stop: Some(1) }];
+    let column = StopColumn { first: 1, last: 1, seq: 1, at_ms: 0 };
+    page.matrix.columns = vec![column];
+    page.matrix.rows = vec![MatrixRow {
+        name: text(),
+        stage: text(),
+        cells: vec![MatrixCell { state: CellState::Unmet, findings: 1 }],
+        met_since: None,
+        open_stops: 1,
+    }];
+    page.matrix.always_met = vec![text(), text()];
+    page.timeline = vec![TimelineRow {
+        seq: 1,
+        at_ms: 0,
+        kind: TimelineKind::Held,
+        stop: Some(1),
+        iteration: 1,
+        text: text(),
+        rule: None,
+        reason: Some(text()),
+        gates_ms: None,
+        cost_micro_usd: None,
+        checkpoint: Some(1),
+        met: None,
+        requirements: None,
+    }];
+    fill_evidence(page, foreign);
+    let file = ChangedFileRow { path: text(), status: "added", added: Some(1), removed: Some(0) };
+    let files = vec![file];
+    report.changes =
+        Some(ChangedFiles { from: 0, to: 1, files, left_out: 0, added: 1, removed: 0 });
+    report.outside_goal = vec![text()];
+    report.not_covered = vec![text()];
+    report
+}
+
+fn fill_evidence(page: &mut RunPage, foreign: &str) {
+    let text = || foreign.to_string();
+    page.gates = vec![GateHistoryRow {
+        name: text(),
+        site: MeasuredSite::Clean,
+        outcome: text(),
+        tests: None,
+        findings: 1,
+        executed: 1,
+        cached: 0,
+        failed: 1,
+        took_ms: 5,
+        saved_ms: 0,
+        longest_ms: 5,
+        flaky: 0,
+        log: Some(text()),
+        measurements: vec![GateMeasurement {
+            seq: 1,
+            at_ms: 0,
+            outcome: text(),
+            took_ms: 5,
+            cached: false,
+        }],
+    }];
+    page.proof = Some(ProofTable {
+        verdict: text(),
+        rows: vec![ProofTableRow {
+            name: "T1",
+            code: "new",
+            tests: "new",
+            result: text(),
+            holds: Some(false),
+        }],
+        doubts: vec![text()],
+    });
+    page.sessions = vec![SessionRow {
+        number: 1,
+        session: text(),
+        model: Some(text()),
+        started_ms: 0,
+        turns: 1,
+        tokens: 1,
+        micro_usd: 1,
+        gates_micro_usd: 0,
+        is_assumed: false,
+        handed_over: None,
+        context_permille: None,
+    }];
+    page.questions = vec![QuestionRow {
+        asked_ms: 0,
+        question: text(),
+        until_ms: None,
+        answered_ms: Some(1),
+        answer: Some(text()),
+        by: Some(text()),
+    }];
+}
+
+/// Times are shown in the local time zone.
+fn without_times() -> impl Drop {
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "[time]");
+    settings.add_filter(r"(- |<td>)\d\d:\d\d\b", "${1}[time]");
+    settings.add_filter(r"\d\d:\d\d (the agent|\|)", "[time] $1");
+    settings.add_filter(r"sha256-[^']+'", "sha256-[hash]'");
+    settings.add_filter(r"(?s)<style>.*</style>", "<style>…</style>");
+    settings.bind_to_scope()
+}
+
+#[test]
+fn a_damaged_journal_is_named() {
+    let _filter = without_times();
+    let markdown = render_markdown(&recorded_report(), &Redactor::default());
+    insta::assert_snapshot!(markdown, @"
+    # paused: make it work
+
+    0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016
+
+    Run `k7f2` of `project`
+    [time] to [time]
+
+    ## What that rests on
+
+    - **Measured** No stop has been judged yet
+    - **Policy** none
+    - **Journal** not to be trusted: the journal was edited: line 2 does not continue the one before it
+
+    ## Look at this first
+
+    Nothing stands out: no changed or removed test, no waiver, no dispute.
+
+    ## What was asked
+
+    ```text
+    make it work
+    ```
+
+    ## Evidence
+
+    No gate has a result on record.
+
+    ## What happened
+
+    - [time] started: make it work
+
+    ## Check it
+
+    ```sh
+    ralph why k7f2
+    ```
+    ");
+}
+
+/// What hostile texts of several kinds try: to close what they are in, to become links, mentions, commands, markup,
+/// cells of a table or attributes.
+const HOSTILE: [&str; 9] = [
+    "` <script>alert(1)</script> ``` </style> <img src=x onerror=alert(1)>",
+    "[link](https://evil.example) ![image](https://evil.example/x.png) <https://evil.example>",
+    "a | b \\| c \\\\| d | <b>e</b>",
+    "1. one",
+    "# heading",
+    "- item **bold** _slanted_ ~~gone~~ &lt;b&gt; &#60;",
+    "@owner closes #1 www.evil.example evil.sh mail@evil.example [skip ci]",
+    "\" onload=alert(1) x=\" ' style='x",
+    "``",
+];
+
+/// The structure of Markdown, without its texts.
+fn skeleton(markdown: &str) -> Vec<String> {
+    let events = Parser::new_ext(markdown, Options::all());
+    // Where a text is inert it has no code span; within a code block, its lines are texts of their own.
+    let is_structure = |event: &Event<'_>| !matches!(event, Event::Code(_) | Event::Text(_));
+    let mut all: Vec<_> = events.filter(is_structure).map(|event| format!("{event:?}")).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn foreign_text_stays_text_in_markdown() {
+    let expected = skeleton(&render_markdown(&report_with("plain"), &Redactor::default()));
+    for foreign in HOSTILE {
+        let markdown = render_markdown(&report_with(foreign), &Redactor::default());
+        assert_eq!(skeleton(&markdown), expected, "{foreign}\n{markdown}");
+        for event in Parser::new_ext(&markdown, Options::all()) {
+            if let Event::Text(text) = event {
+                assert!(!text.contains("https://evil") && !text.contains("@owner"), "{text}");
+            }
+        }
+    }
+    let _filter = without_times();
+    insta::assert_snapshot!(render_markdown(&report_with(HOSTILE[2]), &Redactor::default()));
+}
+
+/// The tags of a page, with the names of their attributes.
+fn tags(html: &str) -> Vec<String> {
+    let quoted = |tag: &str| tag.split('"').step_by(2).collect::<String>();
+    html.split('<').skip(1).map(|part| quoted(part.split_once('>').unwrap().0)).collect()
+}
+
+#[test]
+fn foreign_text_stays_text_in_html() {
+    let expected = tags(&render_html(&report_with("plain"), &Redactor::default()));
+    for foreign in HOSTILE {
+        let html = render_html(&report_with(foreign), &Redactor::default());
+        assert_eq!(tags(&html), expected, "{foreign}");
+    }
+    let _filter = without_times();
+    let html = render_html(&report_with(HOSTILE[0]), &Redactor::default());
+    insta::assert_snapshot!(html.replace("><", ">\n<"));
+}
+
+#[test]
+fn secrets_are_removed_from_every_format() {
+    let redactor = Redactor::new(vec!["hunter2-hunter2".to_string()]);
+    let report = report_with("the password is hunter2-hunter2");
+    let formats = [
+        render_markdown(&report, &redactor),
+        render_html(&report, &redactor),
+        render_json(&report, &redactor),
+    ];
+    for text in formats {
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+}
+
+/// The policy of the page allows exactly its own style, so a browser applies it and nothing else.
+#[test]
+fn a_page_allows_its_own_style_only() {
+    use base64ct::{Base64, Encoding};
+    use sha2::{Digest, Sha256};
+    let html = render_html(&recorded_report(), &Redactor::default());
+    let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    let hash = Base64::encode_string(&Sha256::digest(style));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'"
+    );
+    assert!(html.contains(&format!("content=\"{policy}\"")));
+    assert!(!html.contains("<script") && !html.contains(" style="));
+}

@@ -1,0 +1,379 @@
+//! The parts of a journal line that the index needs. The rest of the line, most of it, is skipped without a copy.
+//!
+//! An unknown kind of change is not an error: a newer ralph may have written it. The hash chain is not checked here.
+
+use ralph_core::drive::WaitCause;
+use ralph_core::limits::RunLimits;
+use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::status::RunStatus;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+#[derive(Deserialize)]
+pub(super) struct JournalLine<'a> {
+    pub seq: u64,
+    pub at_ms: u64,
+    #[serde(default)]
+    pub iteration: u32,
+    #[serde(borrow)]
+    pub change: LineChange<'a>,
+}
+
+pub(super) enum LineChange<'a> {
+    Started(Box<StartLine<'a>>),
+    Restored(Box<RestoredRun>),
+    Decided(Box<StopLine<'a>>),
+    Paused,
+    Resumed,
+    Cancelled,
+    Asked(QuestionLine<'a>),
+    Waits(WaitLine),
+    Moved(MoveLine),
+    Denied,
+    Overridden(OverrideLine<'a>),
+    Waived(RequirementName<'a>),
+    WaiverRevoked(RequirementName<'a>),
+    Disputed(RequirementName<'a>),
+    HintGiven,
+    Limited(RunLimits),
+    Drove(RunnerLine<'a>),
+    Accepted(AcceptanceLine<'a>),
+    /// Anything else.
+    Other,
+}
+
+pub(super) enum RunnerLine<'a> {
+    Session(SessionLine<'a>),
+    Metered(MeterLine<'a>),
+    Waits(PlannedWaitLine),
+    Woke,
+    WaitedEnough,
+    AsksPerson(QuestionLine<'a>),
+    PassedOn,
+    Parked(ParkedLine<'a>),
+    Granted,
+    Other,
+}
+
+/// A string that is borrowed from the line unless it contains an escape.
+#[derive(Debug, Default)]
+pub(super) struct LineText<'a>(pub Cow<'a, str>);
+
+impl LineText<'_> {
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct StartLine<'a> {
+    pub started_ms: u64,
+    #[serde(borrow)]
+    pub project: LineText<'a>,
+    pub origin: RunOrigin,
+    pub limits: RunLimits,
+    #[serde(borrow, default)]
+    pub title: LineText<'a>,
+    #[serde(borrow, default)]
+    pub seal: Option<SealLine<'a>>,
+    #[serde(borrow, default)]
+    pub drive: Option<DriveLine<'a>>,
+    #[serde(borrow, default)]
+    pub host: Option<LineText<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SealLine<'a> {
+    #[serde(borrow)]
+    pub hash: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct DriveLine<'a> {
+    #[serde(borrow, default)]
+    pub worktree: Option<WorktreeLine<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WorktreeLine<'a> {
+    #[serde(borrow)]
+    pub branch: LineText<'a>,
+    #[serde(borrow)]
+    pub from: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct StopLine<'a> {
+    pub outcome: OutcomeLine,
+    #[serde(borrow)]
+    pub because: LineText<'a>,
+    #[serde(borrow, default)]
+    pub report: Option<ReportSummary<'a>>,
+    #[serde(borrow, default)]
+    pub gates: Vec<GateLine<'a>>,
+    #[serde(borrow, default)]
+    pub cost: Option<CostLine<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum OutcomeLine {
+    Allowed,
+    Blocked(IgnoredAny),
+    Awaited(IgnoredAny),
+    HandedOver,
+    Repeated,
+    Orphaned,
+    Ended(RunStatus),
+}
+
+#[derive(Deserialize)]
+pub(super) struct ReportSummary<'a> {
+    pub total: u32,
+    pub unmet: u32,
+    pub unknown: u32,
+    #[serde(default)]
+    pub pending: u32,
+    #[serde(borrow)]
+    pub lines: Vec<RequirementLine<'a>>,
+    #[serde(borrow, default)]
+    pub also_open: Vec<LineText<'a>>,
+    #[serde(borrow)]
+    pub met: Vec<LineText<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RequirementLine<'a> {
+    #[serde(borrow)]
+    pub name: LineText<'a>,
+    #[serde(borrow)]
+    pub stage: LineText<'a>,
+    pub standing: ReportedStatus,
+    #[serde(default)]
+    pub findings: u32,
+}
+
+#[derive(Deserialize)]
+pub(super) struct GateLine<'a> {
+    #[serde(borrow)]
+    pub name: LineText<'a>,
+    #[serde(borrow)]
+    pub site: LineText<'a>,
+    #[serde(borrow)]
+    pub outcome: LineText<'a>,
+    pub took_ms: u64,
+    #[serde(default)]
+    pub cached: bool,
+    #[serde(borrow, default)]
+    pub steadiness: Option<LineText<'a>>,
+    #[serde(default)]
+    pub tests: Option<TestCountLine>,
+    #[serde(borrow)]
+    pub key: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct TestCountLine {
+    pub run: u32,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CostLine<'a> {
+    #[serde(default)]
+    pub estimated_micro_usd: Option<u64>,
+    #[serde(default)]
+    pub reported_micro_usd: Option<u64>,
+    #[serde(borrow, default)]
+    pub unpriced: Vec<LineText<'a>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct QuestionLine<'a> {
+    #[serde(borrow)]
+    pub question: LineText<'a>,
+    #[serde(default)]
+    pub until_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WaitLine {
+    pub until_ms: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MoveLine {
+    pub how: MoveReason,
+}
+
+#[derive(Deserialize)]
+pub(super) struct OverrideLine<'a> {
+    #[serde(borrow)]
+    pub how: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct RequirementName<'a> {
+    #[serde(borrow)]
+    pub requirement: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct AcceptanceLine<'a> {
+    #[serde(borrow)]
+    pub by: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct SessionLine<'a> {
+    #[serde(borrow)]
+    pub id: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct MeterLine<'a> {
+    #[serde(borrow)]
+    pub session: LineText<'a>,
+    #[serde(borrow)]
+    pub source: LineText<'a>,
+    pub micro_usd: u64,
+    pub tokens: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct PlannedWaitLine {
+    pub cause: WaitCause,
+    pub until_ms: u64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ParkedLine<'a> {
+    pub status: RunStatus,
+    #[serde(borrow)]
+    pub why: LineText<'a>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for LineText<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = LineText<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(LineText(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(LineText(Cow::Owned(text.to_string())))
+            }
+        }
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// An externally tagged enum of which not every variant is known.
+trait TaggedLine<'de>: Sized {
+    /// A variant without content.
+    fn from_name(name: &str) -> Self;
+    /// A variant whose content is the next value of `map`.
+    fn from_content<A: MapAccess<'de>>(name: &str, map: &mut A) -> Result<Self, A::Error>;
+}
+
+struct TaggedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: TaggedLine<'de>> Visitor<'de> for TaggedVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a name, or a name with content")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<T, E> {
+        Ok(T::from_name(name))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let Some(name) = map.next_key::<LineText<'de>>()? else { return Ok(T::from_name("")) };
+        let value = T::from_content(name.as_str(), &mut map)?;
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(value)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for LineChange<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TaggedVisitor::<LineChange<'de>>(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for RunnerLine<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TaggedVisitor::<RunnerLine<'de>>(PhantomData))
+    }
+}
+
+impl<'de> TaggedLine<'de> for LineChange<'de> {
+    fn from_name(name: &str) -> Self {
+        match name {
+            "paused" => Self::Paused,
+            "resumed" => Self::Resumed,
+            "cancelled" => Self::Cancelled,
+            _ => Self::Other,
+        }
+    }
+
+    fn from_content<A: MapAccess<'de>>(name: &str, map: &mut A) -> Result<Self, A::Error> {
+        let skipped = match name {
+            "decided" => return map.next_value().map(Self::Decided),
+            "drove" => return map.next_value().map(Self::Drove),
+            "started" => return map.next_value().map(Self::Started),
+            "restored" => return map.next_value().map(Self::Restored),
+            "asked" => return map.next_value().map(Self::Asked),
+            "waits" => return map.next_value().map(Self::Waits),
+            "moved" => return map.next_value().map(Self::Moved),
+            "overridden" => return map.next_value().map(Self::Overridden),
+            "waived" => return map.next_value().map(Self::Waived),
+            "waiver_revoked" => return map.next_value().map(Self::WaiverRevoked),
+            "disputed" => return map.next_value().map(Self::Disputed),
+            "limited" => return map.next_value().map(Self::Limited),
+            "accepted" => return map.next_value().map(Self::Accepted),
+            "denied" => Self::Denied,
+            "interrupted" => Self::Paused,
+            "hint_given" => Self::HintGiven,
+            _ => Self::Other,
+        };
+        map.next_value::<IgnoredAny>()?;
+        Ok(skipped)
+    }
+}
+
+impl<'de> TaggedLine<'de> for RunnerLine<'de> {
+    fn from_name(name: &str) -> Self {
+        match name {
+            "woke" => Self::Woke,
+            "passed_on" => Self::PassedOn,
+            _ => Self::Other,
+        }
+    }
+
+    fn from_content<A: MapAccess<'de>>(name: &str, map: &mut A) -> Result<Self, A::Error> {
+        let skipped = match name {
+            "session" => return map.next_value().map(Self::Session),
+            "metered" => return map.next_value().map(Self::Metered),
+            "waits" => return map.next_value().map(Self::Waits),
+            "asks_person" => return map.next_value().map(Self::AsksPerson),
+            "parked" => return map.next_value().map(Self::Parked),
+            "waited_enough" => Self::WaitedEnough,
+            "granted" => Self::Granted,
+            _ => Self::Other,
+        };
+        map.next_value::<IgnoredAny>()?;
+        Ok(skipped)
+    }
+}

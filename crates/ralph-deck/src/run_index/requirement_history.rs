@@ -1,0 +1,96 @@
+//! How often each requirement of a run was open, and when it was met.
+
+use super::journal_line::{OutcomeLine, ReportSummary};
+use ralph_core::record::ReportedStatus;
+use serde::{Deserialize, Serialize};
+
+/// A run has tens of requirements. Further ones are not counted.
+const MAX_REQUIREMENTS: usize = 400;
+const MAX_NAME_BYTES: usize = 300;
+
+/// One requirement that was open at least once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RequirementHistory {
+    pub name: String,
+    pub stage: String,
+    /// How many stops were held while it was open.
+    pub held_stops: u32,
+    /// At how many stops it was open.
+    pub open_stops: u32,
+    pub first_open_ms: u64,
+    /// When it was met last; `None` while it is open.
+    pub met_ms: Option<u64>,
+    pub waived: bool,
+    pub disputed: bool,
+    pub findings_max: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RequirementHistories(pub Vec<RequirementHistory>);
+
+impl RequirementHistories {
+    pub(super) fn add_report(
+        &mut self,
+        report: &ReportSummary<'_>,
+        outcome: &OutcomeLine,
+        at_ms: u64,
+    ) {
+        let is_held = matches!(outcome, OutcomeLine::Blocked(_) | OutcomeLine::HandedOver);
+        for line in &report.lines {
+            let is_open = match line.standing {
+                ReportedStatus::Unmet | ReportedStatus::Unknown => true,
+                // A gate that still runs holds nothing, and an advisory requirement never does.
+                ReportedStatus::Pending | ReportedStatus::Advisory => false,
+            };
+            if is_open && let Some(known) = self.open(line.name.as_str(), at_ms, is_held) {
+                if known.stage.is_empty() {
+                    line.stage.as_str().clone_into(&mut known.stage);
+                }
+                known.findings_max = known.findings_max.max(line.findings);
+            }
+        }
+        for name in &report.also_open {
+            self.open(name.as_str(), at_ms, is_held);
+        }
+        let is_met = |name: &str| report.met.iter().any(|met| met.as_str() == name);
+        for known in self.0.iter_mut().filter(|known| known.met_ms.is_none()) {
+            if is_met(&known.name) {
+                known.met_ms = Some(at_ms);
+            }
+        }
+    }
+
+    fn open(&mut self, name: &str, at_ms: u64, is_held: bool) -> Option<&mut RequirementHistory> {
+        let known = self.find_or_add(name, at_ms)?;
+        known.met_ms = None;
+        known.open_stops = known.open_stops.saturating_add(1);
+        known.held_stops = known.held_stops.saturating_add(u32::from(is_held));
+        Some(known)
+    }
+
+    pub(super) fn mark_waived(&mut self, name: &str, at_ms: u64) {
+        if let Some(known) = self.find_or_add(name, at_ms) {
+            known.waived = true;
+        }
+    }
+
+    pub(super) fn mark_disputed(&mut self, name: &str, at_ms: u64) {
+        if let Some(known) = self.find_or_add(name, at_ms) {
+            known.disputed = true;
+        }
+    }
+
+    fn find_or_add(&mut self, name: &str, at_ms: u64) -> Option<&mut RequirementHistory> {
+        let at = self.0.iter().position(|known| known.name == name);
+        if at.is_none() && (self.0.len() >= MAX_REQUIREMENTS || name.len() > MAX_NAME_BYTES) {
+            return None;
+        }
+        let at = at.unwrap_or_else(|| {
+            let name = name.to_string();
+            let first = RequirementHistory { name, first_open_ms: at_ms, ..Default::default() };
+            self.0.push(first);
+            self.0.len() - 1
+        });
+        self.0.get_mut(at)
+    }
+}

@@ -1,0 +1,96 @@
+//! Reads what insights are computed from: the runs of the index, the settings of projects, and applied proposals.
+
+use crate::IndexCoverage;
+use crate::page::insights::{AppliedProposal, ProjectSettings, StatsRows};
+use crate::run_index::{RunIndex, RunIndexError};
+use ralph_home::paths::RalphHome;
+use ralph_hook::project_scope::ProjectScope;
+use ralph_policy::config;
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::{self, FileError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Projects whose policy is read for proposals, the ones with the latest runs.
+const MAX_PROJECTS: usize = 50;
+const MAX_APPLIED_BYTES: usize = 4 * 1024 * 1024;
+
+/// What insights are computed from.
+#[derive(Clone, Debug, Default)]
+pub struct StatsData {
+    pub rows: StatsRows,
+    pub settings: Vec<ProjectSettings>,
+    pub applied: Vec<AppliedProposal>,
+}
+
+/// The rows of all runs on this machine, and whether every journal was read until the deadline.
+pub fn load_rows(
+    home: &RalphHome,
+    deadline: &Deadline,
+) -> Result<(StatsRows, IndexCoverage), RunIndexError> {
+    let mut index = RunIndex::open(home)?;
+    let coverage = index.refresh(deadline)?;
+    Ok((index.stats_rows()?, coverage))
+}
+
+/// The projects of the scope that have runs.
+pub fn projects_with_runs(rows: &StatsRows, scope: Option<&ProjectScope>) -> BTreeSet<String> {
+    let projects: BTreeSet<_> = rows.runs.iter().map(|run| run.project.clone()).collect();
+    let is_wanted =
+        |project: &String| scope.is_none_or(|scope| scope.contains_directory(Path::new(project)));
+    projects.into_iter().filter(is_wanted).collect()
+}
+
+impl StatsData {
+    /// Limits the rows to the projects of the scope, and adds their settings and applied proposals.
+    pub fn load(
+        home: &RalphHome,
+        rows: &StatsRows,
+        scope: Option<&ProjectScope>,
+    ) -> Result<Self, FileError> {
+        let wanted = projects_with_runs(rows, scope);
+        let rows = rows.filtered(|run| wanted.contains(&run.project));
+        let mut applied = read_applied(home)?;
+        applied.retain(|one| scope.is_none() || wanted.contains(&one.project));
+        let settings = load_settings(home, &rows);
+        Ok(Self { rows, settings, applied })
+    }
+}
+
+/// The policies of the projects with runs. One that cannot be read gets no proposals.
+fn load_settings(home: &RalphHome, rows: &StatsRows) -> Vec<ProjectSettings> {
+    let mut latest: BTreeMap<&str, u64> = BTreeMap::new();
+    for run in &rows.runs {
+        let last = latest.entry(&run.project).or_default();
+        *last = (*last).max(run.last_ms);
+    }
+    let mut projects: Vec<_> = latest.into_iter().collect();
+    projects.sort_by_key(|(_, last_ms)| std::cmp::Reverse(*last_ms));
+    let settings = projects.into_iter().take(MAX_PROJECTS);
+    settings.filter_map(|(project, _)| project_settings(home, project)).collect()
+}
+
+fn project_settings(home: &RalphHome, project: &str) -> Option<ProjectSettings> {
+    let directory = Path::new(project);
+    if !directory.is_absolute() || !fs::is_directory(directory) {
+        return None;
+    }
+    let loaded = config::load(&config::find_project(directory), home).ok()?;
+    let file = loaded.file?;
+    Some(ProjectSettings {
+        project: project.to_string(),
+        file: file.path.display().to_string(),
+        user_file: home.user_config().display().to_string(),
+        gates: loaded.policy.gates,
+        limits: loaded.policy.limits,
+        wait_for_limits_ms: loaded.runner.waits.limit_ms,
+    })
+}
+
+/// Lines that cannot be read are left out: a newer version may have written them.
+fn read_applied(home: &RalphHome) -> Result<Vec<AppliedProposal>, FileError> {
+    let bytes = fs::read_if_exists(&home.applied_proposals(), MAX_APPLIED_BYTES)?;
+    let bytes = bytes.unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
+}

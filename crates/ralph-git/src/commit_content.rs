@@ -1,0 +1,176 @@
+//! Reads commits of a repository: their trees, their files, and the notes on them. No program that the repository's
+//! configuration names is run. The only command that writes adds a note, for a person who asked for it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ralph_sys::clock::Deadline;
+use ralph_sys::proc::ProgramLimits;
+
+use crate::git::{read_only_git, work_tree_root};
+use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, MAX_OUTPUT_BYTES};
+
+/// The ref of ralph's notes, as `git notes --ref` takes it: `refs/notes/ralph`.
+const NOTES_REF: &str = "--ref=ralph";
+/// How many commits of a history are compared with a tree.
+const MAX_SEARCHED_COMMITS: &str = "--max-count=1000";
+/// The committer of notes, which no person has to have configured.
+const NOTE_AUTHOR: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "ralph"),
+    ("GIT_AUTHOR_EMAIL", "ralph@localhost"),
+    ("GIT_COMMITTER_NAME", "ralph"),
+    ("GIT_COMMITTER_EMAIL", "ralph@localhost"),
+];
+
+/// A repository whose commits are read.
+#[derive(Clone, Debug)]
+pub struct CommitReader {
+    root: PathBuf,
+    deadline: Deadline,
+}
+
+/// A file in a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommittedFile {
+    Content(Vec<u8>),
+    /// A link, a submodule, or more bytes than are read.
+    Unreadable,
+    Missing,
+}
+
+impl CommitReader {
+    /// The repository that contains `directory`, which has no symbolic links. `None` if there is none.
+    pub fn open(directory: &Path, deadline: Deadline) -> Option<Self> {
+        Some(Self { root: work_tree_root(directory)?.to_owned(), deadline })
+    }
+
+    /// The root of the work tree.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The id of the commit that a name refers to, such as `HEAD` or a full id. `None` if there is none.
+    pub fn find_commit(&self, name: &str) -> Result<Option<String>, GitCommandError> {
+        self.resolve(&format!("{name}^{{commit}}"))
+    }
+
+    /// The id of the tree of a commit.
+    pub fn tree_of(&self, commit: &str) -> Result<Option<String>, GitCommandError> {
+        self.resolve(&format!("{commit}^{{tree}}"))
+    }
+
+    fn resolve(&self, name: &str) -> Result<Option<String>, GitCommandError> {
+        let output =
+            self.query(&["rev-parse", "--verify", "--quiet", "--end-of-options", name], 1024)?;
+        Ok(Some(first_line(&output)).filter(|id| output.code == 0 && is_full_id(id)))
+    }
+
+    /// The newest commit with this tree in the history of `from`.
+    pub fn find_commit_with_tree(
+        &self,
+        from: &str,
+        tree: &str,
+    ) -> Result<Option<String>, GitCommandError> {
+        let Some(from) = self.find_commit(from)? else { return Ok(None) };
+        let log = ["log", "--no-show-signature", "--no-color", "--format=%H %T"];
+        let log = [&log[..], &[MAX_SEARCHED_COMMITS, &from, "--"]].concat();
+        let output = self.query(&log, MAX_OUTPUT_BYTES)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        let mut found = pairs.filter(|(id, of)| *of == tree && is_full_id(id));
+        Ok(found.next().map(|(id, _)| id.to_owned()))
+    }
+
+    /// The files of a tree at these paths, each of at most `largest` bytes.
+    pub fn read_files(
+        &self,
+        tree: &str,
+        paths: &[&str],
+        largest: usize,
+    ) -> Result<BTreeMap<String, CommittedFile>, GitCommandError> {
+        let mut files: BTreeMap<String, CommittedFile> =
+            paths.iter().map(|path| ((*path).to_owned(), CommittedFile::Missing)).collect();
+        let listing =
+            self.query(&["ls-tree", "-r", "-z", "--full-tree", tree], MAX_OUTPUT_BYTES)?;
+        if listing.code != 0 || listing.truncated {
+            return Err(GitCommandError::unexpected_output("ls-tree"));
+        }
+        for record in listing.stdout.split(|byte| *byte == 0) {
+            let record = String::from_utf8_lossy(record);
+            let Some((entry, path)) = record.split_once('\t') else { continue };
+            let Some(file) = files.get_mut(path) else { continue };
+            let mut fields = entry.split(' ');
+            *file = match (fields.next(), fields.next(), fields.next()) {
+                (Some("100644" | "100755"), Some("blob"), Some(id)) => {
+                    self.read_blob(id, largest)?
+                }
+                _ => CommittedFile::Unreadable,
+            };
+        }
+        Ok(files)
+    }
+
+    fn read_blob(&self, id: &str, largest: usize) -> Result<CommittedFile, GitCommandError> {
+        let output = self.query(&["cat-file", "blob", id], largest)?;
+        Ok(match output {
+            GitOutput { code: 0, stdout, truncated: false } => CommittedFile::Content(stdout),
+            GitOutput { .. } => CommittedFile::Unreadable,
+        })
+    }
+
+    /// Ralph's note on a commit.
+    pub fn read_note(
+        &self,
+        commit: &str,
+        largest: usize,
+    ) -> Result<Option<CommittedFile>, GitCommandError> {
+        let output = self.query(&["notes", NOTES_REF, "list", commit], 1024)?;
+        let id = first_line(&output);
+        if output.code != 0 || !is_full_id(&id) {
+            return Ok(None);
+        }
+        self.read_blob(&id, largest).map(Some)
+    }
+
+    /// Sets ralph's note on a commit to the bytes of a file, in place of an earlier one.
+    pub fn write_note(&self, commit: &str, content: &Path) -> Result<(), GitCommandError> {
+        let limits = ProgramLimits { deadline: self.deadline, max_output_bytes: 1024 };
+        let git = HardenedGit::new(&self.root)
+            .settings(&["gc.auto=0", "maintenance.auto=false", "commit.gpgSign=false"])
+            .confine_to(&self.root)
+            .without_replacements()
+            .offline();
+        let git = NOTE_AUTHOR.iter().fold(git, |git, (name, value)| git.env(*name, *value));
+        // `-C` copies the bytes as they are, whereas `-F` would remove white space.
+        let stored = git.run(
+            &["hash-object".as_ref(), "-w".as_ref(), "--no-filters".as_ref(), content.as_os_str()],
+            None,
+            &limits,
+        )?;
+        let blob = first_line(&stored);
+        if stored.code != 0 || !is_full_id(&blob) {
+            return Err(GitCommandError::unexpected_output("hash-object"));
+        }
+        let added =
+            git.run(&["notes", NOTES_REF, "add", "-f", "-C", &blob, commit], None, &limits)?;
+        if added.code != 0 {
+            return Err(GitCommandError::failed("notes", "could not add the note"));
+        }
+        Ok(())
+    }
+
+    fn query(&self, arguments: &[&str], most: usize) -> Result<GitOutput, GitCommandError> {
+        let limits = ProgramLimits { deadline: self.deadline, max_output_bytes: most };
+        read_only_git(&self.root).run(arguments, None, &limits)
+    }
+}
+
+fn first_line(output: &GitOutput) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Whether `text` is the full id of an object, in either of git's formats.
+pub fn is_full_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64)
+        && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,76 @@
+//! The same views as JSON, for programs that have the cookie.
+
+use crate::error_page::refusal;
+use crate::history_source::{self, HistoryAnswer};
+use crate::query::query_field;
+use crate::refusal::RefusedRequest;
+use crate::server_state::{ServerState, run_blocking};
+use crate::{board_source, run_source, stats_source};
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use ralph_core::id::RunId;
+use ralph_deck::IndexCoverage;
+use std::sync::Arc;
+
+async fn json_response(
+    state: &Arc<ServerState>,
+    view: impl FnOnce(&ServerState) -> Option<Vec<u8>> + Send + 'static,
+) -> Response {
+    match run_blocking(state, view).await {
+        Ok(Some(body)) => {
+            let kind = HeaderValue::from_static("application/json");
+            ([(header::CONTENT_TYPE, kind)], body).into_response()
+        }
+        Ok(None) => refusal(RefusedRequest::NotFound),
+        Err(refused) => refusal(refused),
+    }
+}
+
+pub(crate) async fn board(State(state): State<Arc<ServerState>>) -> Response {
+    json_response(&state, |state| serde_json::to_vec(&board_source::load_board(state, 0)?.0).ok())
+        .await
+}
+
+pub(crate) async fn insights(State(state): State<Arc<ServerState>>) -> Response {
+    json_response(&state, |state| {
+        serde_json::to_vec(&stats_source::load_insights(state)?.page).ok()
+    })
+    .await
+}
+
+/// For a scraper. Without all journals the figures would be too low, and no figures are better than wrong ones.
+pub(crate) async fn metrics(State(state): State<Arc<ServerState>>) -> Response {
+    let loaded = match run_blocking(&state, stats_source::load_metrics).await {
+        Ok(loaded) => loaded,
+        Err(refused) => return refusal(refused),
+    };
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    match loaded {
+        Some((text, IndexCoverage::Whole)) => {
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        Some((_, IndexCoverage::Partial)) => refusal(RefusedRequest::Incomplete),
+        None => refusal(RefusedRequest::Failed),
+    }
+}
+
+pub(crate) async fn run(State(state): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
+    let Some(id) = RunId::parse(&id) else { return refusal(RefusedRequest::NotFound) };
+    json_response(&state, move |state| {
+        serde_json::to_vec(&run_source::load_run(state, &id)?.page).ok()
+    })
+    .await
+}
+
+pub(crate) async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
+    let query = query_field(&uri, "q").unwrap_or_default();
+    let before = query_field(&uri, "before");
+    json_response(&state, move |state| {
+        match history_source::load_history(state, &query, before.as_deref())? {
+            HistoryAnswer::Found(page) => serde_json::to_vec(&page).ok(),
+            HistoryAnswer::Mistake { .. } => None,
+        }
+    })
+    .await
+}

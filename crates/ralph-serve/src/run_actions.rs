@@ -1,0 +1,13 @@
+//! What pages do, as the binary does it.
+
+use ralph_core::id::RunId;
+use ralph_deck::person_action::PersonAction;
+
+/// Carries out actions as the commands do, for the person who started the server.
+pub trait RunCommands: Send + Sync + 'static {
+    /// A sentence for the person. The error says what is wrong and what to do next. Both are clean and without secrets.
+    fn carry_out(&self, run: &RunId, action: &PersonAction) -> Result<String, String>;
+
+    /// Sends a test notification.
+    fn test_notification(&self) -> Result<String, String>;
+}

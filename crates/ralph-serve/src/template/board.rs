@@ -1,0 +1,285 @@
+//! The board: what waits for the person, what works, what ended.
+
+use super::facts;
+use super::marks;
+use crate::page_region::{PageRegion, PageRow};
+use maud::{Markup, html};
+use ralph_core::text;
+use ralph_core::units;
+use ralph_deck::page::{BoardPage, BoardQueue, BoardRow, RunStanding};
+
+pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
+    let mut regions =
+        vec![PageRegion::new("trouble", trouble(page)), PageRegion::new("hello", hello(page))];
+    if is_empty(page) {
+        regions.push(PageRegion::new("lists", html! { div #lists { (first_steps()) } }));
+        return regions;
+    }
+    let queues = page.queues.iter().filter(|queue| !queue.has_ended).map(queue_row);
+    let ended = html! {
+        "Ended"
+        @if page.seen_ms > 0 { " since " (facts::time(page.seen_ms, page.now_ms)) }
+    };
+    let lists = html! {
+        div #lists {
+            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, &[], true))
+            (list(page, "working", &html! { "Working" }, &page.working, &queues.collect::<Vec<_>>(), page.waiting.is_empty()))
+            (list(page, "ended", &ended, &page.ended, &[], page.waiting.is_empty() && page.working.is_empty()))
+            @if page.earlier > 0 {
+                a.more href="/history" { "Earlier: " (text::count_noun(page.earlier, "run")) }
+            }
+        }
+    };
+    let all = page.waiting.iter().chain(&page.working).chain(&page.ended);
+    let rows = all.map(|row| PageRow { id: row_id(row), markup: run_row(row, page.now_ms) });
+    let queues = page.queues.iter().filter(|queue| !queue.has_ended).map(|queue| {
+        let id = queue_id(queue);
+        PageRow { id, markup: queue_row(queue) }
+    });
+    regions.push(PageRegion {
+        id: "lists".to_string(),
+        markup: lists,
+        rows: rows.chain(queues).collect(),
+    });
+    regions
+}
+
+/// `(3) ralph`, so that a tab in the background shows what waits.
+pub(crate) fn board_title(page: &BoardPage) -> String {
+    match page.waiting.len() {
+        0 => "ralph".to_string(),
+        count => format!("({count}) ralph"),
+    }
+}
+
+/// The newest question, for people who do not see the page.
+pub(crate) fn board_news(page: &BoardPage) -> Option<String> {
+    let asks = page.waiting.iter().filter(|row| row.standing == RunStanding::Asks);
+    let newest = asks.max_by_key(|row| row.question.as_ref().map(|question| question.asked_ms))?;
+    Some(format!("Run {} asks a question: {}", newest.run, newest.title))
+}
+
+fn is_empty(page: &BoardPage) -> bool {
+    page.waiting.is_empty()
+        && page.working.is_empty()
+        && page.ended.is_empty()
+        && page.queues.iter().all(|queue| queue.has_ended)
+        && page.earlier == 0
+}
+
+fn hello(page: &BoardPage) -> Markup {
+    let share = page
+        .max_day_micro_usd
+        .filter(|most| *most > 0)
+        .map(|most| (page.spent_today_micro_usd.saturating_mul(190) / most).min(190));
+    html! {
+        div.hello #hello {
+            div {
+                h1 { (page.sentence) }
+                @if let Some(lede) = lede(page) { p.lede { (lede) } }
+            }
+            @if page.spent_today_micro_usd > 0 || page.max_day_micro_usd.is_some() {
+                p.spend {
+                    b { (units::format_usd(page.spent_today_micro_usd)) }
+                    @if let Some(most) = page.max_day_micro_usd { " of " (units::format_usd(most)) }
+                    " today"
+                    @if let Some(share) = share {
+                        svg.bar viewBox="0 0 190 4" preserveAspectRatio="none" aria-hidden="true" {
+                            rect.rail width="190" height="4" {}
+                            rect.fill width=(share) height="4" {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The second sentence: what the first one leaves out.
+fn lede(page: &BoardPage) -> Option<String> {
+    let mut parts = Vec::new();
+    if !page.waiting.is_empty() && !page.working.is_empty() {
+        let is = if page.working.len() == 1 { "is" } else { "are" };
+        parts.push(format!("{} {is} working.", text::count_noun(page.working.len(), "run")));
+    }
+    let is_first_list = page.waiting.is_empty() && page.working.is_empty();
+    if !(page.ended.is_empty() || is_first_list) {
+        let mut words: Vec<(String, usize)> = Vec::new();
+        for row in &page.ended {
+            let word = row.standing.word();
+            match words.iter_mut().find(|(known, _)| *known == word) {
+                Some((_, count)) => *count += 1,
+                None => words.push((word, 1)),
+            }
+        }
+        let words: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
+        let runs = text::count_noun(page.ended.len(), "run");
+        parts.push(format!("{runs} ended: {}.", words.join(", ")));
+    }
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+/// Runs that cannot be read, faults, and ralph being switched off.
+fn trouble(page: &BoardPage) -> Markup {
+    html! {
+        div #trouble {
+            @if let Some(off) = &page.off {
+                div.banner.st-exhausted role="status" {
+                    (marks::mark("cancelled"))
+                    div { b { "ralph is off." } " " (off) ", so no agent is held." }
+                }
+            }
+            @for unreadable in &page.unreadable {
+                div.banner.st-damaged role="alert" { (marks::mark("damaged")) div { b { "A run cannot be read." } " " (unreadable) } }
+            }
+            @if !page.faults.is_empty() {
+                div.banner.st-damaged role="status" {
+                    (marks::mark("damaged"))
+                    div {
+                        b { "ralph failed to do something." }
+                        @for fault in &page.faults { p { (fault) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn first_steps() -> Markup {
+    html! {
+        div.nothing {
+            p { "Start a run in a project. It appears here by itself." }
+            pre { "cd ~/csv\nralph run \"Quote fields that hold commas\"" }
+            p.hint { "No project at hand? " code { "ralph demo" } " plays a run in about a second, offline." }
+        }
+    }
+}
+
+fn list(
+    page: &BoardPage,
+    id: &'static str,
+    title: &Markup,
+    rows: &[BoardRow],
+    queues: &[Markup],
+    has_column_heads: bool,
+) -> Markup {
+    let heading = format!("h-{id}");
+    html! {
+        @if !(rows.is_empty() && queues.is_empty()) {
+            section aria-labelledby=(heading) {
+                div.head.cols[has_column_heads] {
+                    h2 id=(heading) { (title) }
+                    @if has_column_heads {
+                        p.colh aria-hidden="true" { span { "Iterations" } span { "Time" } span { "Cost" } }
+                    }
+                }
+                ul.runs id=(id) {
+                    @for row in rows { (run_row(row, page.now_ms)) }
+                    @for queue in queues { (queue) }
+                }
+            }
+        }
+    }
+}
+
+fn row_id(row: &BoardRow) -> String {
+    format!("run-{}", row.run)
+}
+
+/// One run in a list of runs.
+pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
+    html! {
+        li id=(row_id(row)) class={ "run " (facts::hue(row.standing)) } {
+            (facts::standing_mark(row.standing))
+            div {
+                h3 { a id={ "open-" (row.run) } href={ "/run/" (row.run) } { (row.title) } }
+                p.where {
+                    span.word { (facts::standing_word(row.standing)) }
+                    " · " (row.project_name)
+                    @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
+                    " · " span.mono { (row.run) }
+                    @if row.standing.has_ended() { " · ended " (facts::time(row.last_ms, now_ms)) }
+                }
+                @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
+                    p.said { (question.text) }
+                    p.act {
+                        a.btn.go href={ "/run/" (row.run) "#question" } { "Answer" span.sr { " run " (row.run) } }
+                        @if let Some(until_ms) = question.until_ms {
+                            span {
+                                "The run is parked at " (facts::time(until_ms, now_ms)) " if nobody answers"
+                                (facts::in_time(until_ms, now_ms))
+                            }
+                        } @else { span { "asked " (facts::time(question.asked_ms, now_ms)) } }
+                    }
+                } }
+                @if let Some(note) = &row.note {
+                    p.why {
+                        (note)
+                        @if let Some(until_ms) = row.until_ms {
+                            ". Continues by itself at " (facts::time(until_ms, now_ms)) (facts::in_time(until_ms, now_ms))
+                        }
+                    }
+                }
+                @if row.standing == RunStanding::Working || !row.gates.is_empty() { (pace(row, now_ms)) }
+            }
+            (facts::limit_facts(row))
+        }
+    }
+}
+
+fn pace(row: &BoardRow, now_ms: u64) -> Markup {
+    html! {
+        div.pace {
+            @if row.trend.len() > 1 { (trend(&row.trend)) }
+            @if let (Some(met), Some(all)) = (row.met, row.requirements) { span { b { (met) " of " (all) " met" } } }
+            @for gate in &row.gates {
+                span {
+                    code { (gate.name) } " running"
+                    @if let Some(since_ms) = gate.since_ms {
+                        " for " (units::format_duration(now_ms.saturating_sub(since_ms)))
+                    }
+                    @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
+                }
+            }
+        }
+    }
+}
+
+/// Open requirements, stop by stop, as bars.
+fn trend(open: &[u32]) -> Markup {
+    let most = open.iter().copied().max().unwrap_or(1).max(1);
+    let width = open.len() * 8 - 2;
+    let values: Vec<_> = open.iter().map(ToString::to_string).collect();
+    let label = format!("open requirements, stop by stop: {}", values.join(", "));
+    html! {
+        svg.spark viewBox={ "0 0 " (width) " 22" } width=(width) height="22" role="img" aria-label=(label) {
+            @for (at, value) in open.iter().enumerate() {
+                @let height = (value * 20 / most).max(2);
+                rect x=(at * 8) y=(22 - height) width="6" height=(height) {}
+            }
+        }
+    }
+}
+
+fn queue_id(queue: &BoardQueue) -> String {
+    format!("queue-{}", queue.id)
+}
+
+fn queue_row(queue: &BoardQueue) -> Markup {
+    html! {
+        li.run.st-queue id=(queue_id(queue)) {
+            (marks::mark("queue"))
+            div {
+                h3 { a id={ "open-" (queue_id(queue)) } href={ "/queues#queue-" (queue.id) } { "Queue " (queue.name) } }
+                p.where { span.word { (queue.landed) " of " (queue.tasks) " landed" } " · " (queue.project_name) }
+                @if queue.running + queue.parked > 0 {
+                    p.why { (queue.running) " at work, " (queue.parked) " parked" }
+                }
+            }
+            p.facts {
+                span {} span {}
+                span { (units::format_usd(queue.spent_micro_usd)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Small parts that pages share: times, amounts, limits, notices.
+
+use crate::access::ActionNotice;
+use crate::template::marks;
+use maud::{Markup, html};
+use ralph_core::id::RunId;
+use ralph_core::record::CostBasis;
+use ralph_core::units;
+use ralph_deck::page::{BoardRow, RunStanding};
+use ralph_sys::clock;
+
+/// The local time in hours and minutes, after the date unless it is today's.
+pub(crate) fn time(ms: u64, now_ms: u64) -> Markup {
+    let (date, time) = (clock::local_date(ms), clock::local_time(ms));
+    let short = time.get(..5).unwrap_or(&time);
+    let shown = if date == clock::local_date(now_ms) {
+        short.to_string()
+    } else {
+        format!("{date} {short}")
+    };
+    html! { time datetime=(clock::format_rfc3339(ms)) { (shown) } }
+}
+
+/// `in 19 min`, or nothing once it has passed.
+pub(crate) fn in_time(ms: u64, now_ms: u64) -> String {
+    match ms.saturating_sub(now_ms) {
+        0 => String::new(),
+        left => format!(", in {}", units::format_duration(left.next_multiple_of(60_000))),
+    }
+}
+
+/// The class that sets the hue of a standing.
+pub(crate) fn hue(standing: RunStanding) -> &'static str {
+    match standing {
+        RunStanding::Parked(_) => "st-parked",
+        RunStanding::Asks => "st-needs_human",
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Paused
+        | RunStanding::Orphaned
+        | RunStanding::Ended(_) => status_class(standing.name()),
+    }
+}
+
+/// The mark of a standing.
+pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
+    marks::mark(mark_name(standing))
+}
+
+pub(crate) fn mark_name(standing: RunStanding) -> &'static str {
+    match standing {
+        RunStanding::Parked(_) => "parked",
+        RunStanding::Asks => "asks",
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Paused
+        | RunStanding::Orphaned
+        | RunStanding::Ended(_) => standing.name(),
+    }
+}
+
+/// The word of a standing. A parked run says so, because it continues when a person resumes it.
+pub(crate) fn standing_word(standing: RunStanding) -> String {
+    match standing {
+        RunStanding::Parked(status) => format!("parked: {}", status.name().replace('_', " ")),
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Paused
+        | RunStanding::Orphaned
+        | RunStanding::Ended(_)
+        | RunStanding::Asks => standing.word(),
+    }
+}
+
+fn status_class(name: &'static str) -> &'static str {
+    match name {
+        "verified" => "st-verified",
+        "green" => "st-green",
+        "claimed" => "st-claimed",
+        "exhausted" => "st-exhausted",
+        "stuck" => "st-stuck",
+        "needs_human" => "st-needs_human",
+        "needs_review" => "st-needs_review",
+        "gate_broken" => "st-gate_broken",
+        "rate_limited" => "st-rate_limited",
+        "cancelled" => "st-cancelled",
+        "overridden" => "st-overridden",
+        "crashed" => "st-crashed",
+        "waiting" => "st-waiting",
+        "paused" => "st-paused",
+        "orphaned" => "st-orphaned",
+        _ => "st-working",
+    }
+}
+
+/// What was spent, marked where it is an estimate.
+pub(crate) fn spent(micro_usd: Option<u64>, basis: CostBasis) -> Option<String> {
+    let amount = micro_usd?;
+    Some(if basis == CostBasis::Estimated {
+        units::estimate_usd(amount)
+    } else {
+        units::format_usd(amount)
+    })
+}
+
+/// Iterations, time and cost of a run against its limits.
+pub(crate) fn limit_facts(row: &BoardRow) -> Markup {
+    html! {
+        p.facts {
+            span.sr { "Iterations, time, cost:" }
+            span { (row.iteration) @if let Some(most) = row.max_iterations { " " small { "of " (most) } } }
+            span {
+                (units::format_duration(row.elapsed_ms))
+                @if let Some(most) = row.max_elapsed_ms { " " small { "of " (units::format_duration(most)) } }
+            }
+            span {
+                @if let Some(spent) = spent(row.spent_micro_usd, row.cost_basis) {
+                    (spent)
+                    @if let Some(most) = row.max_micro_usd { " " small { "of " (units::format_usd(most)) } }
+                } @else { small { "cost unknown" } }
+            }
+        }
+    }
+}
+
+/// A sentence whose parts between backticks are names or commands.
+pub(crate) fn code_text(sentence: &str) -> Markup {
+    let parts = sentence.split('`').enumerate();
+    html! {
+        @for (at, part) in parts {
+            @if at % 2 == 0 { (part) } @else { code { (part) } }
+        }
+    }
+}
+
+/// A run by its id. An id that is none is only text.
+pub(crate) fn run_link(id: &str) -> Markup {
+    html! {
+        @if RunId::parse(id).is_some() { a.mono href={ "/run/" (id) } { (id) } }
+        @else { span.mono { (id) } }
+    }
+}
+
+/// The result of the action before this page.
+pub(crate) fn notice(notice: &ActionNotice) -> Markup {
+    let (class, name) = if notice.is_failure {
+        ("banner st-damaged", "damaged")
+    } else {
+        ("banner st-verified", "verified")
+    };
+    html! {
+        div #notice class=(class) role="status" {
+            (marks::mark(name))
+            div { @for line in notice.text.lines() { p { (line) } } }
+        }
+    }
+}

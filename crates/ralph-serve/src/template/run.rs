@@ -1,0 +1,179 @@
+//! The page of one run: decide first, then understand, then dig.
+
+use super::changes;
+use super::curves::curves_section;
+use super::facts;
+use super::gates::gates_section;
+use super::marks;
+use super::matrix::matrix_section;
+use super::run_forms::{self, FormKeys};
+use super::sessions::sessions_section;
+use super::stops::stops_section;
+use crate::page_region::PageRegion;
+use crate::run_source::RunDetails;
+use maud::{Markup, html};
+use ralph_core::units;
+use ralph_deck::page::{LookFirst, LookFirstKind, RunPage, RunStanding};
+
+/// What is listed before a link to the rest.
+const MAX_LOOK_FIRST: usize = 5;
+
+pub(crate) fn run_regions(details: &RunDetails, forms: &FormKeys<'_>) -> Vec<PageRegion> {
+    let page = &details.page;
+    vec![
+        PageRegion::new("verdict", verdict(page)),
+        PageRegion::new("question", run_forms::question_box(page, forms)),
+        PageRegion::new("standing", standing(page)),
+        PageRegion::new("tools", run_forms::tools(details, forms)),
+        PageRegion::new("first", look_first(page)),
+        PageRegion::new("jump", jump()),
+        PageRegion::new("requirements", matrix_section(&page.matrix)),
+        PageRegion::new("stops", stops_section(page)),
+        PageRegion::new("gates", gates_section(page)),
+        PageRegion::new("curves", curves_section(page)),
+        PageRegion::new("changes", changes::changes_section(details)),
+        PageRegion::new("sessions", sessions_section(page)),
+        PageRegion::new("goal", goal(page)),
+    ]
+}
+
+/// `(asks) Upgrade to axum · ralph`
+pub(crate) fn run_title(page: &RunPage) -> String {
+    format!("({}) {} · ralph", page.row.standing.word(), page.row.title)
+}
+
+pub(crate) fn run_news(page: &RunPage) -> Option<String> {
+    (page.row.standing == RunStanding::Asks)
+        .then(|| format!("Run {} asks a question", page.row.run))
+}
+
+fn verdict(page: &RunPage) -> Markup {
+    let row = &page.row;
+    html! {
+        div #verdict {
+            p.crumb { a href="/" { "Board" } " / " (row.project_name) " / " span.mono { (row.run) } }
+            div class={ "verdict " (facts::hue(row.standing)) } {
+                p.status {
+                    (facts::standing_mark(row.standing))
+                    span.word { (facts::standing_word(row.standing)) }
+                    span.quiet {
+                        @if row.standing.has_ended() { "ended " } @else { "last event " }
+                        (facts::time(row.last_ms, page.now_ms))
+                    }
+                }
+                h1 { (row.title) }
+                p.rests { @for (at, sentence) in page.rests_on.iter().enumerate() {
+                    @if at == 0 { b { (sentence) "." } } @else { " " (sentence) "." }
+                } }
+                @if let Some(note) = &row.note {
+                    p.rests {
+                        (note)
+                        @if let Some(until_ms) = row.until_ms { ", until " (facts::time(until_ms, page.now_ms)) }
+                    }
+                }
+                @if let Some(next) = &page.next { p.rests { "Next: " (next) } }
+            }
+            @if let Some(damage) = &page.damage {
+                div.banner.st-damaged role="alert" {
+                    (marks::mark("damaged"))
+                    div { b { "The journal of this run is damaged." } " " (damage) " The run cannot end verified." }
+                }
+            }
+        }
+    }
+}
+
+fn standing(page: &RunPage) -> Markup {
+    let row = &page.row;
+    html! {
+        dl.strip #standing {
+            div { dt { "Iterations" } dd { (row.iteration) @if let Some(most) = row.max_iterations { " " small { "of " (most) } } } }
+            div { dt { "Time" } dd {
+                (units::format_duration(row.elapsed_ms))
+                @if let Some(most) = row.max_elapsed_ms { " " small { "of " (units::format_duration(most)) } }
+            } }
+            div { dt { "Spent" } dd {
+                @if let Some(spent) = facts::spent(row.spent_micro_usd, row.cost_basis) {
+                    (spent)
+                    @if let Some(most) = row.max_micro_usd { " " small { "of " (units::format_usd(most)) } }
+                } @else { small { "unknown" } }
+            } }
+            div { dt { "Context" } dd {
+                @if let Some(permille) = row.context_permille { (permille / 10) " %" } @else { small { "unknown" } }
+                @if row.session > 1 { " " small { "session " (row.session) } }
+            } }
+        }
+    }
+}
+
+fn look_first(page: &RunPage) -> Markup {
+    let shown = page.look_first.iter().take(MAX_LOOK_FIRST);
+    let rest = page.look_first.iter().skip(MAX_LOOK_FIRST);
+    html! {
+        div #first {
+            @if !page.look_first.is_empty() {
+                section.first aria-labelledby="h-first" {
+                    div.head { h2 #h-first { "Look at this first" } }
+                    ol { @for one in shown { (look_item(one)) } }
+                    @if page.look_first.len() > MAX_LOOK_FIRST {
+                        details #first-rest {
+                            summary { (page.look_first.len() - MAX_LOOK_FIRST) " more" }
+                            ol { @for one in rest { (look_item(one)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn look_item(one: &LookFirst) -> Markup {
+    let kind = match one.kind {
+        LookFirstKind::Tampering => "ralph's own files were edited",
+        LookFirstKind::BrokenTest => "an old test no longer holds",
+        LookFirstKind::AmendedTest => "an expectation of an old test changed",
+        LookFirstKind::RemovedTest => "an old test no longer runs",
+        LookFirstKind::Accepted => "accepted without proof",
+        LookFirstKind::Waiver => "waived",
+        LookFirstKind::Dispute => "disputed by the agent",
+        LookFirstKind::Undone => "made and undone",
+        LookFirstKind::OldFailure => "failed before the work too",
+        LookFirstKind::DeniedCall => "a tool call was denied",
+    };
+    html! {
+        li { div {
+            p { (one.text) }
+            p.hint { (kind) @if let Some(stop) = one.stop { " · " a href={ "#stop-" (stop) } { "stop " (stop) } } }
+        } }
+    }
+}
+
+fn jump() -> Markup {
+    const SECTIONS: [(&str, &str); 7] = [
+        ("requirements", "Requirements"),
+        ("stops", "Stops"),
+        ("gates", "Gates"),
+        ("curves", "Context and spend"),
+        ("changes", "Changes"),
+        ("sessions", "Sessions"),
+        ("goal", "Goal"),
+    ];
+    html! {
+        nav.jump #jump aria-label="Sections" { ul {
+            @for (id, name) in SECTIONS { li { a href={ "#" (id) } { (name) } } }
+        } }
+    }
+}
+
+fn goal(page: &RunPage) -> Markup {
+    html! {
+        section #goal aria-labelledby="h-goal" {
+            div.head { h2 #h-goal { "Goal" } }
+            pre.saw { (page.goal) }
+            p.hint {
+                "In " code { (page.row.project) } ", started " (facts::time(page.row.started_ms, page.now_ms)) ". "
+                "The same in the terminal: " code { "ralph why " (page.row.run) }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The page that explains every state of a run.
+
+use super::facts;
+use super::run_forms::FormKeys;
+use maud::{Markup, html};
+use ralph_core::status::RunStatus;
+use ralph_deck::page::RunStanding;
+
+const NOTIFY_PATH: &str = "/notify/test";
+
+pub(crate) fn states_page(forms: &FormKeys<'_>) -> Markup {
+    let (ends, going): (Vec<_>, Vec<_>) =
+        RunStanding::ALL.into_iter().partition(|standing| standing.has_ended());
+    html! {
+        div.hello { div {
+            h1 { "States" }
+            p.lede { "What every mark means. The colour says what kind of attention a run needs, the shape and the word which state it is." }
+        } }
+        section aria-labelledby="h-going" {
+            div.head { h2 #h-going { "Before the end" } }
+            ul.gallery { @for standing in going { (plate(standing)) } }
+        }
+        section aria-labelledby="h-ends" {
+            div.head { h2 #h-ends { "Ends" } span.quiet { "only the first one is a success" } }
+            ul.gallery { @for standing in ends { (plate(standing)) } }
+        }
+        section aria-labelledby="h-notify" {
+            div.head { h2 #h-notify { "Notifications" } }
+            p.hint { "Set in " code { "~/.ralph/config.toml" } ". Same as " code { "ralph notify --test" } "." }
+            form method="post" action=(NOTIFY_PATH) {
+                (forms.token(NOTIFY_PATH))
+                p.row-btns { button.btn { "Send a test message" } }
+            }
+        }
+    }
+}
+
+fn plate(standing: RunStanding) -> Markup {
+    let word = match standing {
+        RunStanding::Parked(_) => "parked".to_string(),
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Paused
+        | RunStanding::Orphaned
+        | RunStanding::Ended(_)
+        | RunStanding::Asks => standing.word(),
+    };
+    html! {
+        li class=(facts::hue(standing)) id={ "g-" (facts::mark_name(standing)) } {
+            p.status {
+                (facts::standing_mark(standing))
+                span.word { (word) }
+                @if let RunStanding::Ended(status) = standing { span.code { "exit " (status.exit_code()) } }
+            }
+            p { (meaning(standing)) }
+        }
+    }
+}
+
+fn meaning(standing: RunStanding) -> &'static str {
+    match standing {
+        RunStanding::Working => "The agent works. ralph holds it when it wants to stop too early.",
+        RunStanding::Waiting => {
+            "It waits for a rate limit, the network, or something that the agent named, and continues by itself."
+        }
+        RunStanding::Asks => "The agent asked something that only a person can decide.",
+        RunStanding::Paused => "A person paused it. The agent may stop freely.",
+        RunStanding::Orphaned => "Its session or its runner is gone. Resume it, or cancel it.",
+        RunStanding::Parked(_) => "Its runner gave up. It continues when a person resumes it.",
+        RunStanding::Ended(status) => match status {
+            RunStatus::Verified => {
+                "All requirements are met, ralph measured every one of them, and a test tells the new code from the old."
+            }
+            RunStatus::Green => "Every gate passes, but no test tells the new code from the old.",
+            RunStatus::Claimed => {
+                "Everything is met, but something rests on the agent’s word or on a waiver."
+            }
+            RunStatus::Exhausted => "A limit on iterations, time or cost was reached.",
+            RunStatus::Stuck => "The last stops brought nothing new.",
+            RunStatus::NeedsHuman => "Only a person can decide how it goes on.",
+            RunStatus::NeedsReview => {
+                "Everything is met, but something was changed that a person should look at."
+            }
+            RunStatus::GateBroken => "A gate gave no result, so ralph cannot tell.",
+            RunStatus::RateLimited => "The provider’s limit lasts longer than the run may wait.",
+            RunStatus::Cancelled => "A person ended it.",
+            RunStatus::Overridden => "The host ended a turn that ralph had held.",
+            RunStatus::Crashed => "The agent or its runner failed.",
+        },
+    }
+}

@@ -1,0 +1,207 @@
+//! The lines of one run in a list of runs.
+
+use crate::duration_text::{TimeText, exact_duration, in_time, iterations, run_cost};
+use crate::glyphs::{GlyphSet, text_columns};
+use crate::layout::board_layout::{RowDensity, WIDE_COLUMNS};
+use crate::palette::TextInk;
+use crate::screen_line::ScreenLine;
+use ralph_core::units::format_duration;
+use ralph_deck::page::{ActiveGateRow, BoardGroup, BoardRow};
+
+/// How the lines of runs are laid out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowLines<'a> {
+    pub(crate) columns: usize,
+    pub(crate) now_ms: u64,
+    pub(crate) time_text: TimeText,
+    pub(crate) density: RowDensity,
+    pub(crate) glyphs: GlyphSet,
+    pub(crate) selected: Option<&'a str>,
+}
+
+const INDENT: usize = 4;
+const LONGEST_QUESTION_LINES: usize = 12;
+
+impl RowLines<'_> {
+    pub(crate) fn group_gap(&self) -> usize {
+        if self.density == RowDensity::Spacious { 2 } else { 1 }
+    }
+
+    /// The title of a group; the first one names the columns.
+    pub(crate) fn heading(&self, title: &str, is_first: bool) -> ScreenLine {
+        let line = ScreenLine::text(1, title, TextInk::Strong);
+        if !is_first || self.columns < WIDE_COLUMNS {
+            return line;
+        }
+        line.with_right(0, self.columns - 9, "iter.", TextInk::Quiet).with_right(
+            0,
+            self.columns - 1,
+            "cost",
+            TextInk::Quiet,
+        )
+    }
+
+    /// All lines of a run.
+    pub(crate) fn run(&self, row: &BoardRow) -> Vec<ScreenLine> {
+        let mut lines = vec![self.main_line(row)];
+        if self.columns < WIDE_COLUMNS {
+            lines.push(ScreenLine::text(INDENT, row.title.clone(), TextInk::Plain));
+        }
+        let is_selected = self.selected == Some(row.run.as_str());
+        let is_live = row.question.is_some() || !row.gates.is_empty() || row.until_ms.is_some();
+        let has_details = match self.density {
+            RowDensity::Tight => is_selected,
+            RowDensity::Normal => is_selected || is_live,
+            RowDensity::Spacious => true,
+        };
+        if has_details {
+            lines.extend(self.details(row));
+        }
+        let mut lines: Vec<_> = lines.into_iter().map(|line| line.of_item(&row.run)).collect();
+        let is_ended = row.standing.group() == BoardGroup::Ended;
+        if self.density == RowDensity::Spacious && lines.len() > 1 && !is_ended {
+            lines.push(ScreenLine::blank());
+        }
+        lines
+    }
+
+    fn main_line(&self, row: &BoardRow) -> ScreenLine {
+        let ink = TextInk::Attention(row.standing.attention());
+        let mark = match self.glyphs {
+            GlyphSet::Unicode => row.standing.mark(),
+            GlyphSet::Ascii => row.standing.ascii_mark(),
+        };
+        let columns = self.columns;
+        let line = ScreenLine::default().with(1, 1, mark.to_string(), ink);
+        let cost = run_cost(row);
+        if columns < WIDE_COLUMNS {
+            return line
+                .with(3, 6, row.run.clone(), TextInk::Plain)
+                .with(3 + text_columns(&row.run) + 1, 14, row.standing.word(), ink)
+                .with_right(24, columns.saturating_sub(7), iterations(row), TextInk::Plain)
+                .with_right(columns.saturating_sub(7), columns, cost, TextInk::Plain);
+        }
+        line.with(3, 6, row.run.clone(), TextInk::Plain)
+            .with(9, 12, row.standing.word(), ink)
+            .with(22, columns - 50, row.title.clone(), TextInk::Plain)
+            .with(columns - 27, 12, row.project_name.clone(), TextInk::Plain)
+            .with_right(columns - 15, columns - 9, iterations(row), TextInk::Plain)
+            .with_right(columns - 9, columns - 1, cost, TextInk::Plain)
+    }
+
+    fn details(&self, row: &BoardRow) -> Vec<ScreenLine> {
+        if let Some(question) = &row.question {
+            return self.question_lines(&question.text, question.until_ms);
+        }
+        let mut lines = Vec::new();
+        let progress = self.progress(row);
+        if !progress.is_empty() {
+            lines.push(ScreenLine::text(INDENT, progress, TextInk::Quiet));
+        }
+        let wait = row.until_ms.map(|until_ms| {
+            let at = (self.time_text)(until_ms);
+            format!("continues at {at}, {}", in_time(until_ms, self.now_ms))
+        });
+        let note: Vec<_> = row.note.iter().cloned().chain(wait).collect();
+        if !note.is_empty() {
+            lines.push(ScreenLine::text(INDENT, note.join(", "), TextInk::Quiet));
+        }
+        lines
+    }
+
+    /// The question in full where there is room, else two lines of it, and how long it waits.
+    fn question_lines(&self, question: &str, until_ms: Option<u64>) -> Vec<ScreenLine> {
+        let is_spacious = self.density == RowDensity::Spacious;
+        let width = self.columns.saturating_sub(INDENT + 1);
+        let most = match self.density {
+            _ if self.columns < WIDE_COLUMNS => 1,
+            RowDensity::Spacious => LONGEST_QUESTION_LINES,
+            RowDensity::Normal => 2,
+            RowDensity::Tight => 1,
+        };
+        let texts = self.glyphs.wrap(question, width.saturating_sub(3), most);
+        let mut lines: Vec<_> = texts
+            .iter()
+            .map(|text| ScreenLine::text(INDENT, text.clone(), TextInk::Plain))
+            .collect();
+        let Some(until_ms) = until_ms else { return lines };
+        if is_spacious {
+            let at = (self.time_text)(until_ms);
+            let left = in_time(until_ms, self.now_ms);
+            let text = format!("parked at {at} if nobody answers, {left}");
+            lines.push(ScreenLine::text(INDENT, text, TextInk::Quiet));
+        } else if self.columns >= WIDE_COLUMNS {
+            let left = format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)));
+            let end = texts.last().map_or(0, |text| INDENT + text_columns(text));
+            let room = self.columns - 4;
+            if end + left.len() + 2 > room {
+                lines.push(ScreenLine::blank());
+            }
+            if let Some(last) = lines.pop() {
+                lines.push(last.with_right(end.min(room), room, left, TextInk::Quiet));
+            }
+        }
+        lines
+    }
+
+    /// `9 of 14 met ▇▇▆▅▅▄▃   tests 41 s of about 55 s   context 41 %`
+    fn progress(&self, row: &BoardRow) -> String {
+        if row.standing.has_ended() {
+            return String::new();
+        }
+        let mut parts = Vec::new();
+        if let (Some(met), Some(all)) = (row.met, row.requirements) {
+            parts.push(format!("{met} of {all} met{}", self.trend(row, all)));
+        }
+        parts.extend(row.gates.first().map(|gate| self.gate(gate)));
+        if row.gates.len() > 1 {
+            parts.push(format!("and {} more", row.gates.len() - 1));
+        }
+        if self.columns >= WIDE_COLUMNS {
+            parts.extend(row.context_permille.map(|full| format!("context {} %", full / 10)));
+        }
+        if self.columns >= 120 && !parts.is_empty() {
+            let most = row.max_elapsed_ms.map(|most| format!(" of {}", format_duration(most)));
+            let most = most.unwrap_or_default();
+            parts.push(format!("{}{most}", format_duration(row.elapsed_ms)));
+        }
+        parts.join("   ")
+    }
+
+    /// How many requirements were not met at the latest stops.
+    fn trend(&self, row: &BoardRow, all: u32) -> String {
+        const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+        let (Some(first), true) = (row.trend.first(), row.trend.len() > 1) else {
+            return String::new();
+        };
+        if self.columns < WIDE_COLUMNS {
+            return String::new();
+        }
+        if self.glyphs == GlyphSet::Ascii {
+            return format!(", was {}", all.saturating_sub(*first));
+        }
+        let most = row.trend.iter().copied().max().unwrap_or(1).max(1);
+        let step = |open: &u32| {
+            let index = usize::try_from(*open * 7 / most).unwrap_or(0);
+            STEPS.get(index).copied().unwrap_or('█')
+        };
+        let steps: String = row.trend.iter().map(step).collect();
+        format!(" {steps}")
+    }
+
+    fn gate(&self, gate: &ActiveGateRow) -> String {
+        gate_progress(gate, self.now_ms)
+    }
+}
+
+/// `tests 41 s of about 55 s`
+pub(crate) fn gate_progress(gate: &ActiveGateRow, now_ms: u64) -> String {
+    let elapsed = gate.since_ms.map(|since| exact_duration(now_ms.saturating_sub(since)));
+    let usual = gate.usual_ms.map(|usual| format!("about {}", exact_duration(usual)));
+    match (elapsed, usual) {
+        (Some(elapsed), Some(usual)) => format!("{} {elapsed} of {usual}", gate.name),
+        (Some(elapsed), None) => format!("{} {elapsed}", gate.name),
+        (None, Some(usual)) => format!("{} runs, {usual}", gate.name),
+        (None, None) => format!("{} runs", gate.name),
+    }
+}

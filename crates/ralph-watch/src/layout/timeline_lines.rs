@@ -1,0 +1,63 @@
+//! The stops and other events of a run, newest first.
+
+use crate::duration_text::{cents, exact_duration};
+use crate::layout::run_layout::RunFrame;
+use crate::opened_run::stop_key;
+use crate::palette::TextInk;
+use crate::screen_line::ScreenLine;
+use ralph_deck::page::{RunPage, TimelineKind, TimelineRow};
+
+pub(crate) fn timeline_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
+    let mut lines = Vec::new();
+    if frame.is_full() {
+        let (gates_end, end) = (frame.end().saturating_sub(9), frame.end());
+        let line = ScreenLine::text(1, "STOPS", TextInk::Strong);
+        let line = line.with_right(0, gates_end, "gates", TextInk::Quiet);
+        lines.push(line.with_right(0, end, "cost", TextInk::Quiet));
+    }
+    lines.extend(page.timeline.iter().rev().map(|row| timeline_line(frame, row)));
+    lines
+}
+
+fn timeline_line(frame: RunFrame<'_>, row: &TimelineRow) -> ScreenLine {
+    let word = match row.stop {
+        Some(stop) => format!("{} {stop}", row.kind.word()),
+        None => row.kind.word().to_string(),
+    };
+    let (time_at, word_at, text_at) = if frame.is_full() { (2, 9, 20) } else { (1, 8, 17) };
+    let end = frame.end();
+    let line = ScreenLine::default()
+        .with(time_at, 5, frame.time(row.at_ms), TextInk::Quiet)
+        .with(word_at, text_at - word_at - 1, word, kind_ink(row.kind))
+        .of_item(&stop_key(row.seq));
+    let cost = row.cost_micro_usd.filter(|cost| *cost > 0).map(cents).unwrap_or_default();
+    let gates = row.gates_ms.map(exact_duration).unwrap_or_default();
+    if frame.columns() < 80 || (cost.is_empty() && gates.is_empty()) {
+        return line.with(text_at, end.saturating_sub(text_at), row.text.clone(), TextInk::Plain);
+    }
+    let gates_at = if frame.is_full() { end.saturating_sub(20) } else { end.saturating_sub(23) };
+    let line = line.with(text_at, gates_at - text_at - 1, row.text.clone(), TextInk::Plain);
+    let line = if frame.is_full() {
+        line.with_right(gates_at, end.saturating_sub(9), gates, TextInk::Quiet)
+    } else {
+        let gates = if gates.is_empty() { gates } else { format!("gates {gates}") };
+        line.with(gates_at, 16, gates, TextInk::Quiet)
+    };
+    line.with_right(end.saturating_sub(7), end, cost, TextInk::Plain)
+}
+
+pub(crate) fn kind_ink(kind: TimelineKind) -> TextInk {
+    match kind {
+        TimelineKind::Asked | TimelineKind::Denied => TextInk::Unclear,
+        TimelineKind::Damage => TextInk::Bad,
+        TimelineKind::Ended | TimelineKind::Person => TextInk::Strong,
+        TimelineKind::Started
+        | TimelineKind::Held
+        | TimelineKind::LetGo
+        | TimelineKind::HandedOver
+        | TimelineKind::Answered
+        | TimelineKind::Agent
+        | TimelineKind::Runner
+        | TimelineKind::Note => TextInk::Plain,
+    }
+}

@@ -1,0 +1,9 @@
+//! Whole frames, and what keys do.
+
+mod board_frames;
+mod dialog_frames;
+mod frames;
+mod key_tables;
+mod random_keys;
+mod run_frames;
+mod tab_frames;

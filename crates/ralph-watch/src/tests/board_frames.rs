@@ -1,0 +1,332 @@
+//! Frames of the board.
+
+use super::frames::{board, press, show, show_with};
+use crate::glyphs::GlyphSet;
+use crate::sample_pages::sample_board;
+use crate::watch_effect::{LoadedPage, WatchEvent};
+use ralph_deck::page::BoardPage;
+
+#[test]
+fn board_at_80_by_24() {
+    insta::assert_snapshot!(show(&board(80, 24)), @r"
+    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                  iter.    cost
+    |▌? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
+    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
+    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
+    |
+    | WORKING
+    | • 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
+    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    |    rate limit, continues at 08:40, in 58 min
+    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    |
+    | ENDED SINCE 23:10
+    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
+    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
+    | ✓ b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    |    1 more below
+    |
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+}
+
+#[test]
+fn board_at_160_by_50() {
+    insta::assert_snapshot!(show(&board(160, 50)), @r"
+    | ralph   3 wait for you · 3 working · 5 ended since 23:10                                                                                   $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                                                                                                  iter.    cost
+    |▌? k7f2  asks         Upgrade to axum 0.8                                                                                            shop-api     17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |    parked at 08:01 if nobody answers, in 19 min
+    |
+    | # e1vd  gate broken  Let guests check out without an account                                                                        storefront    6/25   $2.95
+    |    e2e gave no result twice in a row: cannot start playwright, no such file
+    |
+    | ! m3qz  needs review Round invoice totals the same way everywhere                                                                   billing       9/25   $5.08
+    |    all 11 requirements are met; 3 expectations in existing tests were changed
+    |
+    |
+    |
+    | WORKING
+    | • 2ubr  working      People can take their data with them                                                                           accounts      6/25   $3.82
+    |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %   1 h 12 min of 8 h
+    |
+    | … p0w8  waiting      Remove the legacy queue worker                                                                                 shop-api      3/25   $2.10
+    |    rate limit, continues at 08:40, in 58 min
+    |
+    | ≡ queue goals        4 of 7 landed, 1 parked                                                                                        csv                  $9.40
+    |
+    |
+    | ENDED SINCE 23:10
+    | = t4hb  stuck        Make the import resumable                                                                                      ledger       12/25   $7.77
+    |    the last 3 stops brought nothing new
+    | ~ w6jc  claimed      Write a migration guide for 2.0                                                                                docs-site     2/25   $0.84
+    | ✓ 9qd1  verified     Stream the CSV export instead of building it in memory                                                         ledger       41/60  $14.36
+    | ✓ b2ls  verified     Quote fields that hold commas                                                                                  csv           2/10   $0.61
+    | ✓ x9nn  verified     Escape <img src=x onerror=alert(1)> in comment previews                                                        comments      5/25   $1.73
+    |
+    |    earlier: 4,982 runs, press e
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | ↑↓ move  enter open  a answer  t tell  p pause  w waive  x cancel  / filter  e earlier  ? help  q quit                                                    live
+    ");
+}
+
+#[test]
+fn board_without_utf8() {
+    insta::assert_snapshot!(show_with(&board(80, 24), GlyphSet::Ascii), @r"
+    | ralph  3 wait for you, 3 working, 5 ended since 23:10      $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                  iter.    cost
+    |>? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
+    | # e1vd  gate broken  Let guests check out withou... storefront    6/25   $2.95
+    | ! m3qz  needs review Round invoice totals the sa... billing       9/25   $5.08
+    |
+    | WORKING
+    | * 2ubr  working      People can take their data...  accounts      6/25   $3.82
+    |    9 of 14 met, was 0   tests 41 s of about 55 s   context 41 %
+    | . p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    |    rate limit, continues at 08:40, in 58 min
+    | Q queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    |
+    | ENDED SINCE 23:10
+    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    | ~ w6jc  claimed      Write a migration guide for... docs-site     2/25   $0.84
+    | V 9qd1  verified     Stream the CSV export inste... ledger       41/60  $14.36
+    | V b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    |    1 more below
+    |
+    | up/down move  enter open  a answer  / filter  ? help  q quit              live
+    ");
+}
+
+#[test]
+fn board_at_48_columns() {
+    insta::assert_snapshot!(show(&board(48, 18)), @r"
+    | ralph  3 wait · 3 work · 5 ended        $58.55
+    | WAITING FOR YOU
+    |▌? k7f2 asks                        17/25 $11.62
+    |    Upgrade to axum 0.8
+    |    clippy rejects the deprecated /v1…
+    | # e1vd gate broken                  6/25  $2.95
+    |    Let guests check out without an account
+    | ! m3qz needs review                 9/25  $5.08
+    |    Round invoice totals the same way everywhere
+    | WORKING
+    | • 2ubr working                      6/25  $3.82
+    |    People can take their data with them
+    | … p0w8 waiting                      3/25  $2.10
+    |    Remove the legacy queue worker
+    | ≡ queue goals  4 of 7 landed, 1 parked   $9.40
+    | ENDED SINCE 23:10
+    |    5 more below
+    | enter open  a answer  ? help  q quit
+    ");
+}
+
+#[test]
+fn board_at_80_by_16_after_moving_down() {
+    let mut state = board(80, 16);
+    press(&mut state, "↓↓↓");
+    insta::assert_snapshot!(show(&state), @r"
+    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                  iter.    cost
+    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
+    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
+    | WORKING
+    |▌• 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
+    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    | ENDED SINCE 23:10
+    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
+    |    3 more below
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+}
+
+#[test]
+fn board_in_a_tiny_terminal() {
+    insta::assert_snapshot!(show(&board(60, 5)), @r"
+    |k7f2 asks: 3 wait · 3 work · 5 ended
+    |
+    |
+    |
+    |
+    ");
+}
+
+#[test]
+fn filtered_board() {
+    let mut state = board(80, 24);
+    press(&mut state, "/shop is:waiting is:asks");
+    insta::assert_snapshot!(show(&state), @r"
+    | ralph  2 of 4,992 runs                                     $58.55 of $80 today
+    |
+    | / shop is:waiting is:asks█
+    |
+    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
+    |▌… p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    |    rate limit, continues at 08:40, in 58 min
+    |
+    |  words match goal, project, run id and branch
+    |  is:working is:waiting is:parked is:ended is:verified …   gate:clippy   >5usd
+    |  since:7d   project:billing   and  -word  leaves out
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | enter keep the filter   esc clear it   ↑↓ move
+    ");
+}
+
+#[test]
+fn board_by_cost() {
+    let mut state = board(80, 24);
+    press(&mut state, "ss↓");
+    insta::assert_snapshot!(show(&state), @r"
+    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    |
+    | RUNS BY COST                                                     iter.    cost
+    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
+    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
+    |▌= t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    |    the last 3 stops brought nothing new
+    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
+    | • 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
+    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
+    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    |    rate limit, continues at 08:40, in 58 min
+    | ✓ x9nn  verified     Escape <img src=x onerror=ale… comments      5/25   $1.73
+    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
+    | ✓ b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    |
+    |
+    |
+    |
+    |
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+}
+
+#[test]
+fn empty_board_with_problems() {
+    let mut state = board(80, 24);
+    let page = BoardPage {
+        off: Some("the kill switch is set".to_string()),
+        unreadable: vec!["zz99: the journal is not readable".to_string()],
+        now_ms: state.now_ms,
+        ..BoardPage::default()
+    };
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    insta::assert_snapshot!(show(&state), @r#"
+    | ralph  is switched off: the kill switch is set                     $0.00 today
+    |
+    | no runs yet; `ralph run "goal"` starts one
+    |
+    | PROBLEMS OF RALPH ITSELF
+    |    zz99: the journal is not readable
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    "#);
+}
+
+/// R-S6c: what an agent or a tool wrote is shown as text, in as many columns as it has.
+#[test]
+#[expect(clippy::unicode_not_nfc, reason = "combining marks are a part of the test")]
+fn hostile_text_is_visible_and_keeps_its_place() {
+    let mut page = sample_board();
+    let titles = [
+        "\u{1b}[2J\u{1b}]0;owned\u{7}gone",
+        "\u{202e}drawkcab \u{200b}zero\u{2066}width",
+        "日本語のタイトルはとても長いので切られます",
+        "a\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301}\u{301} marks",
+        "👨‍👩‍👧‍👦 family 🏳️‍🌈 flag\r\nsecond line",
+    ];
+    let rows = page.waiting.iter_mut().chain(&mut page.working);
+    for (row, title) in rows.zip(titles) {
+        row.title = title.to_string();
+        row.project_name = title.to_string();
+        row.note = Some(title.to_string());
+    }
+    let mut state = board(80, 24);
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    insta::assert_snapshot!(show(&state), @r"
+    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                  iter.    cost
+    |▌? k7f2  asks         ␛[2J␛]0;owned␇gone             ␛[2J␛]0;own… 17/25  $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
+    | # e1vd  gate broken  ⟨U+202E⟩drawkcab ⟨U+200B⟩zero… ⟨U+202E⟩dra…  6/25   $2.95
+    | ! m3qz  needs review 日本語のタイトルはとても長い…  日本語のタ…   9/25   $5.08
+    |
+    | WORKING
+    | • 2ubr  working      á́́́́́́ marks                        á́́́́́́ marks       6/25   $3.82
+    |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
+    |    á́́́́́́ marks
+    | … p0w8  waiting      👨⟨U+200D⟩👩⟨U+200D⟩👧⟨U+200D… 👨⟨U+200D⟩…   3/25   $2.10
+    |    👨⟨U+200D⟩👩⟨U+200D⟩👧⟨U+200D⟩👦 family 🏳⟨U+FE0F⟩⟨U+200D⟩🌈 flag␍␊second li…
+    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    |
+    | ENDED SINCE 23:10
+    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
+    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
+    |    2 more below
+    |
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+}

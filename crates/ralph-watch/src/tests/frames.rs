@@ -1,0 +1,56 @@
+//! Builds frames as text.
+
+use crate::canvas::{TerminalLook, buffer_text};
+use crate::glyphs::GlyphSet;
+use crate::key_event::{PersonInput, WatchKey};
+use crate::palette::ColorDepth;
+use crate::sample_pages::{NOW_MS, sample_board, sample_run, utc_minute};
+use crate::watch_effect::{LoadedPage, WatchEvent};
+use crate::watch_state::{WatchStart, WatchState};
+
+pub(super) fn board(columns: u16, rows: u16) -> WatchState {
+    let mut state = WatchState::new(&WatchStart {
+        columns,
+        rows,
+        now_ms: NOW_MS,
+        time_text: utc_minute,
+        look: TerminalLook { glyphs: GlyphSet::Unicode, colors: ColorDepth::None },
+        is_live: true,
+    });
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(sample_board()))));
+    state
+}
+
+pub(super) fn opened_run(columns: u16, rows: u16) -> WatchState {
+    let mut state = board(columns, rows);
+    state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(sample_run()))));
+    state
+}
+
+pub(super) fn press(state: &mut WatchState, keys: &str) {
+    for char in keys.chars() {
+        let key = match char {
+            '⏎' => WatchKey::Enter,
+            '⎋' => WatchKey::Escape,
+            '↓' => WatchKey::Down,
+            '↑' => WatchKey::Up,
+            '←' => WatchKey::Left,
+            char => WatchKey::Char(char),
+        };
+        state.update(WatchEvent::Input(PersonInput::Key(key)));
+    }
+}
+
+/// The frame with a frame around it, so that its ends are seen.
+pub(super) fn show_with(state: &WatchState, glyphs: GlyphSet) -> String {
+    let mut state = state.clone();
+    state.look.glyphs = glyphs;
+    state.settle();
+    let text = buffer_text(&state.draw());
+    let lines: Vec<_> = text.lines().map(|line| format!("|{line}")).collect();
+    lines.join("\n")
+}
+
+pub(super) fn show(state: &WatchState) -> String {
+    show_with(state, GlyphSet::Unicode)
+}

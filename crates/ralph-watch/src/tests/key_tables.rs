@@ -1,0 +1,211 @@
+//! What keys do, as tables.
+
+use super::frames::{board, opened_run, press};
+use crate::key_event::{PersonInput, WatchKey};
+use crate::sample_pages::{asking_row, sample_board};
+use crate::watch_effect::{LoadedPage, WatchEffect, WatchEvent};
+use crate::watch_state::WatchState;
+use ralph_core::status::RunStatus;
+use ralph_deck::page::RunStanding;
+
+fn send(state: &mut WatchState, input: PersonInput) -> Vec<WatchEffect> {
+    state.update(WatchEvent::Input(input))
+}
+
+/// The effects of the last key, after some others.
+fn effects(state: &mut WatchState, before: &str, key: WatchKey) -> String {
+    press(state, before);
+    let effects = send(state, PersonInput::Key(key));
+    effects.iter().map(|effect| format!("{effect:?}")).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn keys_on_the_board_have_these_effects() {
+    use WatchKey::{Char, Ctrl, Enter};
+    let mut out = String::new();
+    for (before, key) in [
+        ("", Enter),
+        ("↓", Enter),
+        ("↓↓↓↓↓", Enter),
+        ("", Char('q')),
+        ("", Ctrl('c')),
+        ("", Ctrl('z')),
+        ("", Ctrl('l')),
+        ("", Char('p')),
+        ("↓", Char('p')),
+        ("↓↓↓", Char('p')),
+        ("", Char('e')),
+        ("/shop", Char('x')),
+        ("/q", Enter),
+        ("a", Ctrl('s')),
+        ("akeep them", Ctrl('s')),
+        ("akeep them", Ctrl('e')),
+        ("akeep them", Char('q')),
+        ("xk7f", Enter),
+        ("xk7f2", Enter),
+        ("wtests⏎2h⏎the service is down", Enter),
+        ("wtests⏎2h", Enter),
+        ("l40", Ctrl('s')),
+        ("l", Ctrl('s')),
+        ("?", Char('q')),
+        ("yx", Char('j')),
+    ] {
+        let mut state = board(80, 24);
+        let effects = effects(&mut state, before, key);
+        let message = state.message.map(|message| message.text).unwrap_or_default();
+        let line = format!("{before} {key:?}: {effects} {message}");
+        out.push_str(&format!("{}\n", line.trim_end()));
+    }
+    insta::assert_snapshot!(out, @r#"
+     Enter: Load(Run(RunId("k7f2")))
+    ↓ Enter: Load(Run(RunId("e1vd")))
+    ↓↓↓↓↓ Enter:  `ralph status q1` lists the tasks of this queue
+     Char('q'): Quit
+     Ctrl('c'): Quit
+     Ctrl('z'): Suspend
+     Ctrl('l'): ClearScreen
+     Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false }
+    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
+    ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false }
+     Char('e'): Load(Earlier { filter: "", before: None })
+    /shop Char('x'): Load(Earlier { filter: "shopx", before: None })
+    /q Enter:
+    a Ctrl('s'):  there is nothing to send
+    akeep them Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "keep them" }, asks_at_terminal: false }
+    akeep them Ctrl('e'): OpenEditor { text: "keep them" }
+    akeep them Char('q'):
+    xk7f Enter:  that is not k7f2; nothing was cancelled
+    xk7f2 Enter: Act { run: RunId("k7f2"), action: Cancel, asks_at_terminal: false }
+    wtests⏎2h⏎the service is down Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "tests", until: "2h", why: "the service is down" }, asks_at_terminal: true }
+    wtests⏎2h Enter:
+    l40 Ctrl('s'): Act { run: RunId("k7f2"), action: SetLimits { iterations: "40", duration: "", cost: "" }, asks_at_terminal: true }
+    l Ctrl('s'):  nothing is changed; esc goes back
+    ? Char('q'):
+    yx Char('j'):
+    "#);
+}
+
+#[test]
+fn keys_on_a_run_have_these_effects() {
+    use WatchKey::{Char, Ctrl, Enter};
+    let mut out = String::new();
+    for (before, key) in [
+        ("", Char('4')),
+        ("", Char('5')),
+        ("", Char('6')),
+        ("", Enter),
+        ("↓", Enter),
+        ("y", Char('a')),
+        ("y", Char('w')),
+        ("y", Char('p')),
+        ("w2h⏎the lint is wrong", Enter),
+        ("tlook at v1", Ctrl('s')),
+        ("/clippy⏎", Char('n')),
+        ("/nowhere", Enter),
+    ] {
+        let mut state = opened_run(80, 24);
+        let effects = effects(&mut state, before, key);
+        let selected = state.position().selected.clone().unwrap_or_default();
+        let message = state.message.map(|message| message.text).unwrap_or_default();
+        let line = format!("{before} {key:?}: {effects} [{selected}] {message}");
+        out.push_str(&format!("{}\n", line.trim_end()));
+    }
+    insta::assert_snapshot!(out, @r#"
+     Char('4'): Load(Files(RunId("k7f2"))) []
+     Char('5'): Load(Checkpoints(RunId("k7f2"))) []
+     Char('6'):  []
+     Enter:  [stop 35] the agent was given nothing to read there
+    ↓ Enter:  []
+    y Char('a'):  [stop 35] ralph tell k7f2 "…"
+    y Char('w'):  [stop 35] ralph waive clippy --until "…" --why "…" --run k7f2
+    y Char('p'):  [stop 35] ralph pause k7f2
+    w2h⏎the lint is wrong Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "clippy", until: "2h", why: "the lint is wrong" }, asks_at_terminal: true } [stop 35]
+    tlook at v1 Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "look at v1" }, asks_at_terminal: false } [stop 35]
+    /clippy⏎ Char('n'):  [stop 32]
+    /nowhere Enter:  [stop 35] no line has "nowhere"
+    "#);
+}
+
+#[test]
+fn an_answer_is_kept_as_a_draft() {
+    let mut state = board(80, 24);
+    press(&mut state, "akeep them⎋");
+    assert!(state.dialog.is_none());
+    press(&mut state, "a");
+    let sent = send(&mut state, PersonInput::Key(WatchKey::Ctrl('s')));
+    assert!(format!("{sent:?}").contains("keep them"), "{sent:?}");
+    press(&mut state, "a");
+    assert!(send(&mut state, PersonInput::Key(WatchKey::Ctrl('s'))).is_empty());
+}
+
+/// Pasted text is never a key: a line of a log must not cancel a run.
+#[test]
+fn pasted_text_is_typed_or_ignored() {
+    let mut state = board(80, 24);
+    assert!(send(&mut state, PersonInput::Paste("pxq".to_string())).is_empty());
+    assert!(state.dialog.is_none());
+    press(&mut state, "a");
+    send(&mut state, PersonInput::Paste("two\nlines\u{1b}[31m".to_string()));
+    let sent = send(&mut state, PersonInput::Key(WatchKey::Ctrl('s')));
+    assert!(format!("{sent:?}").contains("two\\nlines[31m"), "{sent:?}");
+}
+
+#[test]
+fn the_selection_stays_with_its_run() {
+    let mut state = board(80, 24);
+    press(&mut state, "↓↓");
+    assert_eq!(state.board_position.selected.as_deref(), Some("m3qz"));
+    let mut page = sample_board();
+    let mut other = asking_row();
+    other.run = "aaaa".to_string();
+    page.waiting.insert(0, other);
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page.clone()))));
+    assert_eq!(state.board_position.selected.as_deref(), Some("m3qz"));
+    page.waiting.retain(|row| row.run != "m3qz");
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    assert_eq!(state.board_position.selected.as_deref(), Some("2ubr"));
+}
+
+#[test]
+fn the_bell_rings_once_for_each_question_and_end_until_a_key_is_pressed() {
+    let mut state = board(80, 24);
+    let mut page = sample_board();
+    let load = |state: &mut WatchState, page: &ralph_deck::page::BoardPage| {
+        state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page.clone()))))
+    };
+    assert_eq!(load(&mut state, &page), []);
+    page.working[0].standing = RunStanding::Ended(RunStatus::Verified);
+    assert_eq!(load(&mut state, &page), [WatchEffect::Bell]);
+    assert_eq!(load(&mut state, &page), []);
+    page.working[1].standing = RunStanding::Ended(RunStatus::Stuck);
+    assert_eq!(load(&mut state, &page), []);
+    press(&mut state, "j");
+    assert_eq!(load(&mut state, &page), []);
+    page.waiting[0].question.as_mut().unwrap().asked_ms += 1;
+    assert_eq!(load(&mut state, &page), [WatchEffect::Bell]);
+}
+
+#[test]
+fn time_passes_only_while_something_shows_it() {
+    let mut state = board(80, 24);
+    assert_eq!(state.next_tick_ms(), Some(1000));
+    let mut page = sample_board();
+    page.working.remove(0);
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page.clone()))));
+    assert_eq!(state.next_tick_ms(), Some(60_000));
+    page.waiting.remove(0);
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page.clone()))));
+    assert_eq!(state.next_tick_ms(), Some(60_000));
+    page.working.clear();
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    assert_eq!(state.next_tick_ms(), None);
+}
+
+#[test]
+fn a_click_selects_and_opens() {
+    let mut state = board(80, 24);
+    let click = PersonInput::Click { column: 4, row: 6 };
+    assert_eq!(send(&mut state, click.clone()), []);
+    assert_eq!(state.board_position.selected.as_deref(), Some("e1vd"));
+    assert_eq!(format!("{:?}", send(&mut state, click)), "[Load(Run(RunId(\"e1vd\")))]");
+}

@@ -1,0 +1,178 @@
+//! Frames of one run: its stops.
+
+use super::frames::{opened_run, press, show, show_with};
+use crate::glyphs::GlyphSet;
+
+#[test]
+fn run_at_80_by_24() {
+    insta::assert_snapshot!(show(&opened_run(80, 24)), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    | context ████████████░░░░░░░░ 63 %           spend ███████████░░░░░░░░░ 58 %
+    |
+    |▌? The agent asks: clippy rejects the deprecated /v1 handlers, and the policy
+    |▌  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |▌  press a to answer; parked at 08:01, in 19 min
+    |
+    | stop              6  7  8  9 10 11 12 13 14 15 16 17  now
+    | build             ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met
+    | tests            12  ✗  9  ✗  7  6  4  2  ✓  ✓  ✓  ✓  met
+    | feature 2         ✗  ✗  ✗  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met
+    | test integrity    ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met
+    | clippy            ·  ·  ·  ·  ·  ·  ·  · 11  3  2  2  2 findings
+    | fmt               ·  ·  ·  ·  ·  ·  ·  ·  ✗  ✓  ✓  ✓  met
+    | added lines       ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  2  ✓  met
+    | 5 others, met at every stop shown
+    |
+    |▌07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy fo…
+    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
+    | 06:49  held 16  clippy: 2 findings, added lines: 2 fi… gates 1 min 41 s  $0.88
+    |    6 more below
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+#[test]
+fn run_at_160_by_50() {
+    insta::assert_snapshot!(show(&opened_run(160, 50)), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                                                                            shop-api  claude 1b810b37  session 3
+    | 11 of 12 met · 17 of 25 iterations · 7 h 38 min of 10 h · $11.62 of $20
+    | context █████████████████░░░░░░░░░░░ 63 %, hands over at 80 %                            spend ████████████████░░░░░░░░░░░░ 58 %
+    |
+    |▌? The agent asks: clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |▌  press a to answer; parked at 08:01, in 19 min
+    |
+    | LOOK FIRST  1  one expectation differs: 308 instead of 301                                                                                             stop 14
+    |             2  added lines: not met at stop 16, repaired by stop 17                                                                                    stop 16
+    |
+    | stop                                1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16 17  now
+    | build                               ✗  ✗  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met since stop 8
+    | tests                               ✗  ✗ 31 24 18 12  ✗  9  ✗  7  6  4  2  ✓  ✓  ✓  ✓  met since stop 14
+    | feature 1 Handlers use the new e…   ✗  ✗  ✗  ✗  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met since stop 6
+    | feature 2                           ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met since stop 10
+    | test integrity                      ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met since stop 10
+    | clippy                              ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  · 11  3  2  2  2 findings
+    | fmt                                 ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ✗  ✓  ✓  ✓  met since stop 15
+    | added lines                         ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  2  ✓  met since stop 17
+    | 4 others, met at every stop
+    |                                     session 1    │ session 2    │ session 3
+    |
+    | STOPS                                                                                                                                           gates     cost
+    |▌ 07:31  asks       clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |  07:22  held 17    clippy: 2 findings, as before                                                                                           1 min 43 s    $0.64
+    |  06:49  held 16    clippy: 2 findings, added lines: 2 findings                                                                             1 min 41 s    $0.88
+    |  06:12  held 15    clippy 11 → 3, fmt done                                                                                                       48 s    $0.66
+    |  05:48  held 14    clippy: 11 findings, fmt, tests done                                                                                    1 min 47 s    $1.09
+    |  05:10  held 13    tests 4 → 2                                                                                                             1 min 16 s    $1.01
+    |  04:38  over       to session 3, context 83 % full
+    |  04:37  held 12    tests 6 → 4                                                                                                             1 min 12 s    $0.87
+    |  00:04  started    Upgrade to axum 0.8
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  w waive  p pause  x cancel  esc back
+    ");
+}
+
+#[test]
+fn run_without_utf8() {
+    insta::assert_snapshot!(show_with(&opened_run(80, 24), GlyphSet::Ascii), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met, 17 of 25, 7 h 38 min of 10 h, $11.62 of $20
+    | context ############-------- 63 %           spend ###########--------- 58 %
+    |
+    |>? The agent asks: clippy rejects the deprecated /v1 handlers, and the policy
+    |>  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |>  press a to answer; parked at 08:01, in 19 min
+    |
+    | stop              6  7  8  9 10 11 12 13 14 15 16 17  now
+    | build             V  X  V  V  V  V  V  V  V  V  V  V  met
+    | tests            12  X  9  X  7  6  4  2  V  V  V  V  met
+    | feature 2         X  X  X  X  V  V  V  V  V  V  V  V  met
+    | test integrity    V  V  V  X  V  V  V  V  V  V  V  V  met
+    | clippy            .  .  .  .  .  .  .  . 11  3  2  2  2 findings
+    | fmt               .  .  .  .  .  .  .  .  X  V  V  V  met
+    | added lines       V  V  V  V  V  V  V  V  V  V  2  V  met
+    | 5 others, met at every stop shown
+    |
+    |>07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy...
+    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
+    | 06:49  held 16  clippy: 2 findings, added lines: 2...  gates 1 min 41 s  $0.88
+    |    6 more below
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+#[test]
+fn run_at_48_columns() {
+    insta::assert_snapshot!(show(&opened_run(48, 20)), @r"
+    | k7f2 asks  Upgrade to axum 0.8
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h ·…
+    |▌? The agent asks: clippy rejects the
+    |▌  deprecated /v1 handlers, and the policy…
+    |▌  press a to answer; parked at 08:01, in 19 min
+    |
+    | stop      14 15 16 17  now
+    | clippy    11  3  2  2  2 findings
+    | fmt        ✗  ✓  ✓  ✓  met
+    | added l…   ✓  ✓  2  ✓  met
+    | 9 others, met at every stop shown
+    |▌07:31  asks     clippy rejects the deprecated…
+    | 07:22  held 17  clippy: 2 findings, as before
+    | 06:49  held 16  clippy: 2 findings, added lin…
+    | 06:12  held 15  clippy 11 → 3, fmt done
+    | 05:48  held 14  clippy: 11 findings, fmt, tes…
+    | 05:10  held 13  tests 4 → 2
+    | 04:38  over     to session 3, context 83 % fu…
+    |    2 more below
+    | 1 2 3 4 5 6  esc back  ? help
+    ");
+}
+
+#[test]
+fn older_stops_of_a_run() {
+    let mut state = opened_run(80, 24);
+    press(&mut state, "←←←←←←←←↑↑↑↑↑↑↑↑↑↑↑↑");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    | context ████████████░░░░░░░░ 63 %           spend ███████████░░░░░░░░░ 58 %
+    |
+    |▌? The agent asks: clippy rejects the deprecated /v1 handlers, and the policy
+    |▌  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |▌  press a to answer; parked at 08:01, in 19 min
+    |
+    | stop              1  2  3  4  5  6  7  8  9 10 11 12  now, → newer stops
+    |▌build             ✗  ✗  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  met
+    | tests             ✗  ✗ 31 24 18 12  ✗  9  ✗  7  6  4  met
+    | feature 1 Hand…   ✗  ✗  ✗  ✗  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met
+    | feature 2         ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✗  ✓  ✓  ✓  met
+    | test integrity    ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  met
+    | clippy            ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  2 findings
+    | fmt               ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  met
+    | 5 others, met at every stop shown
+    |
+    | 07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy fo…
+    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
+    | 06:49  held 16  clippy: 2 findings, added lines: 2 fi… gates 1 min 41 s  $0.88
+    |    6 more below
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}

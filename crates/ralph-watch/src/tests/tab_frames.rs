@@ -1,0 +1,268 @@
+//! Frames of the tabs of a run.
+
+use super::frames::{opened_run, press, show};
+use crate::watch_effect::{LoadedPage, WatchEvent};
+use crate::watch_state::WatchState;
+use ralph_core::id::RunId;
+use ralph_deck::page::{
+    ChangedFileRow, ChangedFiles, CheckpointRow, FileComparison, SideBySideLine,
+};
+
+fn run_id() -> RunId {
+    RunId::parse("k7f2").unwrap()
+}
+
+fn changed_files() -> ChangedFiles {
+    let file = |path: &str, status, added, removed| ChangedFileRow {
+        path: path.to_string(),
+        status,
+        added: Some(added),
+        removed: Some(removed),
+    };
+    let mut files = vec![
+        file("Cargo.toml", "modified", 3, 2),
+        file("src/routes/v1.rs", "modified", 120, 88),
+        file("src/routes/v2.rs", "added", 210, 0),
+        file("tests/old.rs", "deleted", 0, 40),
+    ];
+    files.push(ChangedFileRow {
+        path: "assets/logo.png".to_string(),
+        status: "modified",
+        added: None,
+        removed: None,
+    });
+    ChangedFiles { from: 0, to: 17, files, left_out: 0, added: 333, removed: 130 }
+}
+
+fn compared_file() -> FileComparison {
+    let line = |before: Option<(u32, &str)>, after: Option<(u32, &str)>, changed| SideBySideLine {
+        before: before.map(|(number, text)| (number, text.to_string())),
+        after: after.map(|(number, text)| (number, text.to_string())),
+        changed,
+    };
+    FileComparison {
+        path: "src/routes/v1.rs".to_string(),
+        lines: vec![
+            line(Some((39, "#[deprecated]")), Some((39, "#[deprecated]")), false),
+            line(
+                Some((40, "pub async fn list() {")),
+                Some((40, "pub async fn list_orders() {")),
+                true,
+            ),
+            line(None, Some((41, "    let all = orders.load().await;")), true),
+            line(Some((41, "}")), Some((42, "}")), false),
+            line(None, None, false),
+            line(Some((80, "// the end")), None, true),
+        ],
+        note: None,
+        left_out: 0,
+    }
+}
+
+fn load(state: &mut WatchState, page: LoadedPage) {
+    state.update(WatchEvent::Loaded(page));
+}
+
+#[test]
+fn reason_of_the_last_stop() {
+    let mut state = opened_run(80, 24);
+    press(&mut state, "2");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | What the agent read at stop 17, 07:22, rule block
+    |
+    |   1 of 12 requirements is not met.
+    |
+    |   clippy: 2 findings
+    |     src/routes/v1.rs:41:5: use of deprecated function list_orders
+    |     src/routes/v1.rs:58:5: use of deprecated function show_order
+    |
+    |   This was stop 17 of 25.
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+#[test]
+fn gates_with_elapsed_time() {
+    let mut state = opened_run(80, 24);
+    press(&mut state, "3");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | • tests 41 s of about 55 s                      ██████████████░░░░░░
+    |
+    | GATE                   last                took        runs  cached  flaky
+    |▌build                  passed              21 s        17
+    | tests                  passed              55 s        17
+    | clippy                 failed, 2           26 s        17
+    | fmt                    passed              1 s         17    3
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "three frames")]
+fn diff_by_file_and_a_file() {
+    let mut state = opened_run(80, 24);
+    press(&mut state, "4");
+    load(&mut state, LoadedPage::Files { run: run_id(), files: Ok(changed_files()) });
+    press(&mut state, "↓");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | 5 files changed from checkpoint 0 to 17: +333 -130
+    |
+    | M Cargo.toml                                                         +3     -2
+    |▌M src/routes/v1.rs                                                 +120    -88
+    | A src/routes/v2.rs                                                 +210     -0
+    | D tests/old.rs                                                       +0    -40
+    | M assets/logo.png                                                     not text
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+    let comparison = compared_file();
+    load(&mut state, LoadedPage::Comparison { run: run_id(), from: 0, to: 17, comparison });
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | src/routes/v1.rs, checkpoint 0 to 17
+    |
+    |    39   #[deprecated]
+    |    40 - pub async fn list() {
+    |    40 + pub async fn list_orders() {
+    |    41 +     let all = orders.load().await;
+    |    42   }
+    | …
+    |    80 - // the end
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+    state.update(WatchEvent::Resized { columns: 120, rows: 14 });
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                                    shop-api  claude 1b810b37  session 3
+    | 11 of 12 met · 17 of 25 iterations · 7 h 38 min of 10 h · $11.62 of $20
+    | src/routes/v1.rs, checkpoint 0 to 17
+    |
+    |    39   #[deprecated]                                          39   #[deprecated]
+    |    40 - pub async fn list() {                                  40 + pub async fn list_orders() {
+    |                                                                41 +     let all = orders.load().await;
+    |    41   }                                                      42   }
+    | …
+    |    80 - // the end
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  w waive  p pause  x cancel  esc back
+    ");
+}
+
+#[test]
+fn checkpoints_with_the_restore_command() {
+    let mut state = opened_run(80, 24);
+    press(&mut state, "5");
+    let row = |number: u32, why: &str| CheckpointRow {
+        number,
+        at_ms: u64::from(number) * 25 * 60_000,
+        why: why.to_string(),
+    };
+    let checkpoints = Ok(vec![row(0, "start"), row(16, "iteration 16"), row(17, "iteration 17")]);
+    load(&mut state, LoadedPage::Checkpoints { run: run_id(), checkpoints });
+    press(&mut state, "↓r");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | enter compares with the one before, r shows how to restore
+    |
+    |    17  07:05  iteration 17                                         judged last
+    |▌   16  06:40  iteration 16
+    |     0  00:00  start
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | ralph checkpoint restore k7f2 16
+    ");
+}
+
+#[test]
+fn log_follows_its_end() {
+    let mut state = opened_run(80, 12);
+    press(&mut state, "6");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |     0  00:04  started  Upgrade to axum 0.8
+    |    24  04:37  held     tests 6 → 4
+    |    25  04:38  over     to session 3, context 83 % full
+    |    26  05:10  held     tests 4 → 2
+    |    28  05:48  held     clippy: 11 findings, fmt, tests done
+    |    30  06:12  held     clippy 11 → 3, fmt done
+    |    32  06:49  held     clippy: 2 findings, added lines: 2 findings
+    |    34  07:22  held     clippy: 2 findings, as before
+    |    35  07:31  asks     clippy rejects the deprecated /v1 handlers, and the pol…
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}

@@ -1,0 +1,208 @@
+//! `ralph report`, and the reports that `ralph run` writes when a run ends.
+
+use crate::runner::RunnerSandbox;
+use crate::sandbox::{CommandOutcome, Sandbox, run_command};
+use insta::assert_snapshot;
+use regex::Regex;
+use std::fs;
+use std::path::Path;
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const NIGHT_PAGE: &str = "docs/report-of-a-night.md";
+const NIGHT_GOAL: &str = "Let export.sh write its header in upper case, and quote every field that contains a comma. Rows without commas stay as they are.";
+
+const EXPORT: &str =
+    "# Writes the orders as CSV.\necho 'id,customer,total'\nsed 's/;/,/g' orders.txt\n";
+const TESTS: &str = r#"
+failed=0
+number=0
+for test in tests/*.sh; do
+  number=$((number + 1))
+  name=$(basename "$test" .sh)
+  if sh "$test"; then echo "ok $number - $name"; else echo "not ok $number - $name"; failed=1; fi
+done
+echo "1..$number"
+exit $failed
+"#;
+
+/// A night: stops that are held, a command that is denied, a full context, a question that a person answers in the morning.
+const NIGHT: &str = r#"
+[[step]]
+tools = [{ run = "sh export.sh" }]
+
+[[step]]
+agent = "The export is simple enough. I am done."
+usage = { input = 60000 }
+
+[[step]]
+tools = [{ edit = "export.sh", old = "'id,customer,total'", new = "'ID,CUSTOMER,TOTAL' # LATER: quote" }]
+
+[[step]]
+agent = "The header is in upper case now. Done."
+usage = { input = 240000 }
+
+[[step]]
+tools = [{ run = "ralph waive lint --why 'the note is only a reminder'" }]
+
+[[step]]
+agent = "The note may stay. Done."
+usage = { input = 520000 }
+
+[[step]]
+tools = [{ edit = "export.sh", old = "orders as CSV.", new = "orders as CSV, one per line." }]
+
+[[step]]
+agent = "Quoting is next."
+usage = { input = 850000 }
+
+[[step]]
+agent = "The header is done. Fields have to be quoted in the sed call of export.sh."
+
+[[step]]
+tools = [{ run = "RALPH ask 'Are fields quoted with single or with double quotes?'" }]
+
+[[step]]
+agent = "I asked which quotes are meant."
+
+[[step]]
+tools = [
+  { edit = "export.sh", old = "sed 's/;/,/g' orders.txt", new = "awk -F';' '{ for (i = 1; i <= NF; i++) printf \"%s%s\", $i ~ /,/ ? \"\\\"\" $i \"\\\"\" : $i, i < NF ? \",\" : \"\\n\" }' orders.txt" },
+  { edit = "export.sh", old = " # LATER: quote", new = "" },
+  { write = "tests/commas.sh", text = "sh export.sh | grep -q '^3,\"Doe, Jane\",7$'\n" },
+]
+
+[[step]]
+tools = [{ run = "git add -A . && git -c user.name=agent -c user.email=agent@localhost commit -qm 'Quote fields with a comma'" }]
+
+[[step]]
+agent = "Fields with a comma are quoted, the header is in upper case, and tests/commas.sh checks it."
+"#;
+
+/// Plays the night, and returns the report that was written at its end.
+fn play_night() -> (RunnerSandbox, String) {
+    let steps = NIGHT.replace("RALPH", env!("CARGO_BIN_EXE_ralph"));
+    let runner = RunnerSandbox::with_project(&steps, |sandbox: &Sandbox| {
+        sandbox.write("orders.txt", "1;Smith;12\n2;Miller;30\n3;Doe, Jane;7\n");
+        sandbox.write("export.sh", EXPORT);
+        sandbox.write("tests.sh", TESTS);
+        sandbox
+            .write("tests/header.sh", "sh export.sh | head -n 1 | grep -q '^ID,CUSTOMER,TOTAL$'\n");
+        sandbox.write("tests/rows.sh", "sh export.sh | grep -q '^2,Miller,30$'\n");
+        sandbox.write("lint.sh", "! grep -n LATER export.sh\n");
+        sandbox.write(
+            "ralph.toml",
+            "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\nreport = \"tap\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"sh\", \"lint.sh\"]\n",
+        );
+    });
+    fs::write(runner.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
+        .unwrap();
+    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+    let parked = run_text(&runner, &[&[NIGHT_GOAL], &flags[..]].concat());
+    assert_eq!(parked.code, Some(5), "{parked}");
+    let id = runner.run_id();
+    let told = runner.sandbox.ralph(["tell", &id, "Double quotes, as in RFC 4180."]);
+    assert_eq!(told.code, Some(0), "{told}");
+    let ended = run_text(&runner, &["--resume", &id]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let path = runner.sandbox.ralph_home("runs").join(&id).join("report.md");
+    let report = fs::read_to_string(path).unwrap();
+    (runner, report)
+}
+
+fn run_text(runner: &RunnerSandbox, args: &[&str]) -> CommandOutcome {
+    let mut command = runner.sandbox.command();
+    command.args(["run", "--quiet", "--agent-program"]).arg(runner.root_path("agent")).args(args);
+    run_command(&mut command, b"")
+}
+
+/// What differs from one night to the next.
+fn masked(text: &str) -> String {
+    let mut text = text.to_string();
+    for (pattern, mask) in [
+        (r"\d{4}-\d\d-\d\d", "DATE"),
+        (r"\d\d:\d\d(:\d\d)?", "TIME"),
+        (r"\b\d+(\.\d+)? (ms|s|min)\b", "DURATION"),
+        (r"\$\d[\d.]*", "COST"),
+        (r"\b[0-9a-f]{7,64}\b", "ID"),
+        (r"(ralph (why|report|verify-report)|Run) `?[0-9a-z]{4}\b`?", "$1 RUN"),
+        (r"--(fork|resume) [0-9a-z]{4}\b", "--$1 RUN"),
+        (r"--out [0-9a-z]{4}\.", "--out RUN."),
+    ] {
+        text = Regex::new(pattern).unwrap().replace_all(&text, mask).into_owned();
+    }
+    text
+}
+
+/// The report in the documentation is that of a real run. `RALPH_GENERATE=1` writes it anew.
+#[test]
+fn the_documented_night_is_a_real_one() {
+    let (_runner, report) = play_night();
+    let path = Path::new(REPOSITORY).join(NIGHT_PAGE);
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    if std::env::var_os("RALPH_GENERATE").is_some() && masked(&known) != masked(&report) {
+        fs::write(&path, &report).unwrap();
+        return;
+    }
+    assert_eq!(masked(&known), masked(&report));
+}
+
+/// Both files are written when the run ends, and are what `ralph report` prints then.
+#[test]
+fn the_reports_of_a_run_are_in_its_directory() {
+    let (runner, markdown) = play_night();
+    let id = runner.run_id();
+    assert_eq!(runner.sandbox.ralph(["report"]).stdout, markdown);
+    let page = runner.root_path("page.html");
+    let written =
+        runner.sandbox.ralph(["report", &id, "--format", "html", "--out", page.to_str().unwrap()]);
+    assert_snapshot!(written, @"exit 0");
+    let directory = runner.sandbox.ralph_home("runs").join(&id);
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!(fs::read_to_string(directory.join("report.html")).unwrap(), html);
+    let json = runner.sandbox.ralph(["report", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["page"]["row"]["standing"], "verified");
+    assert_eq!(json["changes"]["files"][0]["path"], "export.sh");
+}
+
+/// A goal and a name from the repository are text in every format.
+#[test]
+fn a_hostile_goal_stays_text() {
+    let steps = "[[step]]\nagent = \"No. <script>alert(1)</script>\"\nrepeat = \"forever\"\n";
+    let runner = RunnerSandbox::new(steps);
+    runner.sandbox.write("a`|<b>.txt", "x\n");
+    let goal = "</style><script>alert(1)</script> [x](https://evil.example) | `` @me #1";
+    let flags = [
+        "--max-iterations",
+        "1",
+        "--allow-skip-permissions",
+        "--",
+        "--dangerously-skip-permissions",
+    ];
+    let ended = run_text(&runner, &[&[goal], &flags[..]].concat());
+    assert_eq!(ended.code, Some(2), "{ended}");
+    // The invisible characters that break mentions and links are shown.
+    let report = masked(&runner.sandbox.ralph(["report"]).stdout).replace('\u{2060}', "⌿");
+    assert_snapshot!(report);
+    let html = runner.sandbox.ralph(["report", "--format", "html"]).stdout;
+    let body = html.split_once("</head>").unwrap().1;
+    assert!(!html.contains("<script") && !body.contains("</style>"), "{html}");
+}
+
+/// A report that cannot be written does not change how the run ends.
+#[test]
+fn a_report_that_cannot_be_written_changes_nothing() {
+    let steps = "[[step]]\ntools = [{ run = \"mkdir -p REPORT/x\" }]\n\n[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
+    let runner = RunnerSandbox::new(steps);
+    // Whatever the id of the run is, a directory is in the place of its report.
+    let script = "for run in $HOME/.ralph/runs/*; do mkdir -p $run/report.md/x; done";
+    fs::write(runner.root_path("obstruct.sh"), script).unwrap();
+    let scenario = runner.root_path("scenario.toml");
+    let text = fs::read_to_string(&scenario).unwrap();
+    let obstruct = format!("sh {}", runner.root_path("obstruct.sh").display());
+    fs::write(&scenario, text.replace("mkdir -p REPORT/x", &obstruct)).unwrap();
+    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert!(!ended.stdout.contains("report.html"), "{ended}");
+}

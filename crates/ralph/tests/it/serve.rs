@@ -1,0 +1,714 @@
+//! `ralph serve`: access, requests, actions and updates, over plain sockets.
+
+use crate::sandbox::{SESSION, Sandbox, without_proof};
+use crate::serve_client::{BoardServer, form_token};
+use insta::assert_snapshot;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Command;
+
+const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"-c\", \"grep -q goodbye main.txt || { echo 'main.txt:1: no <b>goodbye</b>'; exit 1; }\"]\n";
+const HOSTILE: &str = "<img src=x onerror=alert(1)> \"'&</title><script>alert(2)</script>";
+
+/// A project with one run that was held once.
+fn held_sandbox(goal: &str) -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.write("main.txt", "hello\n");
+    sandbox.write("ralph.toml", without_proof(GATE));
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run([goal]);
+    sandbox.write("main.txt", "hello there\n");
+    let event = sandbox.stop_event(SESSION, "");
+    sandbox.ralph_with_input(["hook", "claude"], event.as_bytes());
+    (sandbox, run)
+}
+
+impl Sandbox {
+    fn journal(&self, run: &str) -> String {
+        fs::read_to_string(self.ralph_home("runs").join(run).join("journal.jsonl")).unwrap()
+    }
+}
+
+#[test]
+fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    assert!(server.link.starts_with("http://127.0.0.1:"), "{}", server.link);
+    let path = server.link.split_once(&server.host).unwrap().1;
+    let entered = server.request("GET", path, &[], "");
+    let secret = regex::Regex::new("ralph-[0-9]+=[0-9a-f]{64}").unwrap();
+    let date = regex::Regex::new("date: .*").unwrap();
+    let shown = |head: &str| {
+        date.replace(&secret.replace(head, "ralph-PORT=SECRET"), "date: DATE").into_owned()
+    };
+    assert_snapshot!(shown(&entered.head), @r"
+    HTTP/1.1 303 See Other
+    location: /
+    set-cookie: ralph-PORT=SECRET; HttpOnly; SameSite=Strict; Path=/
+    content-security-policy: default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ralph
+    referrer-policy: no-referrer
+    x-content-type-options: nosniff
+    x-frame-options: DENY
+    cache-control: no-store
+    cross-origin-opener-policy: same-origin
+    cross-origin-resource-policy: same-origin
+    connection: close
+    content-length: 0
+    date: DATE
+    ");
+    // The link is for every browser of the person until the server ends.
+    let (one, other) = (server.cookie(), server.cookie());
+    assert_ne!(one, other);
+    let visit = regex::Regex::new(
+        r"^ralph_seen-\d+=0\.\d{13}; Max-Age=31536000; HttpOnly; SameSite=Strict; Path=/$",
+    )
+    .unwrap();
+    for cookie in [&one, &other] {
+        let board = server.get(cookie, "/");
+        assert_eq!(board.status, 200);
+        assert!(visit.is_match(board.header("set-cookie").unwrap()), "{board:?}");
+    }
+}
+
+/// Runs that ended before the last visit are counted only. The board stays the same until ten minutes after it was last opened.
+#[test]
+fn the_board_shows_what_ended_since_the_last_visit() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let port = server.host.split_once(':').unwrap().1;
+    let ended = regex::Regex::new("<h2 id=\"h-ended\">(.*?)</h2>").unwrap();
+    let (tags, time) = (
+        regex::Regex::new("<[^>]*>").unwrap(),
+        regex::Regex::new(r"\d\d:\d\d|\d{4}-\d\d-\d\d").unwrap(),
+    );
+    let shown = |visit: &str| {
+        let board = server.get(&format!("{cookie}; ralph_seen-{port}={visit}"), "/");
+        let head = ended.captures(&board.body).map(|found| found[1].to_string());
+        let head = tags.replace_all(head.as_deref().unwrap_or("none"), "").into_owned();
+        let earlier = board.body.contains("Earlier: 1 run");
+        let kept = board.header("set-cookie").unwrap().split_once('=').unwrap().1.to_string();
+        let seen = kept.split_once('.').unwrap().0.to_string();
+        format!(
+            "{} | earlier: {earlier} | seen {}",
+            time.replace_all(&head, "TIME"),
+            if seen == "0" { "never" } else { "before" }
+        )
+    };
+    let now_ms = ralph_sys::clock::now_ms();
+    let minutes_ago = |count: u64| now_ms - count * 60 * 1000;
+    let rows = [
+        ("no cookie", shown("")),
+        ("a visit of today", shown(&format!("{}.{}", minutes_ago(70), minutes_ago(11)))),
+        ("the same visit", shown(&format!("{}.{}", minutes_ago(70), minutes_ago(9)))),
+        ("after the run ended", shown(&format!("{now_ms}.{now_ms}"))),
+        ("in the future", shown(&format!("{now_ms}.{}", now_ms + 60_000))),
+        ("no time", shown("<script>.1")),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, row)| format!("{what}: {row}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    no cookie: Ended | earlier: false | seen never
+    a visit of today: Ended since TIME | earlier: false | seen before
+    the same visit: Ended since TIME | earlier: false | seen before
+    after the run ended: none | earlier: true | seen before
+    in the future: Ended | earlier: false | seen never
+    no time: Ended | earlier: false | seen never
+    ");
+    let board = server.get(&cookie, "/").body;
+    assert!(board.contains("data-events=\"/events?page=/&amp;seen=0\""), "{board}");
+}
+
+/// A scraper reads the metrics with the token that `--metrics` printed, and nothing else.
+#[test]
+fn metrics_need_the_cookie_or_their_own_token() {
+    let (sandbox, _) = held_sandbox("Say goodbye");
+    let (plain, open) = (
+        BoardServer::start(&sandbox),
+        BoardServer::start_with(&sandbox, &["--port", "0", "--metrics"]),
+    );
+    assert_eq!(plain.metrics_token, None);
+    let token = open.metrics_token.clone().unwrap();
+    let bearer = format!("Bearer {token}");
+    let link_token = open.link.split_once("token=").unwrap().1;
+    let get = |server: &BoardServer, path: &str, authorization: &str| {
+        server.request("GET", path, &[("Authorization", authorization)], "").status
+    };
+    let rows = [
+        ("the token", get(&open, "/metrics", &bearer)),
+        ("another scheme's case", get(&open, "/metrics", &format!("bearer {token}"))),
+        ("the cookie", open.get(&open.cookie(), "/metrics").status),
+        ("the cookie without --metrics", plain.get(&plain.cookie(), "/metrics").status),
+        ("nothing", open.request("GET", "/metrics", &[], "").status),
+        ("a wrong token", get(&open, "/metrics", &format!("Bearer {}", "0".repeat(64)))),
+        ("a part of it", get(&open, "/metrics", &format!("Bearer {}", &token[..63]))),
+        ("an empty token", get(&open, "/metrics", "Bearer ")),
+        ("the token of the link", get(&open, "/metrics", &format!("Bearer {link_token}"))),
+        ("another scheme", get(&open, "/metrics", &format!("Basic {token}"))),
+        (
+            "the token twice",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Authorization", &bearer)],
+                "",
+            )
+            .status,
+        ),
+        ("the token without --metrics", get(&plain, "/metrics", &bearer)),
+        ("the token in the address", get(&open, &format!("/metrics?token={token}"), "")),
+        ("the token for the board", get(&open, "/", &bearer)),
+        ("the token for the API", get(&open, "/api/insights", &bearer)),
+        (
+            "the token as a link",
+            open.request("GET", &format!("/enter?token={token}"), &[], "").status,
+        ),
+        (
+            "the token from another page",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Sec-Fetch-Site", "cross-site")],
+                "",
+            )
+            .status,
+        ),
+        (
+            "the token for another host",
+            open.request(
+                "GET",
+                "/metrics",
+                &[("Authorization", &bearer), ("Host", "evil.example")],
+                "",
+            )
+            .status,
+        ),
+        (
+            "the token in a POST",
+            open.request("POST", "/metrics", &[("Authorization", &bearer)], "").status,
+        ),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, status)| format!("{status} {what}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    200 the token
+    200 another scheme's case
+    200 the cookie
+    200 the cookie without --metrics
+    403 nothing
+    403 a wrong token
+    403 a part of it
+    403 an empty token
+    403 the token of the link
+    403 another scheme
+    403 the token twice
+    403 the token without --metrics
+    403 the token in the address
+    403 the token for the board
+    403 the token for the API
+    403 the token as a link
+    403 the token from another page
+    421 the token for another host
+    403 the token in a POST
+    ");
+    let reply = open.request("GET", "/metrics", &[("Authorization", &bearer)], "");
+    assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4"));
+    assert_eq!(reply.body, sandbox.ralph(["export", "prometheus"]).stdout);
+}
+
+/// The list of runs while there are too few to compare, with a goal that tries to be markup.
+#[test]
+fn insights_list_few_runs_and_are_the_same_as_json() {
+    let (sandbox, run) = held_sandbox(HOSTILE);
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = server.get(&cookie, "/insights").body.replace(&run, "RUN");
+    let main = page.split_once("<main id=\"main\">").unwrap().1.split_once("</main>").unwrap().0;
+    let main = main.replace(&*sandbox.project().file_name().unwrap().to_string_lossy(), "PROJECT");
+    assert_snapshot!(main.replace("><", ">\n<"), @r#"
+    <div class="wrap">
+    <div class="hello">
+    <div>
+    <h1>No run has ended yet</h1>
+    <p class="lede">
+    <code>tests</code> holds agents most.</p>
+    </div>
+    </div>
+    <section aria-labelledby="h-holds">
+    <div class="head">
+    <h2 id="h-holds">What holds agents</h2>
+    <span class="quiet">1 held of 1 stop</span>
+    </div>
+    <table class="tbl cards">
+    <thead>
+    <tr>
+    <th scope="col">Requirement</th>
+    <th scope="col">Share of held stops</th>
+    <th class="num" scope="col">
+    <span class="sr">Per cent</span>
+    </th>
+    <th class="num" scope="col">Stops</th>
+    <th class="num" scope="col">Stops until met</th>
+    <th class="num" scope="col">Waived</th>
+    <th class="num" scope="col">False holds</th>
+    </tr>
+    </thead>
+    <tbody>
+    <tr>
+    <th scope="row">tests <span class="quiet">PROJECT</span>
+    </th>
+    <td class="full">
+    <svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="rail" width="200" height="10">
+    </rect>
+    <rect class="fill" width="200" height="10">
+    </rect>
+    </svg>
+    </td>
+    <td class="num r">100 %</td>
+    <td class="num" data-k="stops">1</td>
+    <td class="num" data-k="until met">never</td>
+    <td class="num wide">0</td>
+    <td class="num" data-k="false">0</td>
+    </tr>
+    </tbody>
+    </table>
+    <p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p>
+    <p class="hint">
+    <code>ralph why RUN</code> shows how <code>tests</code> held an agent</p>
+    </section>
+    <section aria-labelledby="h-runs">
+    <div class="head">
+    <h2 id="h-runs">Runs</h2>
+    </div>
+    <table class="tbl cards">
+    <thead>
+    <tr>
+    <th scope="col">Goal</th>
+    <th class="num" scope="col">Run</th>
+    <th scope="col">Status</th>
+    <th class="num" scope="col">Held stops</th>
+    <th class="num" scope="col">Cost</th>
+    <th class="num" scope="col">Ended</th>
+    </tr>
+    </thead>
+    <tbody>
+    <tr>
+    <th scope="row">&lt;img src=x onerror=alert(1)&gt; &quot;'&amp;&lt;/title&gt;&lt;script&gt;alert(2)&lt;/script&gt; <span class="quiet">PROJECT</span>
+    </th>
+    <td class="num r">
+    <a class="mono" href="/run/RUN">RUN</a>
+    </td>
+    <td data-k="status">working</td>
+    <td class="num" data-k="held">1 of 1</td>
+    <td class="num" data-k="cost">unknown</td>
+    <td class="num" data-k="ended">not ended</td>
+    </tr>
+    </tbody>
+    </table>
+    </section>
+    </div>
+    "#);
+    let json = |text: &str| {
+        let mut page: Value = serde_json::from_str(text).unwrap();
+        page["now_ms"] = 0.into();
+        page
+    };
+    let api = json(&server.get(&cookie, "/api/insights").body);
+    assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
+}
+
+/// Accepting asks for a word at the terminal, as the command does, and the server has none here.
+#[test]
+fn work_without_proof_is_accepted_only_with_the_word() {
+    let (sandbox, run) = crate::accept::run_to_review();
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = format!("/run/{run}");
+    let reply = server.post_form(&cookie, &page, &format!("{page}/accept"), "why=read+it");
+    let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+    let notice = shown.split_once("id=\"notice\"").unwrap().1.split_once("<div>").unwrap().1;
+    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run it in the foreground of your own terminal</p>");
+    assert_eq!(sandbox.run_status(&run).0, "needs_review");
+    assert_eq!(form_token(&shown, &format!("{page}/limits")), None);
+}
+
+/// R-S8c: what is refused, with the whole table of reasons.
+#[test]
+fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = server.get(&cookie, &format!("/run/{run}")).body;
+    let pause = format!("/run/{run}/pause");
+    let token = form_token(&page, &pause).unwrap();
+    let other_token = form_token(&page, &format!("/run/{run}/cancel")).unwrap();
+    let own = format!("http://{}", server.host);
+    let with = |headers: &[(&str, &str)], body: &str| {
+        let form = ("Content-Type", "application/x-www-form-urlencoded");
+        let all: Vec<_> = headers.iter().copied().chain([form, ("Cookie", &cookie)]).collect();
+        server.request("POST", &pause, &all, body).status
+    };
+    let get =
+        |headers: &[(&str, &str)], path: &str| server.request("GET", path, headers, "").status;
+    let cookies = ("Cookie", cookie.as_str());
+    let port = server.host.split_once(':').unwrap().1;
+    let good = format!("token={token}");
+    let rows = [
+        ("another host", get(&[cookies, ("Host", "evil.example")], "/")),
+        ("another port", get(&[cookies, ("Host", "127.0.0.1:1")], "/")),
+        ("no port", get(&[cookies, ("Host", "127.0.0.1")], "/")),
+        ("two hosts", get(&[cookies, ("Host", &server.host), ("Host", "evil.example")], "/")),
+        ("host of a full address", get(&[cookies], "http://evil.example/")),
+        ("localhost", get(&[cookies, ("Host", &format!("localhost:{port}"))], "/")),
+        ("no cookie", get(&[], "/")),
+        ("wrong cookie", get(&[("Cookie", &format!("ralph-{port}={}", "0".repeat(64)))], "/")),
+        ("wrong link", get(&[], "/enter?token=0123")),
+        ("no session for updates", get(&[], "/events?page=/")),
+        ("no session for the API", get(&[], "/api/board")),
+        (
+            "another page loads it",
+            get(&[cookies, ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")], "/"),
+        ),
+        (
+            "another page links to it",
+            get(
+                &[
+                    cookies,
+                    ("Sec-Fetch-Site", "cross-site"),
+                    ("Sec-Fetch-Mode", "navigate"),
+                    ("Sec-Fetch-Dest", "document"),
+                ],
+                "/",
+            ),
+        ),
+        (
+            "another page frames it",
+            get(
+                &[
+                    cookies,
+                    ("Sec-Fetch-Site", "same-site"),
+                    ("Sec-Fetch-Mode", "navigate"),
+                    ("Sec-Fetch-Dest", "iframe"),
+                ],
+                "/",
+            ),
+        ),
+        ("unknown run", get(&[cookies], "/run/zzzz")),
+        ("no id", get(&[cookies], "/run/..%2f..%2fetc")),
+        ("no id in updates", get(&[cookies], "/events?page=/run/../../etc")),
+        ("an action by GET", get(&[cookies], &pause)),
+        ("another method", server.request("DELETE", "/", &[cookies], "").status),
+        ("a method that does not exist", server.request("BREW", "/", &[cookies], "").status),
+        ("an asset without a session", get(&[], "/style.css")),
+        ("POST without an origin", with(&[], &good)),
+        ("POST of another origin", with(&[("Origin", "http://evil.example")], &good)),
+        ("POST of another port", with(&[("Origin", "http://127.0.0.1:1")], &good)),
+        ("POST of another scheme", with(&[("Origin", &format!("https://{}", server.host))], &good)),
+        ("POST of no origin", with(&[("Origin", "null")], &good)),
+        ("POST without a token", with(&[("Origin", &own)], "text=x")),
+        (
+            "POST with the token of another form",
+            with(&[("Origin", &own)], &format!("token={other_token}")),
+        ),
+        (
+            "POST from a same-site page",
+            with(&[("Origin", "null"), ("Sec-Fetch-Site", "same-site")], &good),
+        ),
+        (
+            "POST of an unknown action",
+            server
+                .request(
+                    "POST",
+                    &format!("/run/{run}/remove"),
+                    &[
+                        cookies,
+                        ("Origin", &own),
+                        ("Content-Type", "application/x-www-form-urlencoded"),
+                    ],
+                    &good,
+                )
+                .status,
+        ),
+        (
+            "POST of JSON",
+            server
+                .request(
+                    "POST",
+                    &pause,
+                    &[cookies, ("Origin", &own), ("Content-Type", "application/json")],
+                    "{}",
+                )
+                .status,
+        ),
+        (
+            "POST of a large form",
+            with(&[("Origin", &own)], &format!("{good}&text={}", "a".repeat(70_000))),
+        ),
+        ("a long head", get(&[cookies, ("X-Long", &"a".repeat(400_000))], "/")),
+    ];
+    let shown: Vec<String> = rows.iter().map(|(what, status)| format!("{status} {what}")).collect();
+    assert_snapshot!(shown.join("\n"), @r"
+    421 another host
+    421 another port
+    421 no port
+    421 two hosts
+    421 host of a full address
+    200 localhost
+    403 no cookie
+    403 wrong cookie
+    403 wrong link
+    403 no session for updates
+    403 no session for the API
+    403 another page loads it
+    200 another page links to it
+    403 another page frames it
+    404 unknown run
+    404 no id
+    404 no id in updates
+    405 an action by GET
+    405 another method
+    405 a method that does not exist
+    200 an asset without a session
+    403 POST without an origin
+    403 POST of another origin
+    403 POST of another port
+    403 POST of another scheme
+    403 POST of no origin
+    403 POST without a token
+    403 POST with the token of another form
+    403 POST from a same-site page
+    403 POST of an unknown action
+    415 POST of JSON
+    413 POST of a large form
+    431 a long head
+    ");
+    assert!(!sandbox.journal(&run).contains("paused"));
+    // What a browser sends with `Referrer-Policy: no-referrer`.
+    assert_eq!(with(&[("Origin", "null"), ("Sec-Fetch-Site", "same-origin")], &good), 303);
+    assert!(sandbox.journal(&run).contains("paused"));
+}
+
+/// R-S6c: everything that a goal, an agent, a gate, a file or a branch brings is text.
+#[test]
+fn hostile_texts_are_escaped_on_every_page() {
+    let (sandbox, run) = held_sandbox(HOSTILE);
+    sandbox.ralph(["ask", "--run", &run, HOSTILE]);
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let pages = [
+        "/".to_string(),
+        format!("/run/{run}"),
+        format!("/run/{run}/stops"),
+        format!("/run/{run}/diff"),
+        "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
+        "/history".to_string(),
+        "/insights".to_string(),
+        "/queues".to_string(),
+        "/states".to_string(),
+        "/run/%3Cscript%3E".to_string(),
+    ];
+    let attributes = regex::Regex::new(r"\s(on\w+|style)=").unwrap();
+    let tags = regex::Regex::new("<[a-z][^>]*>").unwrap();
+    for path in &pages {
+        let reply = server.get(&cookie, path);
+        for raw in ["<img", "<b>goodbye", "</title><script", "<script>"] {
+            assert!(!reply.body.contains(raw), "{path}: {raw}\n{}", reply.body);
+        }
+        assert_eq!(reply.body.matches("<script").count(), 1, "{path}");
+        for tag in tags.find_iter(&reply.body) {
+            assert!(!attributes.is_match(tag.as_str()), "{path}: {}", tag.as_str());
+        }
+    }
+    let board = server.get(&cookie, "/").body;
+    assert!(
+        board.contains("&lt;img src=x onerror=alert(1)&gt; &quot;'&amp;&lt;/title&gt;"),
+        "{board}"
+    );
+}
+
+#[test]
+fn actions_are_recorded_like_those_of_the_commands() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let sandbox = sandbox.env("USER", "ada");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = format!("/run/{run}");
+    let act = |action: &str, fields: &str| {
+        let reply = server.post_form(&cookie, &page, &format!("{page}/{action}"), fields);
+        assert_eq!(reply.status, 303, "{action}: {reply:?}");
+        let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+        let notice = shown.split_once("id=\"notice\"").unwrap().1;
+        let text = notice.split_once("<div>").unwrap().1.split_once("</div>").unwrap().0;
+        format!("{action}: {}", text.replace("<p>", "").replace("</p>", "\n").trim_end())
+    };
+    let mut shown = vec![
+        act("tell", "text=use+%3Cb%3E+for+it"),
+        // An agent is held, and the server has no terminal to ask at.
+        act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
+        act("waive", "requirement=test&until=2h&why=x"),
+        act("waive", "requirement=tests&until=2h&why="),
+        act("limits", "iterations=many&duration=&cost="),
+        act("limits", "iterations=40&duration=&cost="),
+        act("pause", ""),
+        act("limits", "iterations=40&duration=90m&cost=0"),
+        act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
+        act("require", "requirement=tests"),
+        act("resume", ""),
+    ];
+    shown.push(act("cancel", ""));
+    assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
+    tell: Sent; the agent gets it at its next stop
+    waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run it in the foreground of your own terminal
+    waive: run `RUN` has no requirement `test`
+      hint: did you mean `tests`?
+    waive: no reason given
+      hint: give it with `--why`; every report shows it
+    limits: `many` is no value for `--max-iterations`
+      hint: expected a whole number
+    limits: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run it in the foreground of your own terminal
+    pause: Paused; the agent may stop freely until it is resumed
+    limits: Limits  40 iterations · 1 h 30 min · stuck at the 3rd stop without progress from now on
+    waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
+    require: tests is required again
+    resume: Resumed; the agent is held at its next stop
+    cancel: Cancelled; its session is free, and nothing was deleted
+    ");
+    let kinds: Vec<String> =
+        server.get(&cookie, &format!("/api/run/{run}")).body.parse::<Value>().unwrap()["timeline"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| {
+                format!("{}: {}", row["kind"].as_str().unwrap(), row["text"].as_str().unwrap())
+            })
+            .collect();
+    let times = regex::Regex::new(r"until \S+( \S+:\d\d)?,").unwrap();
+    assert_snapshot!(times.replace_all(&kinds.join("\n"), "until TIME,"), @r"
+    started: Say goodbye
+    held: tests: 1 finding
+    answered: use <b> for it (by ada)
+    person: paused
+    person: set limits: 40 iterations · 1 h 30 min · stuck at the 3rd stop without progress
+    person: waived tests until TIME, by ada: the service is down
+    person: revoked the waiver of tests
+    person: resumed
+    ended: cancelled
+    ");
+}
+
+/// Two checkpoints side by side, from the objects of git.
+#[test]
+fn checkpoints_are_compared_line_by_line() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let reply = server.get(&cookie, &format!("/run/{run}/diff?from=0&to=1&path=main.txt"));
+    let rows = reply.body.split_once("<table class=\"diff\">").unwrap().1;
+    assert_snapshot!(rows.split_once("</table>").unwrap().0, @r#"<caption><code>main.txt</code></caption><tbody><tr class=""><td class="ln">1</td><td class="sg del">−<span class="sr">removed</span></td><td class="del">hello</td><td class="ln right">1</td><td class="sg right add">+<span class="sr">added</span></td><td class="right add">hello there</td></tr></tbody>"#);
+    for path in ["from=7", "to=x&from=9", "path=..%2f..%2fetc%2fpasswd"] {
+        let reply = server.get(&cookie, &format!("/run/{run}/diff?{path}"));
+        assert!(!reply.body.contains("root:"), "{path}");
+        assert!(matches!(reply.status, 200 | 404), "{path}: {}", reply.status);
+    }
+}
+
+/// A page that is open is updated within a second, without being asked.
+#[test]
+fn updates_are_sent_when_a_journal_changes() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let mut stream = server.connect();
+    let request =
+        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut next_patch = || {
+        lines.by_ref().find(|line| line == "event: patch").unwrap();
+        let patch: Vec<String> = lines
+            .by_ref()
+            .take_while(|line| line.starts_with("id: ") || line.starts_with("data: "))
+            .collect();
+        patch.join("\n")
+    };
+    let first = next_patch();
+    assert!(first.contains("id=\"hello\"") && first.contains("id=\"lists\""), "{first}");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    let second = next_patch();
+    assert!(second.contains("st-paused"), "{second}");
+    assert_eq!(sandbox.ralph(["resume", &run]).code, Some(0));
+    // Only the row changes now.
+    let third = next_patch();
+    assert!(third.contains("st-working"), "{third}");
+}
+
+#[test]
+fn clients_that_stall_or_speak_nonsense_do_not_stop_others() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let stalled: Vec<_> = (0..40)
+        .map(|_| {
+            let mut stream = server.connect();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(
+        server.send_raw(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n").status,
+        400
+    );
+    assert_eq!(server.get(&server.cookie(), "/").status, 200);
+    drop(stalled);
+}
+
+#[test]
+fn it_ends_at_a_signal_although_a_page_is_open() {
+    let sandbox = Sandbox::new();
+    let mut server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let mut stream = server.connect();
+    let request =
+        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line).unwrap();
+    assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+    let ended = Command::new("kill").args(["-TERM", &server.pid().to_string()]).status().unwrap();
+    assert!(ended.success());
+    assert_eq!(server.wait(), Some(0));
+}
+
+#[test]
+fn an_agent_cannot_serve_the_board() {
+    let sandbox = Sandbox::new().env("CLAUDECODE", "1");
+    let refused = sandbox.ralph(["serve", "--port", "0"]);
+    assert_snapshot!(refused, @r"
+    exit 1
+    --- stderr
+    error: an agent may not serve the board
+      hint: ask a person to do this in their own terminal
+    ");
+}
+
+#[test]
+fn a_taken_port_is_an_error_and_the_usual_one_is_replaced() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let port = server.host.split_once(':').unwrap().1;
+    let refused = sandbox.ralph(["serve", "--port", port]).to_string();
+    assert_snapshot!(refused.replace(port, "PORT"), @r"
+    exit 1
+    --- stderr
+    error: cannot serve the board
+      caused by: cannot listen on 127.0.0.1:PORT
+      caused by: Address already in use (os error 98)
+      hint: the port may be in use, or the address not be of this machine; omit `--port` to use any free port
+    ");
+    let (one, other) =
+        (BoardServer::start_with(&sandbox, &[]), BoardServer::start_with(&sandbox, &[]));
+    assert_ne!(one.host, other.host);
+}

@@ -1,0 +1,265 @@
+//! `ralph watch` at a real terminal, in tmux: what it shows, what its keys do, and that the terminal is given back.
+
+use crate::sandbox::{SESSION, Sandbox, eventually};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+const POLICY: &str = "[[gate]]\nname = \"tests\"\nrun = [\"test\", \"-e\", \"done\"]\n";
+
+/// A shell in a tmux server of its own.
+struct TmuxTerminal<'a> {
+    sandbox: &'a Sandbox,
+    socket: PathBuf,
+}
+
+impl<'a> TmuxTerminal<'a> {
+    fn open(sandbox: &'a Sandbox, variables: &[(&str, &str)]) -> Self {
+        let terminal = Self { sandbox, socket: sandbox.root().join("tmux") };
+        let mut shell = String::from("exec env LC_ALL=C.UTF-8 TERM=screen-256color PS1='$ '");
+        for (name, value) in variables {
+            shell.push_str(&format!(" {name}={value}"));
+        }
+        shell.push_str(" sh -i");
+        terminal.tmux(&["new-session", "-d", "-x", "80", "-y", "24", &shell]);
+        terminal
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let mut command = self.sandbox.tool_command("tmux");
+        command.arg("-S").arg(&self.socket).args(["-f", "/dev/null", "-u"]).args(args);
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        assert!(status.success(), "{args:?}: {}", String::from_utf8_lossy(&stderr));
+        String::from_utf8(stdout).unwrap()
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen has a text.
+    fn wait_for(&self, text: &str) -> String {
+        let seen = std::cell::RefCell::new(String::new());
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            eventually(|| {
+                let screen = self.screen();
+                seen.borrow_mut().clone_from(&screen);
+                screen.contains(text).then_some(screen)
+            })
+        }));
+        found.unwrap_or_else(|_| panic!("no `{text}` on the screen:\n{}", seen.borrow()))
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let args: Vec<_> = ["send-keys"].iter().chain(keys).copied().collect();
+        self.tmux(&args);
+    }
+
+    fn type_text(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    fn enter_line(&self, line: &str) {
+        self.type_text(line);
+        self.keys(&["Enter"]);
+    }
+
+    /// The modes that a full-screen program changes.
+    fn modes(&self) -> String {
+        let format = "alternate=#{alternate_on} cursor=#{cursor_flag} mouse=#{mouse_any_flag}";
+        self.tmux(&["display-message", "-p", format]).trim().to_string()
+    }
+}
+
+impl Drop for TmuxTerminal<'_> {
+    fn drop(&mut self) {
+        let mut command = self.sandbox.tool_command("tmux");
+        drop(command.arg("-S").arg(&self.socket).arg("kill-server").output());
+    }
+}
+
+fn ralph() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_ralph"))
+}
+
+fn is_missing(tool: &str) -> bool {
+    let found = ["/usr/bin", "/bin", "/usr/local/bin"]
+        .iter()
+        .any(|directory| Path::new(directory).join(tool).exists());
+    let is_required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
+    assert!(found || !is_required, "{tool} is not installed");
+    !found
+}
+
+/// A run that was held once and whose agent asks something.
+fn asking_sandbox() -> (Sandbox, String) {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let asked = sandbox.ralph(["ask", "--run", &run, "Keep the old \u{1b}[31mroutes?"]);
+    assert_eq!(asked.code, Some(0), "{asked}");
+    (sandbox, run)
+}
+
+/// Opens a run, answers its question with keys, resizes, and quits.
+#[test]
+fn a_question_is_answered_with_keys_and_the_terminal_is_given_back() {
+    if is_missing("tmux") {
+        return;
+    }
+    let (sandbox, run) = asking_sandbox();
+    let terminal = TmuxTerminal::open(&sandbox, &[]);
+    terminal.wait_for("$");
+    let before = terminal.modes();
+    terminal.enter_line(&format!("{} watch; echo \"code=$?\"", ralph().display()));
+    let screen = terminal.wait_for("WAITING FOR YOU");
+    assert!(screen.contains(&format!("▌? {run}  asks")), "{screen}");
+    assert!(screen.contains("Keep the old routes?"), "{screen}");
+    assert_eq!(terminal.modes(), "alternate=1 cursor=0 mouse=0");
+    terminal.keys(&["Enter"]);
+    terminal.wait_for("press a to answer");
+    terminal.keys(&["a"]);
+    terminal.wait_for("Your answer");
+    terminal.type_text("keep them");
+    terminal.keys(&["Enter"]);
+    terminal.type_text("for a release");
+    terminal.wait_for("for a release");
+    terminal.keys(&["C-s"]);
+    terminal.wait_for("sent; the agent gets it at its next stop");
+    let journal = sandbox.ralph(["log", &run, "--json"]).stdout;
+    let told = journal.lines().last().unwrap();
+    let told: serde_json::Value = serde_json::from_str(told).unwrap();
+    let expected = serde_json::json!({ "by": "a person", "text": "keep them\nfor a release" });
+    assert_eq!(told["change"]["hint_given"], expected, "{told}");
+    // What another program changes appears by itself.
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("ralph  ");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    terminal.wait_for("paused");
+    terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
+    terminal.wait_for("e earlier");
+    terminal.keys(&["p"]);
+    terminal.wait_for("resumed; the agent is held at its next stop");
+    terminal.keys(&["q"]);
+    terminal.wait_for("code=0");
+    assert_eq!(terminal.modes(), before);
+    terminal.enter_line("clear; stty -a | tr ' ' '\\n' | grep -xE -e '-?(icanon|echo|isig);?'");
+    let modes = terminal.wait_for("isig");
+    assert!(!modes.contains("-icanon") && !modes.contains("-echo"), "{modes}");
+}
+
+/// Cancelling needs the id, a suspended board returns, and a signal gives the terminal back.
+#[test]
+fn the_terminal_is_given_back_by_suspend_and_by_signals() {
+    if is_missing("tmux") {
+        return;
+    }
+    let (sandbox, run) = asking_sandbox();
+    let terminal = TmuxTerminal::open(&sandbox, &[("NO_COLOR", "1")]);
+    terminal.wait_for("$");
+    let before = terminal.modes();
+    let pid = sandbox.root().join("pid");
+    terminal.enter_line(&format!(
+        "sh -c 'echo $$ > {}; exec {} watch {run}'",
+        pid.display(),
+        ralph().display()
+    ));
+    terminal.wait_for("press a to answer");
+    terminal.keys(&["C-z"]);
+    eventually(|| (terminal.modes() == before).then_some(()));
+    terminal.enter_line("clear; fg");
+    terminal.wait_for("press a to answer");
+    terminal.keys(&["x"]);
+    terminal.wait_for("Cancel");
+    terminal.type_text("zzzz");
+    terminal.keys(&["Enter"]);
+    terminal.wait_for("nothing was cancelled");
+    terminal.keys(&["C-u"]);
+    terminal.type_text(&run);
+    terminal.keys(&["Enter"]);
+    terminal.wait_for("cancelled; its session is free");
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let killed = sandbox.tool_command("kill").args(["-TERM", pid.trim()]).status().unwrap();
+    assert!(killed.success());
+    eventually(|| (terminal.modes() == before).then_some(()));
+    terminal.enter_line("echo \"code=$?\"");
+    terminal.wait_for("code=0");
+}
+
+/// Without a terminal, one frame is printed as text. What an agent wrote controls nothing.
+#[test]
+fn without_a_terminal_one_frame_is_printed() {
+    let (sandbox, run) = asking_sandbox();
+    let printed = sandbox.ralph(["watch"]);
+    assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
+    assert!(!printed.stdout.contains('\u{1b}'), "{printed}");
+    let shown = printed.stdout.replace(&run, "k7f2");
+    insta::with_settings!({filters => vec![(r"since \d\d:\d\d", "since 00:00"), (r"\d+:\d\d  ", "00:00  ")]}, {
+        insta::assert_snapshot!(shown, @r"
+         ralph  1 waits for you · 0 working · 0 ended since 00:00           $0.00 today
+
+         WAITING FOR YOU                                                  iter.    cost
+        ▌? k7f2  asks         make it work                   project       1/25
+            Keep the old routes?
+        ");
+    });
+    let opened = sandbox.command().args(["watch", "--once", &run]).env("LC_ALL", "C").output();
+    let opened = opened.unwrap().stdout;
+    assert!(opened.is_ascii(), "{}", String::from_utf8_lossy(&opened));
+    insta::with_settings!({filters => vec![(r"\d\d:\d\d  ", "00:00  "), (run.as_str(), "k7f2"), (r"\d+ m?s of 8 h", "1 s of 8 h"), (r"gates .*", "gates <1 s")]}, {
+        insta::assert_snapshot!(String::from_utf8(opened).unwrap(), @r"
+         k7f2 asks  make it work                                                project
+         3 of 5 met, 1 of 25, 1 s of 8 h
+
+        >? The agent asks: Keep the old routes?
+        >  press a to answer
+
+         stop              1  now
+         a change          X  not met
+         tests             1  1 finding
+         3 others, met at every stop
+
+        >00:00  asks     Keep the old routes?
+         00:00  held 1   a change, tests: 1 finding             gates <1 s
+         00:00  started  make it work
+        ");
+    });
+}
+
+/// With nothing running, nothing happens between the last frame and the next key.
+#[test]
+fn an_idle_board_makes_no_system_calls() {
+    if is_missing("tmux") || is_missing("strace") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    assert_eq!(sandbox.ralph(["cancel", &run]).code, Some(0));
+    let terminal = TmuxTerminal::open(&sandbox, &[]);
+    terminal.wait_for("$");
+    let trace = sandbox.root().join("trace");
+    terminal.enter_line(&format!(
+        "strace -f -qq -s 16 -e signal=none -o {} {} watch; echo \"code=$?\"",
+        trace.display(),
+        ralph().display()
+    ));
+    let screen = terminal.wait_for("cancelled");
+    if screen.contains("code=1") {
+        println!("skipped: strace does not start");
+        return;
+    }
+    // The board looks once more after it began to watch, and then rests.
+    let read = || std::fs::read_to_string(&trace).unwrap_or_default();
+    let let_time_pass = || (0..5).for_each(|_| drop(sandbox.ralph(["why", &run])));
+    eventually(|| {
+        let before = read();
+        let_time_pass();
+        (read() == before).then_some(())
+    });
+    let idle = read();
+    let_time_pass();
+    assert_eq!(read().strip_prefix(&idle), Some(""), "{}", read());
+    terminal.keys(&["q"]);
+    terminal.wait_for("code=0");
+}

@@ -1,0 +1,184 @@
+//! Benchmarks the run index: building it, refreshing it, and the queries that the screens make.
+
+use super::BenchRace;
+use super::budget::BudgetResult;
+use super::journal_corpus;
+use super::race::{self, BenchRacer, RacerPace, RacerProof, RacerSetup};
+use crate::disk;
+use crate::shell::{self, RacerCommand};
+use anyhow::{Context, Result, ensure};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, UNIX_EPOCH};
+use tempfile::TempDir;
+
+const RUNS: u64 = 5000;
+const LINES_PER_RUN: u64 = 200;
+/// `jq` reads only this share of the journals: it takes a minute for all of them.
+const JQ_SHARE: u64 = 20;
+
+const TRUE: &str = "/bin/true";
+const COUNT_LINES: &str = "wc -l, all journals";
+const JQ: &str = "jq -c ., a twentieth of them";
+const BUILD: &str = "ralph sql, builds the index";
+const APPENDED: &str = "ralph sql, after one more line";
+const BOARD: &str = "ralph sql, open runs";
+const PAGE: &str = "ralph sql, a page of the history";
+const FILTERED: &str = "ralph sql, a filtered page";
+const INSIGHTS: &str = "ralph sql, requirements, gates and weeks";
+
+const BOARD_QUERY: &str = "SELECT * FROM run WHERE ended_ms IS NULL AND origin <> 'session'
+    ORDER BY status = 'asks' DESC, last_ms DESC";
+const PAGE_QUERY: &str = "SELECT * FROM run WHERE phase = 'ended' AND origin <> 'session'
+    ORDER BY coalesce(ended_ms, last_ms) DESC, id DESC LIMIT 50";
+const FILTERED_QUERY: &str =
+    "SELECT * FROM run WHERE phase = 'ended' AND status = 'green' AND title LIKE '%quotes%'
+    AND id IN (SELECT run FROM run_gate WHERE name = 'clippy' AND failed > 0) AND micro_usd > 1000000
+    ORDER BY coalesce(ended_ms, last_ms) DESC, id DESC LIMIT 50";
+const INSIGHT_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops), avg(stops_until_met)
+        FROM run_requirement JOIN run ON run.id = run GROUP BY name
+    UNION ALL SELECT 'gate', name, sum(results), sum(took_ms), sum(saved_ms)
+        FROM run_gate JOIN run ON run.id = run GROUP BY name
+    UNION ALL SELECT 'week', strftime('%G-W%V', day), sum(run_day.micro_usd), sum(run_day.stops), sum(run_day.held)
+        FROM run_day JOIN run ON run.id = run GROUP BY 2";
+
+/// Every budget is a ratio to a command that is timed in turn with it, because the machine is not known. 200 ms for a
+/// screen is 40 times the start of a process on a slow machine, where that takes 5 ms.
+fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let median = |name: &str| race::median_time(racers, name);
+    let index = median(BUILD);
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
+    let jq = median(JQ) * JQ_SHARE as f64;
+    let mut judged = vec![
+        BudgetResult::new("index of a million lines ÷ wc -l", index / median(COUNT_LINES), 5.0),
+        BudgetResult::new("20 × index ÷ jq -c .", 20.0 * index / jq, 1.0),
+    ];
+    for name in [BOARD, PAGE, FILTERED, INSIGHTS, APPENDED] {
+        let what = format!("{name} ÷ wc -l");
+        judged.push(BudgetResult::new(&what, median(name) / median(COUNT_LINES), 0.5));
+    }
+    judged
+}
+
+pub(super) struct DeckStage {
+    directory: TempDir,
+    ralph: PathBuf,
+}
+
+impl DeckStage {
+    pub(super) fn new(ralph: PathBuf) -> Result<Self> {
+        let target = shell::target_directory();
+        let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir_in(target)?;
+        Ok(Self { directory, ralph })
+    }
+
+    /// Writes the journals.
+    pub(super) fn write(&self) -> Result<String> {
+        let now = shell::now().duration_since(UNIX_EPOCH)?;
+        let now_ms = u64::try_from(now.as_millis())?;
+        let length =
+            journal_corpus::write_journals(&self.path("home"), RUNS, LINES_PER_RUN, now_ms)?;
+        disk::write_with_parents(&self.path("nothing"), b"")?;
+        disk::write_file(&self.path("all"), &self.names(1)?)?;
+        disk::write_file(&self.path("some"), &self.names(JQ_SHARE)?)?;
+        let mib = length / (1 << 20);
+        Ok(format!("{} lines in {RUNS} journals, {mib} MiB", RUNS * LINES_PER_RUN))
+    }
+
+    /// The paths of every `share`-th journal, separated by zero bytes.
+    fn names(&self, share: u64) -> Result<Vec<u8>> {
+        let mut names = Vec::new();
+        for run in disk::list(&self.path("home/runs"))?.iter().step_by(usize::try_from(share)?) {
+            names.extend(run.join("journal.jsonl").as_os_str().as_encoded_bytes());
+            names.push(0);
+        }
+        Ok(names)
+    }
+
+    /// Builds the index once, and returns its size and the peak memory of that.
+    pub(super) fn build(&self) -> Result<String> {
+        let mut command = shell::command(Path::new(&self.ralph));
+        command
+            .env_clear()
+            .envs(self.env())
+            .args(["sql", "SELECT count(*), sum(lines), sum(damaged) FROM run"]);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut peak = 0;
+        while child.try_wait()?.is_none() {
+            peak = peak.max(peak_kib(child.id()).unwrap_or(0));
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        let output = child.wait_with_output()?;
+        let found = String::from_utf8_lossy(&output.stdout)
+            .split_whitespace()
+            .skip(3)
+            .collect::<Vec<_>>()
+            .join(" ");
+        let expected = format!("{RUNS} {} 0", RUNS * LINES_PER_RUN);
+        ensure!(found == expected, "the index has `{found}` instead of `{expected}`");
+        let index = disk::file_length(&self.path("home/index/runs.sqlite"))? / (1 << 20);
+        Ok(format!("an index of {index} MiB, built with at most {} MiB of memory", peak / 1024))
+    }
+
+    pub(super) fn contest(&self, rounds: u32) -> Result<BenchRace> {
+        let ask = |name: &str, query: &str| {
+            let args = vec!["sql".into(), query.into()];
+            let command = self.command(self.ralph.clone(), args, "nothing");
+            BenchRacer::new(name, command, RacerProof::Exit(0))
+        };
+        let read = |name: &str, program: &str, args: &[&str], list: &str| -> Result<BenchRacer> {
+            let xargs = shell::find_program("xargs").context("there is no xargs")?;
+            let program = shell::find_program(program).context("a program is missing")?;
+            let mut all: Vec<OsString> =
+                vec!["-0".into(), "-n".into(), "100000".into(), program.into()];
+            all.extend(args.iter().map(OsString::from));
+            Ok(BenchRacer::new(name, self.command(xargs, all, list), RacerProof::Exit(0)))
+        };
+        let mut built = ask(BUILD, "SELECT count(*) FROM run");
+        built.setup = RacerSetup::Remove(self.path("home/index/runs.sqlite"));
+        let mut jq = read(JQ, "jq", &["-c", "."], "some")?;
+        jq.pace = RacerPace::EveryRound;
+        let mut appended = ask(APPENDED, "SELECT count(*) FROM run");
+        let journal = self.path("home/runs/r00000/journal.jsonl");
+        let line = disk::read_text(&journal)?.lines().nth(9).context("no line")?.to_owned() + "\n";
+        appended.setup = RacerSetup::Append(journal, line.into_bytes());
+        let idle = self.command(TRUE.into(), Vec::new(), "nothing");
+        let racers = vec![
+            BenchRacer::new(TRUE, idle, RacerProof::Exit(0)),
+            read(COUNT_LINES, "wc", &["-l"], "all")?,
+            jq,
+            built,
+            appended,
+            ask(BOARD, BOARD_QUERY),
+            ask(PAGE, PAGE_QUERY),
+            ask(FILTERED, FILTERED_QUERY),
+            ask(INSIGHTS, INSIGHT_QUERY),
+        ];
+        Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: judge_deck })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let home = self.path("home").into_os_string();
+        vec![
+            ("HOME".into(), home.clone()),
+            ("RALPH_HOME".into(), home),
+            ("PATH".into(), shell::path_variable()),
+        ]
+    }
+
+    fn command(&self, program: PathBuf, args: Vec<OsString>, stdin: &str) -> RacerCommand {
+        RacerCommand { program, args, env: self.env(), stdin: self.path(stdin) }
+    }
+}
+
+/// The highest resident memory of a process so far, in KiB.
+fn peak_kib(pid: u32) -> Option<u64> {
+    let status = disk::read_text(Path::new(&format!("/proc/{pid}/status"))).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,214 @@
+//! Journals of many runs, in the shapes that real runs have: what a runner meters, stops with gates and requirements,
+//! denied calls, hand-overs and waits.
+
+use crate::disk;
+use anyhow::{Context, Result};
+use ralph_core::digest64::Digest64;
+use ralph_core::drive::{
+    CostSource, DriveSettings, MeterBasis, MeterReading, RunnerEvent, RunnerSession, SessionOrigin,
+};
+use ralph_core::gate::{ResultStability, TestCounts};
+use ralph_core::id::{RunId, SessionId};
+use ralph_core::record::{
+    DecisionRule, FORMAT_VERSION, GateRecord, JournalEntry, MeasuredSite, ReportLine,
+    ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord, StopReport, TranscriptReading,
+};
+use ralph_core::status::RunStatus;
+use std::io::Write as _;
+use std::path::Path;
+
+const HOUR_MS: u64 = 3_600_000;
+/// How many different journals there are; the rest are copies at other times.
+const TEMPLATES: u64 = 60;
+const GATES: [&str; 5] = ["build", "clippy", "tests", "fmt", "docs"];
+const PROJECTS: [&str; 7] = ["shop", "billing", "parser", "search", "mail", "site", "tools"];
+const GOALS: [&str; 6] = [
+    "make the parser handle nested quotes",
+    "add retries to the payment client",
+    "port the upload page to the new router",
+    "remove the flaky sleep from the queue tests",
+    "speed up the search index",
+    "fix the time zone of invoices",
+];
+
+/// A line without the time of its entry.
+struct LineTemplate {
+    before: Vec<u8>,
+    at_ms: u64,
+    after: Vec<u8>,
+}
+
+/// Writes the journals of `runs` runs with `lines` lines each below `home`. Returns their total length.
+pub(super) fn write_journals(home: &Path, runs: u64, lines: u64, now_ms: u64) -> Result<u64> {
+    let templates = (0..TEMPLATES).map(|seed| template(seed, lines)).collect::<Result<Vec<_>>>()?;
+    let mut length = 0;
+    for number in 0..runs {
+        let seed = number % TEMPLATES;
+        let template = templates.get(usize::try_from(seed)?).context("no template")?;
+        // The latest run began an hour ago, the earliest some months.
+        let start_ms = now_ms - HOUR_MS - (runs - number) * HOUR_MS;
+        let id = format!("r{number:05}");
+        let mut bytes = first_line(&id, number, start_ms)?;
+        for line in template {
+            bytes.extend(&line.before);
+            write!(bytes, "{}", start_ms + line.at_ms)?;
+            bytes.extend(&line.after);
+        }
+        length += bytes.len() as u64;
+        disk::write_with_parents(&home.join("runs").join(&id).join("journal.jsonl"), &bytes)?;
+    }
+    Ok(length)
+}
+
+fn pick<'a>(from: &[&'a str], number: u64) -> &'a str {
+    from.iter().cycle().nth(usize::try_from(number % 97).unwrap_or(0)).copied().unwrap_or("")
+}
+
+fn first_line(id: &str, number: u64, start_ms: u64) -> Result<Vec<u8>> {
+    let project = format!("/home/kim/{}", pick(&PROJECTS, number));
+    let mut record = RunRecord::new(run_id(id)?, project, start_ms);
+    record.title = format!("{} ({number})", pick(&GOALS, number / 7));
+    record.drive = Some(Box::new(DriveSettings::DEFAULT));
+    line(0, start_ms, 0, RunChange::Started(Box::new(record)))
+}
+
+fn run_id(id: &str) -> Result<RunId> {
+    RunId::parse(id).context("not a run id")
+}
+
+fn line(seq: u64, at_ms: u64, iteration: u32, change: RunChange) -> Result<Vec<u8>> {
+    let (prev, after) =
+        ("9513dafdf19efd0da02c7a68cf337a08".to_owned(), "0bd6678c825b130b".repeat(2));
+    let entry = JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration, after, change };
+    let mut bytes = serde_json::to_vec(&entry)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// The lines after the first. Times count from the start of the run.
+fn template(seed: u64, lines: u64) -> Result<Vec<LineTemplate>> {
+    const TIME: &[u8] = b"\"at_ms\":";
+    let mut all = Vec::new();
+    let mut iteration = 0;
+    for seq in 1..lines {
+        let at_ms = seq * 40_000;
+        let change = change(seed, seq, lines, &mut iteration)?;
+        let bytes = line(seq, at_ms, iteration, change)?;
+        let at = bytes.windows(TIME.len()).position(|part| part == TIME).context("no time")?;
+        let (before, rest) = bytes.split_at(at + TIME.len());
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let after = rest.get(digits..).context("no time")?.to_vec();
+        all.push(LineTemplate { before: before.to_vec(), at_ms, after });
+    }
+    Ok(all)
+}
+
+fn change(seed: u64, seq: u64, lines: u64, iteration: &mut u32) -> Result<RunChange> {
+    let session = SessionId::parse(&format!("5999882c-e786-462c-84d4-{:012}", seq / 60))
+        .context("not a session id")?;
+    // Most runs end; one in fifty is still open.
+    if seq + 1 == lines && !seed.is_multiple_of(50) {
+        let status = *RunStatus::ALL.get(usize::try_from(seed % 4)?).context("no status")?;
+        let outcome = StopOutcome::Ended(status);
+        return Ok(decided(seed, seq, outcome, DecisionRule::Verified));
+    }
+    let runner = |event| RunChange::Drove(Box::new(event));
+    Ok(match seq % 10 {
+        _ if seq % 60 == 1 => runner(RunnerEvent::Session(RunnerSession {
+            id: session,
+            how: SessionOrigin::Fresh,
+            model: Some("opus".to_owned()),
+            argv: ["claude", "--print", "--output-format", "stream-json", "--verbose"]
+                .map(str::to_owned)
+                .to_vec(),
+            env: ["PATH", "HOME", "LANG", "TERM"].map(str::to_owned).to_vec(),
+            mark: Some("c0a9072f98a7a708".to_owned()),
+        })),
+        0 | 3 | 5 | 8 => {
+            *iteration += 1;
+            let reason = reason_text(*iteration, seed);
+            decided(seed, seq, StopOutcome::Blocked { reason }, DecisionRule::Block)
+        }
+        1 | 4 | 6 => runner(RunnerEvent::Metered(MeterReading {
+            session,
+            source: CostSource::Agent,
+            micro_usd: (seq % 60) * 21_000,
+            tokens: (seq % 60) * 9_000,
+            turns: u32::try_from(seq % 60)?,
+            meter: MeterBasis::Told,
+        })),
+        2 => RunChange::Denied {
+            tool: "Bash".to_owned(),
+            what: "changes git history".to_owned(),
+            call: "git commit --amend --no-edit --no-verify".to_owned(),
+        },
+        7 => RunChange::Anchored,
+        _ => RunChange::Recalled { query: "nested quotes in the lexer".to_owned(), found: 3 },
+    })
+}
+
+fn reason_text(iteration: u32, seed: u64) -> String {
+    format!(
+        "ralph: iteration {iteration} of 25 — 2 of 6 requirements are not met (run r{seed:05})\n\n\
+         ┌ 0308f346 the goal, in the person's words\n│ {}\n└ 0308f346\n\n\
+         ✗ tests (correctness): 2 of 140 tests failed\n    tests/quotes.rs:41: nested_quotes_are_kept: \
+         assertion `left == right` failed\n    left: \"a \\\"b\\\"\"\n   right: \"a b\"\n\
+         ✗ clippy (quality): 1 finding\n    src/lexer.rs:88: this `match` could be a `let else`\n\n\
+         Next: fix the first failing test, then run `cargo test quotes`. Then stop again",
+        pick(&GOALS, seed)
+    )
+}
+
+fn decided(seed: u64, seq: u64, outcome: StopOutcome, rule: DecisionRule) -> RunChange {
+    let mut stop = StopRecord::new(rule, outcome, "2 of 6 requirements are not met".to_owned());
+    let open = [pick(&GATES, seed + seq / 40), pick(&GATES, seed + seq / 40 + 2)];
+    let line = |name: &str| ReportLine {
+        name: name.to_owned(),
+        stage: "correctness".to_owned(),
+        standing: ReportedStatus::Unmet,
+        was: None,
+        note: "2 of 140 tests failed".to_owned(),
+        first: Some("tests/quotes.rs:41: nested_quotes_are_kept".to_owned()),
+        listed: Vec::new(),
+        findings: 2,
+        signature: Digest64(seed * 1000 + seq),
+    };
+    let met = GATES.iter().filter(|gate| !open.contains(gate)).map(|gate| (*gate).to_owned());
+    stop.report = Some(StopReport {
+        total: 6,
+        unmet: 2,
+        lines: open.map(line).to_vec(),
+        met: met.collect(),
+        ..StopReport::default()
+    });
+    stop.mark = Some(Digest64(seq));
+    stop.observed = Some(TranscriptReading {
+        inode: 10_071_772,
+        offset: seq * 6021,
+        context_tokens: Some(seq * 700),
+        context_window: Some(200_000),
+        ..TranscriptReading::default()
+    });
+    let gate = |(at, name): (usize, &&str)| GateRecord {
+        name: (*name).to_owned(),
+        site: MeasuredSite::Tree,
+        outcome: if open.contains(name) { "failed" } else { "passed" }.to_owned(),
+        took_ms: 700 + 130 * at as u64,
+        cached: (seq + at as u64).is_multiple_of(3),
+        steadiness: if (seed + seq).is_multiple_of(41) {
+            ResultStability::Flaky
+        } else {
+            ResultStability::Once
+        },
+        findings: u32::from(open.contains(name)) * 2,
+        tests: (*name == "tests").then_some(TestCounts { run: 140, failed: 2, skipped: 1 }),
+        key: format!(
+            "{:016x}",
+            (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (seq << 8) ^ at as u64
+        ),
+        log: None,
+    };
+    stop.gates = GATES.iter().enumerate().map(gate).collect();
+    stop.took_ms = 1900;
+    RunChange::Decided(Box::new(stop))
+}
