@@ -41,8 +41,11 @@ fn render_hook(entry: &HookEntry) -> String {
     )
 }
 
+/// The client runs the command after a message, but not when a hook ends. Without an interval the line of a stop would
+/// still say that gates are running after the run ended.
 fn render_status_line(command: &str) -> String {
-    format!(r#"{{ "type": "command", "command": {} }}"#, json!(command))
+    let command = json!(command);
+    format!(r#"{{ "type": "command", "command": {command}, "refreshInterval": 2 }}"#)
 }
 
 fn status_line_command(line: &Value) -> Option<String> {

@@ -47,7 +47,8 @@ Examples:
     | ralph statusline
 
 In `~/.claude/settings.json`:
-  \"statusLine\": { \"type\": \"command\", \"command\": \"ralph statusline\" }
+  \"statusLine\": { \"type\": \"command\", \"command\": \"ralph statusline\",
+                  \"refreshInterval\": 2 }
 
 Prints colours, which the client shows, unless `NO_COLOR` is set.")]
 pub(crate) struct StatuslineArgs {}

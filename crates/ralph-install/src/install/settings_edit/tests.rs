@@ -183,7 +183,7 @@ fn all_entries_together() {
       "env": {
         "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "30"
       },
-      "statusLine": { "type": "command", "command": "/opt/ralph statusline" },
+      "statusLine": { "type": "command", "command": "/opt/ralph statusline", "refreshInterval": 2 },
       "enabledPlugins": {
         "ralph-loop@official": false
       }
