@@ -92,13 +92,21 @@ pub(crate) fn command_output_with_input(command: &mut Command, input: &Path) -> 
 /// Builds a program of the workspace and returns its path. Always selects the same packages, so that cargo resolves the
 /// same features for every program and reuses the crates that are already built.
 pub(crate) fn build_program(profile: &str, program: &str) -> Result<PathBuf> {
-    let packages = ["--package", "ralph", "--package", "ralph-git"];
-    let args = ["build", "--profile", profile, "--bin", program, "--message-format=json"];
-    let messages = command_output(cargo().args(args).args(packages))?;
+    // Cargo chooses the features of a dependency for the packages it builds, so another selection than that of the tests
+    // would compile most crates once more.
+    let selected: &[&str] = if profile == "dev" {
+        &["--workspace", "--all-targets"]
+    } else {
+        &["--package", "ralph", "--package", "ralph-git", "--bin", program]
+    };
+    let args = ["build", "--profile", profile, "--message-format=json"];
+    let messages = command_output(cargo().args(args).args(selected))?;
     let messages = messages.split(|byte| *byte == b'\n');
     let built = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok()).find_map(
         |message| {
-            let is_it = message["target"]["name"] == program;
+            let is_it = message["target"]["name"] == program
+                && message["target"]["kind"][0] == "bin"
+                && message["profile"]["test"] == false;
             is_it.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
         },
     );
