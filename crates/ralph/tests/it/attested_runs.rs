@@ -89,7 +89,31 @@ fn a_statement_holds_for_what_was_judged() {
     assert_eq!((&json["holds"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
 }
 
-/// The same run has the same statement, whenever it is made.
+/// A file that is not there is the mistake, wherever the command runs; `--json` prints nothing but JSON.
+#[test]
+fn a_statement_that_cannot_be_read_is_named() {
+    let sandbox = Sandbox::without_git("project");
+    assert_snapshot!(sandbox.ralph(["verify-report", "nope.json"]), @r"
+    exit 1
+    --- stderr
+    error: cannot read the statement
+      caused by: cannot read `nope.json`
+      caused by: No such file or directory (os error 2)
+    ");
+    assert_snapshot!(sandbox.ralph(["verify-report", "nope.json", "--json"]), @r#"
+    exit 1
+    --- stdout
+    {"v":1,"holds":false,"checks":[{"name":"input","holds":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)"}]}
+    "#);
+    sandbox.write("some.json", "{}");
+    assert_snapshot!(sandbox.ralph(["verify-report", "some.json", "--json"]), @r#"
+    exit 1
+    --- stdout
+    {"v":1,"holds":false,"checks":[{"name":"input","holds":false,"detail":"this is not in a git repository","hint":"change to the repository, or name it: `--repo DIR`"}]}
+    "#);
+}
+
+/// The same run has the same statement, until a commit has the judged tree.
 #[test]
 fn a_statement_is_deterministic() {
     let runner = attested_run();
