@@ -4,7 +4,7 @@ use crate::term::{self, paint};
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::page::insights::{
-    AppliedComparison, GateStatistics, HoldRow, HoldTable, InsightsPage, LimitHitRow,
+    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, InsightsPage, LimitHitRow,
     PolicyProposal, RunSummaryRow, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
@@ -21,13 +21,14 @@ enum ColumnSide {
 
 use ColumnSide::{Left, Right};
 
-pub(super) fn render_page(page: &InsightsPage) -> String {
+/// `command` is the one that shows this page, without `--apply`.
+pub(super) fn render_page(page: &InsightsPage, command: &str) -> String {
     let mut out = format!("{}\n", paint(term::BOLD, &page.sentence));
     if !page.detail.is_empty() {
         out.push_str(&format!("{}\n", page.detail));
     }
     let projects = projects_of(page);
-    let view = PageView { page, has_projects: projects > 1 };
+    let view = PageView { page, command, has_projects: projects > 1 };
     let sections = [
         view.runs(),
         view.holds("What holds agents", &page.holds),
@@ -54,6 +55,7 @@ fn projects_of(page: &InsightsPage) -> usize {
 
 struct PageView<'a> {
     page: &'a InsightsPage,
+    command: &'a str,
     /// Whether more than one project is shown, so that rows name theirs.
     has_projects: bool,
 }
@@ -167,13 +169,11 @@ impl PageView<'_> {
             return None;
         }
         let row = |week: &WeekRow| {
-            let range = |cost: ralph_deck::page::insights::CostRange| {
-                format!("{} to {}", format_usd(cost.lower), format_usd(cost.upper))
-            };
+            let range = |(lower, upper)| format!("{} to {}", format_usd(lower), format_usd(upper));
             vec![
                 week.week.clone(),
                 week.cost.map(|cost| format_usd(cost.median)).unwrap_or_default(),
-                week.cost.map(range).unwrap_or_default(),
+                week.cost.and_then(CostRange::middle_half).map(range).unwrap_or_default(),
                 format!("{} of {}", week.verified, week.ended),
                 format!("{} of {}", week.held, week.stops),
                 format_usd(week.micro_usd),
@@ -229,7 +229,8 @@ impl PageView<'_> {
                 out.push_str(&format!("     {line}\n"));
             }
         }
-        out.push_str(&next_line("`ralph stats --apply N` shows the change and asks"));
+        let command = self.command;
+        out.push_str(&next_line(&format!("`{command} --apply N` shows the change and asks")));
         Some(out)
     }
 
