@@ -76,6 +76,8 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
         Some(JournalDamage::BrokenChain { line }) => {
             return Err(AttestError::Damaged { run: id(), line: line as u64 });
         }
+        // Reading a file that is missing fails above.
+        Some(JournalDamage::Missing) => return Err(AttestError::Damaged { run: id(), line: 1 }),
         Some(JournalDamage::NewerFormat { .. }) => return Err(AttestError::Newer { run: id() }),
     }
     let (run, state) = RunState::replay(&read.entries)

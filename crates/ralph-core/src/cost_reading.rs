@@ -2,7 +2,7 @@
 
 use crate::digest64::Digest64;
 use crate::model_price::list_models;
-use crate::units::format_usd;
+use crate::units::{estimate_usd, format_usd};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -44,7 +44,59 @@ pub enum CostBasis {
     Estimated,
     /// An estimate without the models whose price is unknown.
     Incomplete,
+    /// The client never reported a cost, so the worst case is assumed.
+    Assumed,
+    /// The client's own figure, and the worst case for turns whose cost it never reported.
+    PartlyAssumed,
     Unknown,
+}
+
+impl CostBasis {
+    /// The basis of a metered cost, of which `assumed_micro_usd` was never reported.
+    pub fn of_metered(micro_usd: u64, assumed_micro_usd: u64) -> Self {
+        match assumed_micro_usd {
+            0 => Self::Reported,
+            assumed if assumed >= micro_usd => Self::Assumed,
+            _ => Self::PartlyAssumed,
+        }
+    }
+
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Estimated => "estimated",
+            Self::Incomplete => "incomplete",
+            Self::Assumed => "assumed",
+            Self::PartlyAssumed => "partly_assumed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [
+            Self::Reported,
+            Self::Estimated,
+            Self::Incomplete,
+            Self::Assumed,
+            Self::PartlyAssumed,
+            Self::Unknown,
+        ];
+        all.into_iter().find(|basis| basis.name() == name)
+    }
+
+    /// An amount with its basis: `$1.82`, `≈ $1.82`, `~$4 assumed`. `None` if it is unknown.
+    pub fn describe_cost(self, micro_usd: u64) -> Option<String> {
+        let amount = format_usd(micro_usd);
+        match self {
+            Self::Reported => Some(amount),
+            Self::Estimated => Some(estimate_usd(micro_usd)),
+            Self::Incomplete => Some(format!("more than {}", estimate_usd(micro_usd))),
+            Self::Assumed => Some(format!("~{amount} assumed")),
+            Self::PartlyAssumed => Some(format!("~{amount} partly assumed")),
+            Self::Unknown => None,
+        }
+    }
 }
 
 impl CostReading {
@@ -75,7 +127,10 @@ impl CostReading {
     pub fn limit_gap(&self, most_micro_usd: u64) -> Option<String> {
         let (most, models) = (format_usd(most_micro_usd), list_models(&self.unpriced));
         match self.basis() {
-            CostBasis::Reported | CostBasis::Estimated => None,
+            CostBasis::Reported
+            | CostBasis::Estimated
+            | CostBasis::Assumed
+            | CostBasis::PartlyAssumed => None,
             CostBasis::Incomplete => Some(format!(
                 "the cost limit of {most} does not count {models}: no price is known ({PRICE_HINT})"
             )),

@@ -7,7 +7,6 @@ use crate::cost_reading::{CostBasis, CostReading};
 use crate::run::RunState;
 use crate::serde_skip::is_zero;
 use crate::units::{estimate_usd, format_usd};
-use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -61,21 +60,20 @@ impl LimitUsage {
                 Some(spent) => Some(spent.micro_usd),
                 None => cost.and_then(CostReading::spent_micro_usd),
             },
-            cost_basis: cost.map_or(CostBasis::Reported, CostReading::basis),
+            cost_basis: match spent {
+                Some(spent) => {
+                    CostBasis::of_metered(spent.micro_usd, state.driving.assumed_micro_usd())
+                }
+                None => cost.map_or(CostBasis::Reported, CostReading::basis),
+            },
             tokens: spent.map(|spent| spent.tokens),
             next_micro_usd: 0,
         }
     }
 
-    /// The cost as text: `$1.82`, or `≈ $1.82` if it is an estimate. `None` if it is unknown.
+    /// The cost with its basis, as [`CostBasis::describe_cost`] has it. `None` if it is unknown.
     pub fn cost_text(&self) -> Option<String> {
-        let spent = self.micro_usd?;
-        match self.cost_basis {
-            CostBasis::Reported => Some(format_usd(spent)),
-            CostBasis::Estimated => Some(estimate_usd(spent)),
-            CostBasis::Incomplete => Some(format!("more than {}", estimate_usd(spent))),
-            CostBasis::Unknown => None,
-        }
+        self.cost_basis.describe_cost(self.micro_usd?)
     }
 }
 
@@ -279,6 +277,8 @@ mod tests {
             (Some(1_820_000), CostBasis::Reported),
             (Some(1_820_000), CostBasis::Estimated),
             (Some(1_820_000), CostBasis::Incomplete),
+            (Some(4_000_000), CostBasis::Assumed),
+            (Some(5_000_000), CostBasis::PartlyAssumed),
             (None, CostBasis::Unknown),
             (None, CostBasis::Reported),
         ]
@@ -294,6 +294,8 @@ mod tests {
                 ["$1.82 of $20", "$1.82"],
                 ["≈ $1.82 of $20", "≈ $1.82"],
                 ["more than ≈ $1.82 of $20", "more than ≈ $1.82"],
+                ["~$4 assumed of $20", "~$4 assumed"],
+                ["~$5 partly assumed of $20", "~$5 partly assumed"],
                 ["cost unknown, limit of $20 off", ""],
                 ["", ""],
             ]

@@ -313,6 +313,9 @@ pub struct StopReport {
     pub also_open: Vec<String>,
     /// The names of the requirements that are met. Older versions recorded the first 20 only.
     pub met: Vec<String>,
+    /// How many of them only a claim of the agent meets. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub claimed: u32,
 }
 
 /// A requirement that is not met, as a report keeps it.

@@ -26,7 +26,9 @@ use serde::{Deserialize, Serialize};
 
 pub use adjustments::{OrchestratorProgress, UnparsableList};
 pub use agent_memory::AgentMemory;
-pub use drive_state::{DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending};
+pub use drive_state::{
+    AssumedSpending, DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending,
+};
 pub use part_state::PartState;
 
 /// A host that calls two hooks for one stop starts them within this time. No model answers that fast.

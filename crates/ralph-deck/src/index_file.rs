@@ -39,8 +39,23 @@ pub(crate) struct IndexLayout {
     /// Raised with every change of the tables or their contents: an index of another version is rebuilt.
     pub format: i64,
     pub create_tables: &'static str,
-    /// The tables without which the index is rebuilt.
-    pub tables: &'static [&'static str],
+}
+
+/// A table, index, view or trigger, as the database describes it.
+#[derive(Debug, PartialEq, Eq)]
+struct SchemaItem {
+    kind: String,
+    name: String,
+    sql: Option<String>,
+}
+
+fn read_schema(connection: &Connection) -> rusqlite::Result<Vec<SchemaItem>> {
+    let mut statement =
+        connection.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name")?;
+    let items = statement.query_map([], |row| {
+        Ok(SchemaItem { kind: row.get(0)?, name: row.get(1)?, sql: row.get(2)? })
+    })?;
+    items.collect()
 }
 
 /// An index: its file, the file that is locked while it is refreshed, and its tables.
@@ -92,8 +107,17 @@ impl IndexFile {
         Ok(IndexedWork { done, connection, storage })
     }
 
+    /// Whether the index is in a directory of ralph's own. A link could lead to files that a refresh must not change.
+    fn has_own_directory(&self) -> bool {
+        let directory = self.path.parent().and_then(fs::stat_no_follow);
+        directory.is_some_and(|stat| stat.kind == fs::FileKind::Directory)
+    }
+
     fn lock(&self) -> Option<FileLock> {
         fs::create_private_dir(self.lock.parent()?).ok()?;
+        if !self.has_own_directory() {
+            return None;
+        }
         fs::acquire_lock(&self.lock, &Deadline::after(LOCK_TIMEOUT)).ok()
     }
 
@@ -133,7 +157,9 @@ impl IndexFile {
 
     /// A connection that cannot write.
     pub(crate) fn open_read_only(&self) -> rusqlite::Result<Connection> {
-        if fs::stat(&self.path).is_none_or(|stat| stat.kind != fs::FileKind::File) {
+        let is_file =
+            fs::stat_no_follow(&self.path).is_some_and(|stat| stat.kind == fs::FileKind::File);
+        if !is_file || !self.has_own_directory() {
             return Err(cannot_open());
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -162,17 +188,21 @@ impl IndexFile {
 impl IndexLayout {
     fn check(&self, connection: &Connection) -> rusqlite::Result<LayoutMatch> {
         let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let mut statement = connection.prepare("SELECT name FROM sqlite_schema")?;
-        let names = statement.query_map([], |row| row.get(0))?;
-        let names = names.collect::<rusqlite::Result<Vec<String>>>()?;
-        let has_all = self.tables.iter().all(|table| names.iter().any(|name| name == table));
-        Ok(if format == self.format && has_all {
+        let schema = read_schema(connection)?;
+        Ok(if format == self.format && schema == self.expected_schema()? {
             LayoutMatch::Ours
-        } else if format == 0 && names.is_empty() {
+        } else if format == 0 && schema.is_empty() {
             LayoutMatch::Absent
         } else {
             LayoutMatch::Other
         })
+    }
+
+    /// What a new index has. A view or trigger that is not ours could run anything whenever a table is read or written.
+    fn expected_schema(&self) -> rusqlite::Result<Vec<SchemaItem>> {
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch(self.create_tables)?;
+        read_schema(&connection)
     }
 
     fn create(&self, connection: &mut Connection) -> rusqlite::Result<()> {

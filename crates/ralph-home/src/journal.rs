@@ -30,6 +30,8 @@ pub enum JournalDamage {
     TornLine,
     /// A complete line that does not parse, or does not carry the hash of the line before it.
     BrokenChain { line: usize },
+    /// The file is gone, although the run's other files are there.
+    Missing,
     /// A newer ralph continued the journal here, so this version may not understand the line. This does not count as
     /// an edit, and the run is left unchanged.
     NewerFormat { line: usize, version: u64 },
@@ -41,6 +43,16 @@ struct EntryEnvelope {
     v: u64,
     #[serde(default)]
     prev: String,
+}
+
+impl JournalDamage {
+    /// Whether something other than ralph changed the journal, so that the rest of it is not trusted.
+    pub fn is_edit(&self) -> bool {
+        match self {
+            Self::BrokenChain { .. } | Self::Missing => true,
+            Self::TornLine | Self::NewerFormat { .. } => false,
+        }
+    }
 }
 
 impl EntryEnvelope {
@@ -130,7 +142,9 @@ fn line_damage(number: usize, line: &[u8], later: &[&[u8]], head: &str) -> Journ
 pub fn check_integrity(path: &Path) -> Result<JournalIntegrity, FileError> {
     Ok(match read_journal(path)?.damage {
         None | Some(JournalDamage::TornLine) => JournalIntegrity::Intact,
-        Some(JournalDamage::BrokenChain { .. }) => JournalIntegrity::Edited,
+        Some(JournalDamage::BrokenChain { .. } | JournalDamage::Missing) => {
+            JournalIntegrity::Edited
+        }
         Some(JournalDamage::NewerFormat { version, .. }) => JournalIntegrity::Newer(version),
     })
 }

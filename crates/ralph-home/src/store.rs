@@ -128,7 +128,11 @@ fn load_from_state(
         return None;
     }
     match read.damage {
-        Some(JournalDamage::BrokenChain { .. } | JournalDamage::NewerFormat { .. }) => None,
+        Some(
+            JournalDamage::BrokenChain { .. }
+            | JournalDamage::NewerFormat { .. }
+            | JournalDamage::Missing,
+        ) => None,
         Some(JournalDamage::TornLine) | None => Some(LoadedRun {
             run,
             state,

@@ -258,8 +258,20 @@ fn latest_decided(
     Ok(records.chain(held).max_by_key(|(at_ms, _)| *at_ms).map(|(_, named)| named))
 }
 
+/// The history of a run. Without its journal, a run has none; its other files show that there was one.
 pub fn run_history(home: &RalphHome, run: &RunId) -> Result<DecisionHistory, ControlError> {
-    let read = journal::read_journal(&home.run(run).journal())?;
+    let paths = home.run(run);
+    let read = match journal::read_journal(&paths.journal()) {
+        Err(error) if error.is_missing() && fs::stat(&paths.run_record()).is_some() => {
+            return Ok(DecisionHistory {
+                name: run.to_string(),
+                subject: HistorySubject::Run,
+                entries: Vec::new(),
+                broken: Some(JournalDamage::Missing),
+            });
+        }
+        read => read?,
+    };
     Ok(DecisionHistory {
         name: run.to_string(),
         subject: HistorySubject::Run,

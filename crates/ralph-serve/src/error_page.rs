@@ -47,7 +47,7 @@ fn refusal_hint(refused: RefusedRequest) -> Markup {
             html! { "Nothing was changed. Go back and send it again." }
         }
         RefusedRequest::NotFound => {
-            html! { "The run may have been removed by " code { "ralph clean" } ". " a href="/" { "Board" } }
+            html! { "There is no such page, or the run was removed: " code { "ralph list runs --all" } " lists what is kept. " a href="/" { "Board" } }
         }
         RefusedRequest::Incomplete => html! { "The next request continues the index of runs." },
         RefusedRequest::Busy => html! { "Close some of them and reload this one." },

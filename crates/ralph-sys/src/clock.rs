@@ -106,6 +106,21 @@ pub fn local_date(ms: u64) -> String {
     timestamp_from_ms(ms).to_zoned(TimeZone::system()).date().to_string()
 }
 
+/// The user's time zone at a time, as `UTC`, `UTC+1` or `UTC-4:30`.
+pub fn local_zone(ms: u64) -> String {
+    zone_text(timestamp_from_ms(ms).to_zoned(TimeZone::system()).offset().seconds())
+}
+
+fn zone_text(offset_seconds: i32) -> String {
+    let sign = if offset_seconds < 0 { '-' } else { '+' };
+    let minutes = offset_seconds.unsigned_abs() / 60;
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => "UTC".to_string(),
+        (hours, 0) => format!("UTC{sign}{hours}"),
+        (hours, minutes) => format!("UTC{sign}{hours}:{minutes:02}"),
+    }
+}
+
 /// Parses a time as people write it: `2026-11-20T18:00:00Z`, or `2026-11-20` for the end of that day in the user's
 /// time zone.
 pub fn parse_timestamp_or_date(text: &str) -> Option<u64> {
@@ -153,6 +168,19 @@ mod tests {
         let end = parse_timestamp_or_date("2023-11-14").unwrap();
         assert_eq!(local_date(end - 1), "2023-11-14");
         assert_eq!(local_date(end), "2023-11-15");
+    }
+
+    #[test]
+    fn a_time_zone_is_named_by_its_offset() {
+        for (seconds, expected) in [
+            (0, "UTC"),
+            (3_600, "UTC+1"),
+            (-16_200, "UTC-4:30"),
+            (20_700, "UTC+5:45"),
+            (-1_800, "UTC-0:30"),
+        ] {
+            assert_eq!(zone_text(seconds), expected);
+        }
     }
 
     #[test]

@@ -40,13 +40,30 @@ pub(crate) fn iterations(row: &BoardRow) -> String {
     }
 }
 
-/// `$11.62`, or `≈$11.62` for an estimate; empty if it is unknown.
+/// `$11.62`, `≈$11.62` for an estimate, or `~$11.62` where it is assumed; empty if it is unknown.
 pub(crate) fn run_cost(row: &BoardRow) -> String {
-    let sign = match row.cost_basis {
+    let sign = cost_sign(row.cost_basis);
+    row.spent_micro_usd.map(|spent| format!("{sign}{}", cents(spent))).unwrap_or_default()
+}
+
+/// The sign before an amount that the client did not report.
+pub(crate) fn cost_sign(basis: CostBasis) -> &'static str {
+    match basis {
         CostBasis::Reported | CostBasis::Unknown => "",
         CostBasis::Estimated | CostBasis::Incomplete => "≈",
-    };
-    row.spent_micro_usd.map(|spent| format!("{sign}{}", cents(spent))).unwrap_or_default()
+        CostBasis::Assumed | CostBasis::PartlyAssumed => "~",
+    }
+}
+
+/// The word after an amount that is assumed.
+pub(crate) fn cost_note(basis: CostBasis) -> &'static str {
+    match basis {
+        CostBasis::Assumed => " assumed",
+        CostBasis::PartlyAssumed => " partly assumed",
+        CostBasis::Reported | CostBasis::Estimated | CostBasis::Incomplete | CostBasis::Unknown => {
+            ""
+        }
+    }
 }
 
 /// `$11.62`, `$0.40`: with cents, so that amounts line up. Small amounts keep their digits.

@@ -171,6 +171,7 @@ pub(crate) fn sample_board() -> BoardPage {
         sentence: String::new(),
         off: None,
         spent_today_micro_usd: 58_550_000,
+        spent_today_basis: CostBasis::Reported,
         max_day_micro_usd: Some(80_000_000),
         waiting: vec![asking_row(), gate_broken, reviewed],
         working: vec![working, waits],
@@ -372,5 +373,7 @@ pub(crate) fn sample_run() -> RunPage {
         judged_tree: None,
         checkpoint: Some(17),
         damage: None,
+        journal_edit: None,
+        claimed: 0,
     }
 }

@@ -5,7 +5,9 @@ use crate::digest64::Digest64;
 use crate::policy::Chunk;
 use crate::record::{ReportLine, ReportedStatus, StopReport};
 use crate::redact::Redactor;
-use crate::requirement::{PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT};
+use crate::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
+};
 use crate::requirement_tally::RequirementTally;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -72,7 +74,15 @@ pub fn build_stop_report(requirements: &[Requirement], redactor: &Redactor) -> S
             .filter(|(at, name)| *at < MAX_NAMES || Chunk::is_requirement_name(name))
             .map(|(_, name)| name)
             .collect(),
+        claimed: count_claimed(requirements),
     }
+}
+
+fn count_claimed(requirements: &[Requirement]) -> u32 {
+    let is_claimed = |one: &&Requirement| {
+        one.is_required() && one.status == RequirementStatus::Met(EvidenceKind::Claimed)
+    };
+    u32::try_from(requirements.iter().filter(is_claimed).count()).unwrap_or(u32::MAX)
 }
 
 fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {

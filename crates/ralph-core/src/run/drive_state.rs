@@ -3,15 +3,15 @@
 use super::{RunPhase, RunState};
 use crate::digest64::Digest64;
 use crate::drive::{
-    CostSource, DriveSettings, MeterReading, PlannedWait, Remedy, RunnerEvent, RunnerSession,
-    WaitCause, WaitLimits,
+    CostSource, DriveSettings, MeterBasis, MeterReading, PlannedWait, Remedy, RunnerEvent,
+    RunnerSession, WaitCause, WaitLimits,
 };
 use crate::facts::DeclaredPause;
 use crate::id::SessionId;
 use crate::record::{
     ReportLine, ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord, StopReport,
 };
-use crate::serde_skip::is_zero;
+use crate::serde_skip::{is_zero, is_zero_offset};
 use crate::status::RunStatus;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -34,6 +34,9 @@ pub struct DriveState {
     /// The cost of sessions that are no longer in `sessions`.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
     pub before: Spending,
+    /// The assumed part of `before`.
+    #[serde(default, skip_serializing_if = "is_zero_offset")]
+    pub before_assumed_micro_usd: u64,
     /// The most expensive turn so far.
     #[serde(default)]
     pub worst_turn_micro_usd: u64,
@@ -92,12 +95,51 @@ pub struct DrivenSession {
     pub gates: Spending,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub turns: u32,
+    /// The part of the agent's cost that the client has not reported. Missing in states of older versions.
+    #[serde(default, skip_serializing_if = "AssumedSpending::is_zero")]
+    pub assumed: AssumedSpending,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     pub micro_usd: u64,
     pub tokens: u64,
+}
+
+/// The part of a session's cost that is assumed, because the client has not reported it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssumedSpending {
+    pub micro_usd: u64,
+    /// The part that belongs to a turn that may still be billed.
+    in_flight_micro_usd: u64,
+}
+
+impl AssumedSpending {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// A new process begins. It does not bill what an earlier one spent.
+    pub fn begin_process(&mut self) {
+        self.in_flight_micro_usd = 0;
+    }
+
+    /// Adds a reading of the agent's meter: the total `reached`, after the recorded `spent`.
+    pub fn add_reading(&mut self, spent: u64, reached: u64, meter: MeterBasis) {
+        match meter {
+            MeterBasis::Assumed => {
+                let grown = reached.saturating_sub(spent);
+                self.micro_usd = self.micro_usd.saturating_add(grown);
+                self.in_flight_micro_usd = self.in_flight_micro_usd.saturating_add(grown);
+            }
+            MeterBasis::Told => {
+                // If the bill is lower than the assumption, the rest stays assumed: recorded costs never shrink.
+                let left = spent.saturating_sub(reached).min(self.in_flight_micro_usd);
+                let billed = core::mem::take(&mut self.in_flight_micro_usd).saturating_sub(left);
+                self.micro_usd = self.micro_usd.saturating_sub(billed);
+            }
+        }
+    }
 }
 
 /// A run that its runner gave up. A person can resume it.
@@ -161,6 +203,12 @@ impl DriveState {
         self.sessions
             .iter()
             .fold(self.before, |sum, driven| sum.plus(driven.spent).plus(driven.gates))
+    }
+
+    /// The part of the total cost that the client never reported, and that is therefore assumed.
+    pub fn assumed_micro_usd(&self) -> u64 {
+        let assumed = self.sessions.iter().map(|driven| driven.assumed.micro_usd);
+        assumed.fold(self.before_assumed_micro_usd, u64::saturating_add)
     }
 
     pub fn latest_session(&self) -> Option<&DrivenSession> {
@@ -267,18 +315,24 @@ impl RunState {
             driving.open_at_start = self.report.as_ref().map(StopReport::open_count);
         }
         driving.sessions.push(match before {
-            Some(driven) => DrivenSession { session: session.clone(), ..driven },
+            Some(mut driven) => {
+                driven.assumed.begin_process();
+                DrivenSession { session: session.clone(), ..driven }
+            }
             None => DrivenSession {
                 session: session.clone(),
                 at_ms,
                 spent: Spending::default(),
                 gates: Spending::default(),
                 turns: 0,
+                assumed: AssumedSpending::default(),
             },
         });
         if driving.sessions.len() > MAX_SESSIONS {
             let old = driving.sessions.remove(0);
             driving.before = driving.before.plus(old.spent).plus(old.gates);
+            driving.before_assumed_micro_usd =
+                driving.before_assumed_micro_usd.saturating_add(old.assumed.micro_usd);
         }
     }
 
@@ -287,6 +341,9 @@ impl RunState {
         // Every session is recorded before it can cost anything.
         let Some(driven) = self.driving.sessions.iter_mut().find(is_it) else { return };
         let now = Spending { micro_usd: metered.micro_usd, tokens: metered.tokens };
+        if metered.source == CostSource::Agent {
+            driven.assumed.add_reading(driven.spent.micro_usd, now.micro_usd, metered.meter);
+        }
         let known = match metered.source {
             CostSource::Agent => &mut driven.spent,
             CostSource::Gate => &mut driven.gates,
@@ -403,5 +460,38 @@ impl RunState {
     /// The runner's latest session, which it continues with, if there was one.
     pub fn driven_session(&self) -> Option<&SessionId> {
         self.driving.latest_session().map(|driven| &driven.session.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cost that is assumed in the middle of a turn is billed at its end, unless the process exits first.
+    #[test]
+    fn only_unbilled_costs_stay_assumed() {
+        use MeterBasis::{Assumed, Told};
+        // `None` is a new process.
+        for (story, expected) in [
+            (&[Some((5, Told)), Some((9, Told))][..], 0),
+            (&[Some((5, Told)), Some((8, Assumed)), Some((9, Told))], 0),
+            (&[Some((5, Told)), Some((8, Assumed)), Some((6, Told))], 2),
+            (&[Some((5, Told)), Some((15, Assumed))], 10),
+            (&[Some((5, Told)), Some((15, Assumed)), None, Some((16, Told))], 10),
+            (&[Some((1, Assumed)), None, Some((2, Assumed)), None, Some((7, Told))], 2),
+            (&[], 0),
+        ] {
+            let (mut assumed, mut spent) = (AssumedSpending::default(), 0);
+            for step in story {
+                match *step {
+                    None => assumed.begin_process(),
+                    Some((reached, meter)) => {
+                        assumed.add_reading(spent, reached, meter);
+                        spent = spent.max(reached);
+                    }
+                }
+            }
+            assert_eq!(assumed.micro_usd, expected, "{story:?}");
+        }
     }
 }

@@ -3,11 +3,8 @@
 use crate::index_file::IndexLayout;
 use rusqlite::Transaction;
 
-pub(super) const RECALL_LAYOUT: IndexLayout = IndexLayout {
-    format: 1,
-    create_tables: CREATE_TABLES,
-    tables: &["project", "source", "past", "record", "words"],
-};
+pub(super) const RECALL_LAYOUT: IndexLayout =
+    IndexLayout { format: 1, create_tables: CREATE_TABLES };
 
 /// Words are stemmed, so that `failing` finds `failed`; accents are ignored.
 const CREATE_TABLES: &str = "

@@ -7,7 +7,7 @@ use super::otlp_json::{
 use crate::view::decisions;
 use crate::wording::{self, micro_usd_as_usd};
 use ralph_core::drive::RunnerEvent;
-use ralph_core::record::{GateRecord, JournalEntry, RunChange, RunRecord, StopRecord};
+use ralph_core::record::{CostBasis, GateRecord, JournalEntry, RunChange, RunRecord, StopRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use std::path::Path;
@@ -28,6 +28,9 @@ pub struct ExportedRun<'a> {
     pub status: &'a str,
     pub has_ended: bool,
     pub micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
+    /// Why it was parked, if no decision ended it.
+    pub parked_because: Option<&'a str>,
     pub tokens: Option<u64>,
     pub iterations: u32,
     pub entries: &'a [JournalEntry],
@@ -149,7 +152,7 @@ impl<'a> SpanWriter<'a> {
     }
 
     fn run_span(&self) -> OtlpSpan {
-        let ExportedRun { run, status, has_ended, micro_usd, tokens, iterations, entries } =
+        let ExportedRun { run, status, has_ended, micro_usd, tokens, iterations, entries, .. } =
             *self.exported;
         let project = Path::new(&run.project).file_name();
         let project = project.map(|name| name.to_string_lossy()).unwrap_or_default();
@@ -165,13 +168,17 @@ impl<'a> SpanWriter<'a> {
             key: "ralph.run.cost_usd",
             value: OtlpValue::Decimal(micro_usd_as_usd(micro)),
         }));
+        let basis = self.exported.cost_basis.name();
+        attributes.extend(micro_usd.map(|_| text_attribute("ralph.run.cost_basis", basis)));
         attributes.extend(tokens.map(|tokens| int_attribute("ralph.run.tokens", tokens)));
-        let because = decisions::ending_reason(entries).unwrap_or_default();
+        let parked = self.exported.parked_because.map(str::to_string);
+        let because = parked.or_else(|| decisions::ending_reason(entries));
         let status = match status {
             _ if !has_ended => OtlpStatus::default(),
             "verified" => OtlpStatus { code: 1, message: String::new() },
             status => {
-                let message = self.safe(&format!("{status}: {because}"));
+                let because = because.map(|why| format!(": {why}")).unwrap_or_default();
+                let message = self.safe(&format!("{status}{because}"));
                 OtlpStatus { code: 2, message }
             }
         };

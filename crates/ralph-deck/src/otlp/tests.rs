@@ -5,8 +5,8 @@ use insta::assert_snapshot;
 use ralph_core::gate::ResultStability;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{
-    DecisionRule, GateRecord, JournalEntry, MeasuredSite, RunChange, RunRecord, StopOutcome,
-    StopRecord, StopReport,
+    CostBasis, DecisionRule, GateRecord, JournalEntry, MeasuredSite, RunChange, RunRecord,
+    StopOutcome, StopRecord, StopReport,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::status::RunStatus;
@@ -77,6 +77,8 @@ fn sample_bodies(title: &str, gate_name: &str) -> Vec<String> {
         status: "verified",
         has_ended: true,
         micro_usd: Some(1_820_000),
+        cost_basis: CostBasis::Reported,
+        parked_because: None,
         tokens: Some(41_000),
         iterations: 1,
         entries: &entries,
@@ -93,8 +95,32 @@ fn spans_of(body: &str) -> Vec<Value> {
 fn a_run_is_a_trace_of_sessions_stops_and_gates() {
     let bodies = sample_bodies("make it work", "tests");
     assert_eq!(bodies.len(), 1);
-    assert_snapshot!(bodies[0], @r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"ralph"}}]},"scopeSpans":[{"scope":{"name":"ralph","version":"0.1.0"},"spans":[{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"39d6770cc5fa7e2b","name":"ralph.run","kind":1,"startTimeUnixNano":"1794915243836000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.run.id","value":{"stringValue":"k7f2"}},{"key":"ralph.run.title","value":{"stringValue":"make it work"}},{"key":"ralph.run.status","value":{"stringValue":"verified"}},{"key":"ralph.project.name","value":{"stringValue":"shop"}},{"key":"ralph.host","value":{"stringValue":"claude"}},{"key":"ralph.run.iterations","value":{"intValue":"1"}},{"key":"ralph.run.cost_usd","value":{"doubleValue":1.82}},{"key":"ralph.run.tokens","value":{"intValue":"41000"}}],"status":{"code":1}},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"e27f2972d33943c1","parentSpanId":"39d6770cc5fa7e2b","name":"ralph.session","kind":1,"startTimeUnixNano":"1794915243836000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.session.id","value":{"stringValue":"5999882c"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"c2011c3126036c25","parentSpanId":"e27f2972d33943c1","name":"ralph.stop","kind":1,"startTimeUnixNano":"1794915252336000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.stop.seq","value":{"intValue":"1"}},{"key":"ralph.stop.rule","value":{"stringValue":"block"}},{"key":"ralph.stop.outcome","value":{"stringValue":"held"}},{"key":"ralph.stop.because","value":{"stringValue":"make it work"}},{"key":"ralph.iteration","value":{"intValue":"1"}},{"key":"ralph.requirements.total","value":{"intValue":"3"}},{"key":"ralph.requirements.open","value":{"intValue":"1"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"9de247898e11c819","parentSpanId":"c2011c3126036c25","name":"ralph.gate tests","kind":1,"startTimeUnixNano":"1794915252636000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.gate.name","value":{"stringValue":"tests"}},{"key":"ralph.gate.site","value":{"stringValue":"tree"}},{"key":"ralph.gate.outcome","value":{"stringValue":"failed"}},{"key":"ralph.gate.cached","value":{"boolValue":false}},{"key":"ralph.gate.findings","value":{"intValue":"2"}}],"status":{"code":2}},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"e7e0a5fc2f848ef2","parentSpanId":"c2011c3126036c25","name":"ralph.gate lint","kind":1,"startTimeUnixNano":"1794915253836000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.gate.name","value":{"stringValue":"lint"}},{"key":"ralph.gate.site","value":{"stringValue":"tree"}},{"key":"ralph.gate.outcome","value":{"stringValue":"passed"}},{"key":"ralph.gate.cached","value":{"boolValue":true}},{"key":"ralph.gate.findings","value":{"intValue":"2"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"7827f3177d10a3eb","parentSpanId":"e27f2972d33943c1","name":"ralph.stop","kind":1,"startTimeUnixNano":"1794915262336000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.stop.seq","value":{"intValue":"2"}},{"key":"ralph.stop.rule","value":{"stringValue":"block"}},{"key":"ralph.stop.outcome","value":{"stringValue":"verified"}},{"key":"ralph.stop.because","value":{"stringValue":"all met"}},{"key":"ralph.iteration","value":{"intValue":"2"}},{"key":"ralph.requirements.total","value":{"intValue":"3"}},{"key":"ralph.requirements.open","value":{"intValue":"1"}}]}]}]}]}"#);
+    assert_snapshot!(bodies[0], @r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"ralph"}}]},"scopeSpans":[{"scope":{"name":"ralph","version":"0.1.0"},"spans":[{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"39d6770cc5fa7e2b","name":"ralph.run","kind":1,"startTimeUnixNano":"1794915243836000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.run.id","value":{"stringValue":"k7f2"}},{"key":"ralph.run.title","value":{"stringValue":"make it work"}},{"key":"ralph.run.status","value":{"stringValue":"verified"}},{"key":"ralph.project.name","value":{"stringValue":"shop"}},{"key":"ralph.host","value":{"stringValue":"claude"}},{"key":"ralph.run.iterations","value":{"intValue":"1"}},{"key":"ralph.run.cost_usd","value":{"doubleValue":1.82}},{"key":"ralph.run.cost_basis","value":{"stringValue":"reported"}},{"key":"ralph.run.tokens","value":{"intValue":"41000"}}],"status":{"code":1}},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"e27f2972d33943c1","parentSpanId":"39d6770cc5fa7e2b","name":"ralph.session","kind":1,"startTimeUnixNano":"1794915243836000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.session.id","value":{"stringValue":"5999882c"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"c2011c3126036c25","parentSpanId":"e27f2972d33943c1","name":"ralph.stop","kind":1,"startTimeUnixNano":"1794915252336000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.stop.seq","value":{"intValue":"1"}},{"key":"ralph.stop.rule","value":{"stringValue":"block"}},{"key":"ralph.stop.outcome","value":{"stringValue":"held"}},{"key":"ralph.stop.because","value":{"stringValue":"make it work"}},{"key":"ralph.iteration","value":{"intValue":"1"}},{"key":"ralph.requirements.total","value":{"intValue":"3"}},{"key":"ralph.requirements.open","value":{"intValue":"1"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"9de247898e11c819","parentSpanId":"c2011c3126036c25","name":"ralph.gate tests","kind":1,"startTimeUnixNano":"1794915252636000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.gate.name","value":{"stringValue":"tests"}},{"key":"ralph.gate.site","value":{"stringValue":"tree"}},{"key":"ralph.gate.outcome","value":{"stringValue":"failed"}},{"key":"ralph.gate.cached","value":{"boolValue":false}},{"key":"ralph.gate.findings","value":{"intValue":"2"}}],"status":{"code":2}},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"e7e0a5fc2f848ef2","parentSpanId":"c2011c3126036c25","name":"ralph.gate lint","kind":1,"startTimeUnixNano":"1794915253836000000","endTimeUnixNano":"1794915253836000000","attributes":[{"key":"ralph.gate.name","value":{"stringValue":"lint"}},{"key":"ralph.gate.site","value":{"stringValue":"tree"}},{"key":"ralph.gate.outcome","value":{"stringValue":"passed"}},{"key":"ralph.gate.cached","value":{"boolValue":true}},{"key":"ralph.gate.findings","value":{"intValue":"2"}}]},{"traceId":"3e7f4995e2b2d64c18b860cee9612a2a","spanId":"7827f3177d10a3eb","parentSpanId":"e27f2972d33943c1","name":"ralph.stop","kind":1,"startTimeUnixNano":"1794915262336000000","endTimeUnixNano":"1794915263836000000","attributes":[{"key":"ralph.stop.seq","value":{"intValue":"2"}},{"key":"ralph.stop.rule","value":{"stringValue":"block"}},{"key":"ralph.stop.outcome","value":{"stringValue":"verified"}},{"key":"ralph.stop.because","value":{"stringValue":"all met"}},{"key":"ralph.iteration","value":{"intValue":"2"}},{"key":"ralph.requirements.total","value":{"intValue":"3"}},{"key":"ralph.requirements.open","value":{"intValue":"1"}}]}]}]}]}"#);
     assert_eq!(bodies, sample_bodies("make it work", "tests"), "ids do not depend on chance");
+}
+
+/// A run that was parked has no decision that ended it, and an assumed cost is marked.
+#[test]
+fn a_parked_run_has_its_reason_and_the_basis_of_its_cost() {
+    let run = sample_run("x");
+    let entries = entries(vec![RunChange::Started(Box::new(run.clone()))]);
+    let exported = ExportedRun {
+        run: &run,
+        status: "crashed",
+        has_ended: true,
+        micro_usd: Some(4_000_000),
+        cost_basis: CostBasis::Assumed,
+        parked_because: Some("the agent exited with 1 four times"),
+        tokens: None,
+        iterations: 0,
+        entries: &entries,
+    };
+    let span = &spans_of(&trace_requests(&exported, &Redactor::new(Vec::new()))[0])[0];
+    let basis = span["attributes"].as_array().unwrap().iter().find_map(|attribute| {
+        (attribute["key"] == "ralph.run.cost_basis").then_some(&attribute["value"]["stringValue"])
+    });
+    assert_eq!(basis.unwrap(), "assumed");
+    assert_eq!(span["status"]["message"], "crashed: the agent exited with 1 four times");
 }
 
 /// The JSON form of proto3: ids in hexadecimal, numbers of 64 bits as strings, and every parent within the trace.
@@ -139,6 +165,8 @@ fn a_long_run_is_sent_in_bounded_parts() {
         status: "working",
         has_ended: false,
         micro_usd: None,
+        cost_basis: CostBasis::Unknown,
+        parked_because: None,
         tokens: None,
         iterations: 3_000,
         entries: &entries,

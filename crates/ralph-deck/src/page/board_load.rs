@@ -6,6 +6,7 @@ use super::run_standing::BoardGroup;
 use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
 use crate::view::queue_status::{self, QueueStatus};
 use ralph_core::id::RunId;
+use ralph_core::record::CostBasis;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -18,6 +19,7 @@ use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_policy::config;
+use ralph_sys::clock;
 use ralph_sys::env::Env;
 use std::path::Path;
 
@@ -84,6 +86,7 @@ impl BoardPage {
             latest.chain(review).filter(|row| !is_earlier(row, seen_ms, now_ms)).collect();
         page.earlier = page.earlier.saturating_sub(u64::try_from(shown.len()).unwrap_or(0));
         rows.extend(shown);
+        page.spent_today_basis = today_basis(&rows, now_ms);
         page.add_rows(rows, MAX_ENDED_RUNS);
         let (queues, _) = queue_status::unfinished_queues(home);
         let in_scope = |queue: &&QueueStatus| {
@@ -119,6 +122,25 @@ fn add_details(home: &RalphHome, mut row: BoardRow, view: &RunView) -> BoardRow 
         row.add_activity(&activity);
     }
     row
+}
+
+/// How the cost of the runs that were at work today is known.
+fn today_basis(rows: &[BoardRow], now_ms: u64) -> CostBasis {
+    let today = clock::local_date(now_ms);
+    let spent = |row: &&BoardRow| {
+        row.spent_micro_usd.is_some_and(|spent| spent > 0)
+            && clock::local_date(row.last_ms) == today
+    };
+    let is_assumed = |row: &BoardRow| row.cost_basis == CostBasis::Assumed;
+    let is_partly = |row: &BoardRow| row.cost_basis == CostBasis::PartlyAssumed;
+    let of_today: Vec<_> = rows.iter().filter(spent).collect();
+    if !of_today.is_empty() && of_today.iter().all(|row| is_assumed(row)) {
+        CostBasis::Assumed
+    } else if of_today.iter().any(|row| is_assumed(row) || is_partly(row)) {
+        CostBasis::PartlyAssumed
+    } else {
+        CostBasis::Reported
+    }
 }
 
 /// Whether an ended run is counted only.

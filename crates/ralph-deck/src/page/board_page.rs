@@ -2,6 +2,7 @@
 
 use super::board_row::BoardRow;
 use super::run_standing::BoardGroup;
+use ralph_core::record::CostBasis;
 use ralph_core::text;
 use serde::Serialize;
 
@@ -15,6 +16,8 @@ pub struct BoardPage {
     /// Why ralph is switched off, if it is.
     pub off: Option<String>,
     pub spent_today_micro_usd: u64,
+    /// How the cost of today's runs on this page is known.
+    pub spent_today_basis: CostBasis,
     pub max_day_micro_usd: Option<u64>,
     pub waiting: Vec<BoardRow>,
     pub working: Vec<BoardRow>,

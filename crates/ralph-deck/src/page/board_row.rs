@@ -8,12 +8,14 @@ use ralph_core::limits::LimitUsage;
 use ralph_core::record::{
     CostBasis, JournalEntry, RunChange, RunRecord, StopReport, TranscriptReading,
 };
+use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
 use ralph_hook::contract::gate_log::GateActivity;
 use ralph_hook::project_scope;
 use serde::Serialize;
 use std::path::Path;
+use std::sync::LazyLock;
 
 const LONGEST_TITLE: usize = 300;
 const LONGEST_PATH: usize = 1_000;
@@ -114,7 +116,7 @@ impl BoardRow {
         Self {
             run: run.id.to_string(),
             standing: RunStanding::from_state(state, phase),
-            title: text::clean_line(&run.title, LONGEST_TITLE),
+            title: clean_title(&run.title),
             project_name: project_name(&project),
             project,
             branch: worktree.map(|tree| text::clean_line(&tree.branch, LONGEST_TITLE)),
@@ -156,7 +158,7 @@ impl BoardRow {
         Some(Self {
             run: run.id.to_string(),
             standing,
-            title: text::clean_line(&run.title, LONGEST_TITLE),
+            title: clean_title(&run.title),
             project_name: project_name(&project),
             project,
             branch: run.branch.as_ref().map(|branch| text::clean_line(branch, LONGEST_TITLE)),
@@ -167,7 +169,7 @@ impl BoardRow {
             elapsed_ms: run.ran_ms,
             max_elapsed_ms: run.max_time_ms,
             spent_micro_usd: run.micro_usd,
-            cost_basis: CostBasis::Reported,
+            cost_basis: run.cost_basis,
             max_micro_usd: run.max_micro_usd,
             met: Some(run.met).filter(|_| run.required > 0),
             requirements: Some(run.required).filter(|required| *required > 0),
@@ -232,7 +234,29 @@ pub(super) fn project_name(project: &str) -> String {
     name.unwrap_or_else(|| project.to_string())
 }
 
-/// Foreign text of several lines without control characters, bounded.
+/// Removes what looks like a token. A screen has no list of the secrets in the environment of a run.
+static TOKENS: LazyLock<Redactor> = LazyLock::new(Redactor::default);
+
+/// Foreign text of several lines without control characters and tokens, bounded.
 pub(super) fn clean_paragraph(foreign: &str, most: usize) -> String {
-    text::truncate(text::clean(foreign).trim(), most)
+    text::truncate(TOKENS.redact(&text::clean(foreign)).trim(), most)
+}
+
+/// The title of a run, which is the beginning of its goal.
+pub(super) fn clean_title(title: &str) -> String {
+    text::clean_line(&TOKENS.redact(title), LONGEST_TITLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A goal may contain a token, and every screen shows titles.
+    #[test]
+    fn tokens_are_removed_from_titles_and_paragraphs() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let goal = format!("Use {token}\nto push.");
+        assert_eq!(clean_title(&goal), "Use [redacted] to push.");
+        assert_eq!(clean_paragraph(&goal, 100), "Use [redacted]\nto push.");
+    }
 }

@@ -1,8 +1,14 @@
 //! What a reviewer should look at first, most important first.
 
-use ralph_core::record::{JournalEntry, ReportLine, RunChange, StopRecord};
+use super::board_row::stop_report;
+use super::run_sessions::QuestionRow;
+use super::run_standing::RunStanding;
+use crate::view::decisions::journal_damage_text;
+use ralph_core::record::{JournalEntry, ReportLine, ReportedStatus, RunChange, StopRecord};
 use ralph_core::requirement::{OLD_FAILURES_REQUIREMENT, TEST_CHANGES_REQUIREMENT};
+use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_home::journal::JournalDamage;
 use serde::Serialize;
 
 const LONGEST_LINE: usize = 300;
@@ -25,8 +31,16 @@ pub struct LookFirst {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LookFirstKind {
+    /// The journal was edited or is missing.
+    JournalEdit,
     /// ralph's own files were edited.
     Tampering,
+    /// The agent asked, and no person has answered.
+    Question,
+    /// A requirement that was not met when the run ended or stopped.
+    Unmet,
+    /// Why the run ended or stopped without a good result.
+    Halted,
     /// A test of the base no longer holds on the new code.
     BrokenTest,
     /// An expectation of an old test changed.
@@ -42,6 +56,76 @@ pub enum LookFirstKind {
     /// A failure that was there before.
     OldFailure,
     DeniedCall,
+}
+
+/// What is known of a run besides the changes in its journal.
+pub(super) struct LookFirstContext<'a> {
+    pub standing: RunStanding,
+    /// Why it ended or was parked.
+    pub note: Option<&'a str>,
+    /// The last question of the agent, if it has no answer.
+    pub question: Option<&'a QuestionRow>,
+    pub journal_edit: Option<&'a JournalDamage>,
+}
+
+/// What a reviewer should look at first, with what a run that did not end well waits for.
+pub(super) fn run_look_first(
+    entries: &[JournalEntry],
+    context: &LookFirstContext<'_>,
+) -> Vec<LookFirst> {
+    let mut found = look_first(entries);
+    if let Some(damage) = context.journal_edit {
+        found.push(line(LookFirstKind::JournalEdit, &journal_damage_text(damage), None));
+    } else if needs_person(context.standing) {
+        let question = context.question.filter(|_| is_asking(context.standing));
+        found.extend(question.map(|asked| line(LookFirstKind::Question, &asked.question, None)));
+        found.extend(unmet_lines(entries));
+        let note = context.note.filter(|_| question.is_none());
+        found.extend(note.map(|note| line(LookFirstKind::Halted, note, None)));
+    }
+    found.sort_by_key(|one| one.kind);
+    found
+}
+
+/// Whether a run has stopped, and not with a good result.
+fn needs_person(standing: RunStanding) -> bool {
+    match standing {
+        RunStanding::Working | RunStanding::Waiting => false,
+        RunStanding::Asks
+        | RunStanding::Paused
+        | RunStanding::Orphaned
+        | RunStanding::Parked(_) => true,
+        RunStanding::Ended(status) => {
+            !matches!(status, RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+        }
+    }
+}
+
+fn is_asking(standing: RunStanding) -> bool {
+    matches!(
+        standing,
+        RunStanding::Asks
+            | RunStanding::Parked(RunStatus::NeedsHuman)
+            | RunStanding::Ended(RunStatus::NeedsHuman)
+    )
+}
+
+/// The requirements that were open at the last judged stop, each with its first finding.
+fn unmet_lines(entries: &[JournalEntry]) -> Vec<LookFirst> {
+    let stops = || entries.iter().filter_map(|entry| stop_report(&entry.change));
+    let stop = u32::try_from(stops().count()).unwrap_or(u32::MAX);
+    let Some(report) = stops().next_back() else { return Vec::new() };
+    let open = report.lines.iter().filter(|open| {
+        matches!(open.standing, ReportedStatus::Unmet | ReportedStatus::Unknown)
+            && open.name != TEST_CHANGES_REQUIREMENT
+            && open.name != OLD_FAILURES_REQUIREMENT
+    });
+    open.take(MAX_OF_A_KIND)
+        .map(|open| {
+            let what = open.first.as_ref().unwrap_or(&open.note);
+            line(LookFirstKind::Unmet, &format!("{}: {what}", open.name), Some(stop))
+        })
+        .collect()
 }
 
 /// What a reviewer should look at first, most important first.

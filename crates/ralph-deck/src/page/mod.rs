@@ -34,6 +34,7 @@ pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
+pub(crate) use run_page::{met_text, proof_text};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding};
 pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

@@ -3,20 +3,22 @@
 use super::board_row::{BoardRow, clean_paragraph};
 use super::curves::{CurvePoint, context_curve, spend_curve};
 use super::gate_history::{GateHistoryRow, gate_history};
-use super::look_first::{LookFirst, look_first};
+use super::look_first::{LookFirst, LookFirstContext, run_look_first};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
+use super::run_standing::{Attention, RunStanding};
 use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::view::decisions::journal_damage_text;
 use ralph_core::ending;
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
-use ralph_core::run::RunPhase;
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
+use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
 use ralph_home::goal_file;
+use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::contract::gate_log;
@@ -67,6 +69,10 @@ pub struct RunPage {
     pub checkpoint: Option<u32>,
     /// Why the journal is not trusted or not read to its end.
     pub damage: Option<String>,
+    /// Set if something other than ralph changed the journal, so that nothing shows what the standing rests on.
+    pub journal_edit: Option<&'static str>,
+    /// How many of the met requirements only a claim of the agent meets.
+    pub claimed: u32,
 }
 
 /// The four runs of a proof.
@@ -90,6 +96,13 @@ pub struct ProofTableRow {
     pub holds: Option<bool>,
 }
 
+impl ProofTable {
+    /// Whether the proof rests on tests that fail without the change.
+    pub fn has_telling_tests(&self) -> bool {
+        self.rows.iter().any(|row| row.name == "T3" && row.holds == Some(true))
+    }
+}
+
 impl RunPage {
     pub fn load(home: &RalphHome, run: &RunId, now_ms: u64) -> Result<Self, ControlError> {
         let view = RunView::new(home, store::load_run(home, run)?);
@@ -110,24 +123,33 @@ impl RunPage {
             bytes => String::from_utf8_lossy(bytes).into_owned(),
         };
         let sessions = session_rows(entries);
+        let questions = question_rows(entries);
+        let journal_edit = history.broken.as_ref().and_then(describe_edit);
+        let look_first = run_look_first(
+            entries,
+            &LookFirstContext {
+                standing: row.standing,
+                note: row.note.as_deref(),
+                question: questions.last().filter(|asked| asked.answer.is_none()),
+                journal_edit: history.broken.as_ref().filter(|damage| damage.is_edit()),
+            },
+        );
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
-        let next = match view.phase {
-            RunPhase::Ended(status) => {
-                Some(ending::next_step(status, record, state.limits(record)))
-            }
-            RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => None,
-        };
+        let next = next_step(journal_edit, row.standing, record, state);
         Ok(Self {
             v: 1,
             now_ms,
             goal: clean_paragraph(&goal, LONGEST_GOAL),
             host: ralph_host::recorded_host(&record.host).name.to_string(),
             owner: state.owner(record).map(ToString::to_string),
-            rests_on: rests_on(entries),
+            rests_on: match journal_edit {
+                Some(edit) => vec![format!("not known: {edit}")],
+                None => rests_on(entries),
+            },
             next,
-            look_first: look_first(entries),
+            look_first,
             matrix: requirement_matrix(entries, MAX_COLUMNS),
             timeline: timeline(entries),
             gates: gate_history(entries),
@@ -137,15 +159,83 @@ impl RunPage {
             spend: spend_curve(entries, MAX_POINTS),
             handovers: handover_rows(&home.run(run), sessions.len()),
             sessions,
-            questions: question_rows(entries),
+            questions,
             last_reason: latest_reason(entries),
             judged_commit: judged.map(|judged| text::clean_line(&judged.commit, LONGEST_LINE)),
             judged_tree: judged.map(|judged| text::clean_line(&judged.tree, LONGEST_LINE)),
             checkpoint: judged.map(|judged| judged.checkpoint),
             damage: history.broken.as_ref().map(journal_damage_text),
+            journal_edit,
+            claimed: state.report.as_ref().map_or(0, |report| report.claimed),
             row,
         })
     }
+
+    /// The standing in words, and why it cannot be trusted: `verified, but the journal was edited`.
+    pub fn headline(&self) -> String {
+        let word = self.row.standing.word();
+        match self.journal_edit {
+            Some(edit) => format!("{word}, but {edit}"),
+            None => word,
+        }
+    }
+
+    /// The attention that the run needs: after an edit of the journal, a good end needs a person too.
+    pub fn attention(&self) -> Attention {
+        let attention = self.row.standing.attention();
+        let is_good = matches!(attention, Attention::Done | Attention::Said);
+        if is_good && self.journal_edit.is_some() { Attention::Broken } else { attention }
+    }
+}
+
+/// `None` for a run in progress: a screen shows it with its actions.
+fn next_step(
+    journal_edit: Option<&str>,
+    standing: RunStanding,
+    run: &RunRecord,
+    state: &RunState,
+) -> Option<String> {
+    if journal_edit.is_some() {
+        let next = "do not rely on this result: review the work yourself, or run it again";
+        return Some(next.to_string());
+    }
+    let id = &run.id;
+    match standing {
+        RunStanding::Ended(status) | RunStanding::Parked(status) => {
+            Some(ending::next_step(status, run, state.limits(run)))
+        }
+        RunStanding::Paused => Some(format!("`ralph resume {id}` continues it")),
+        RunStanding::Orphaned => Some(format!("`ralph status {id}` shows how to continue it")),
+        RunStanding::Working | RunStanding::Waiting | RunStanding::Asks => None,
+    }
+}
+
+fn describe_edit(damage: &JournalDamage) -> Option<&'static str> {
+    match damage {
+        JournalDamage::BrokenChain { .. } => Some("the journal was edited"),
+        JournalDamage::Missing => Some("the journal is missing"),
+        JournalDamage::TornLine | JournalDamage::NewerFormat { .. } => None,
+    }
+}
+
+/// `6 of 6 requirements met, 2 of them only claimed`
+pub(crate) fn met_text(met: u32, all: u32, claimed: u32) -> String {
+    let requirements = text::count_noun(u64::from(all), "requirement");
+    match claimed {
+        0 => format!("{met} of {requirements} met"),
+        claimed if claimed >= met => {
+            format!("{met} of {requirements} met, none measured: all are claims")
+        }
+        claimed => {
+            let measured = met.saturating_sub(claimed);
+            format!("{met} of {requirements} met: {measured} measured, {claimed} claimed")
+        }
+    }
+}
+
+/// The result of the proof, if it is not a good one.
+pub(crate) fn proof_text(verdict: &str) -> Option<String> {
+    (verdict != "verified").then(|| format!("proof: {}", verdict.replace('_', " ")))
 }
 
 fn decisions(entries: &[JournalEntry]) -> impl DoubleEndedIterator<Item = (u64, &StopRecord)> {
@@ -179,12 +269,14 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(report) = &last.report {
         let met = report.total.saturating_sub(report.open_count());
+        let met = met_text(met, report.total, report.claimed);
+        let proof = last.proof.as_ref().and_then(|proof| proof_text(proof.verdict.name()));
+        let proof = proof.map(|proof| format!("; {proof}")).unwrap_or_default();
         let at = crate::wording::local_time(*at_ms);
         let place =
             last.judged.as_ref().map(|judged| format!(" on checkpoint {}", judged.checkpoint));
         sentences.push(format!(
-            "{met} of {} met, measured by ralph at stop {} ({at}){}",
-            text::count_noun(u64::from(report.total), "requirement"),
+            "{met}{proof}, at stop {} ({at}){}",
             stops.len(),
             place.unwrap_or_default()
         ));
@@ -203,14 +295,7 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
 
 fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
     let proof = decided.proof.as_ref()?;
-    let rows = vec![
-        ProofTableRow {
-            name: "T0",
-            code: "old",
-            tests: "old",
-            result: site_result(decided, MeasuredSite::Base),
-            holds: None,
-        },
+    let mut rows = vec![
         ProofTableRow {
             name: "T1",
             code: "new",
@@ -237,6 +322,12 @@ fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
             holds: Some(proof.telling > 0),
         },
     ];
+    // Nothing is demanded of the old code with its own tests, so it is measured only where it tells old failures apart.
+    if decided.gates.iter().any(|gate| gate.site == MeasuredSite::Base) {
+        let result = site_result(decided, MeasuredSite::Base);
+        let row = ProofTableRow { name: "T0", code: "old", tests: "old", result, holds: None };
+        rows.insert(0, row);
+    }
     let doubts = proof.doubts.iter().map(|doubt| text::clean_line(doubt, LONGEST_LINE)).collect();
     Some(ProofTable { verdict: proof.verdict.name().to_string(), rows, doubts })
 }
@@ -287,6 +378,7 @@ mod tests {
     use ralph_core::drive::RunnerEvent;
     use ralph_core::gate::{ResultStability, TestCounts};
     use ralph_core::record::GateRecord;
+    use ralph_core::record::{DecisionRule, StopOutcome};
     use ralph_home::journal;
 
     const DRIVEN: &[u8] = include_bytes!("../../../../fixtures/state/v1/driven-journal.jsonl");
@@ -413,6 +505,92 @@ mod tests {
         ");
     }
 
+    /// A question is one line, although the stop and the runner record it again; asked again after an answer, it is two.
+    #[test]
+    fn a_question_is_shown_once() {
+        let question = || "keep the old routes?".to_string();
+        let mut stop = read(HELD).into_iter().find_map(|entry| {
+            if let RunChange::Decided(decided) = entry.change { Some(decided) } else { None }
+        });
+        let stop = stop.as_mut().unwrap();
+        stop.rule = DecisionRule::NeedsHuman;
+        stop.outcome = StopOutcome::Allowed;
+        stop.because = question();
+        stop.report = None;
+        let asks = || {
+            let event = RunnerEvent::AsksPerson { question: question(), until_ms: 9 };
+            RunChange::Drove(Box::new(event))
+        };
+        let changes = [
+            RunChange::Asked { question: question() },
+            RunChange::Decided(stop.clone()),
+            asks(),
+            RunChange::HintGiven { text: "yes".to_string(), by: None },
+            asks(),
+        ];
+        let first = read(DRIVEN).remove(0);
+        let entries: Vec<_> = (0..)
+            .zip(changes)
+            .map(|(seq, change)| JournalEntry { seq, change, ..first.clone() })
+            .collect();
+        insta::assert_snapshot!(show_timeline(&entries), @"
+        0 asks: keep the old routes?
+        3 message: yes
+        4 asks: keep the old routes?
+        ");
+    }
+
+    #[test]
+    fn a_run_that_stopped_shows_what_it_needs() {
+        use ralph_core::status::RunStatus::{NeedsHuman, Stuck, Verified};
+        let entries = read(HELD);
+        let question = QuestionRow {
+            asked_ms: 1,
+            question: "keep the old routes?".to_string(),
+            until_ms: None,
+            answered_ms: None,
+            answer: None,
+            by: None,
+        };
+        let show = |standing, question, journal_edit| {
+            let note = Some("no progress for 3 stops");
+            let context = LookFirstContext { standing, note, question, journal_edit };
+            let found = run_look_first(&entries[..2], &context);
+            let line = |one: &LookFirst| format!("{:?} {:?}: {}\n", one.kind, one.stop, one.text);
+            found.iter().map(line).collect::<String>()
+        };
+        let edit = JournalDamage::BrokenChain { line: 3 };
+        let shown = [
+            show(RunStanding::Ended(Stuck), None, None),
+            show(RunStanding::Ended(NeedsHuman), Some(&question), None),
+            show(RunStanding::Ended(Verified), None, None),
+            show(RunStanding::Working, None, None),
+            show(RunStanding::Ended(Verified), None, Some(&edit)),
+        ];
+        insta::assert_snapshot!(shown.join("--\n"), @r"
+        Unmet Some(1): tests: 2 of 148 failed
+        Unmet Some(1): audit: timed out after 5 min
+        Halted None: no progress for 3 stops
+        --
+        Question None: keep the old routes?
+        Unmet Some(1): tests: 2 of 148 failed
+        Unmet Some(1): audit: timed out after 5 min
+        --
+        --
+        --
+        JournalEdit None: the journal was edited: line 3 does not continue the one before it
+        ");
+    }
+
+    #[test]
+    fn claims_and_a_failed_proof_are_counted_apart() {
+        insta::assert_snapshot!(met_text(6, 6, 0), @"6 of 6 requirements met");
+        insta::assert_snapshot!(met_text(6, 6, 1), @"6 of 6 requirements met: 5 measured, 1 claimed");
+        insta::assert_snapshot!(met_text(6, 6, 6), @"6 of 6 requirements met, none measured: all are claims");
+        assert_eq!(proof_text("verified"), None);
+        assert_eq!(proof_text("needs_review").as_deref(), Some("proof: needs review"));
+    }
+
     fn show_matrix(matrix: &RequirementMatrix) -> String {
         use super::super::CellState;
         let columns = matrix.columns.iter();
@@ -500,7 +678,7 @@ mod tests {
     #[test]
     fn an_edit_of_ralphs_files_is_looked_at_first() {
         let _filter = without_times();
-        insta::assert_debug_snapshot!(look_first(&read(HELD)), @r#"
+        insta::assert_debug_snapshot!(super::super::look_first::look_first(&read(HELD)), @r#"
         [
             LookFirst {
                 kind: Tampering,
@@ -513,7 +691,7 @@ mod tests {
         "#);
         insta::assert_debug_snapshot!(rests_on(&read(HELD)), @r#"
         [
-            "4 of 4 requirements met, measured by ralph at stop 3 (TIME)",
+            "4 of 4 requirements met, at stop 3 (TIME)",
             "all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way",
         ]
         "#);

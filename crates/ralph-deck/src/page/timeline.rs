@@ -1,11 +1,11 @@
 //! The events of a run in the order they happened, each in one line.
 
-use super::board_row::clean_paragraph;
+use super::board_row::{clean_paragraph, clean_title};
 use crate::wording;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{
-    JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
-    StopReport,
+    DecisionRule, JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome,
+    StopRecord, StopReport,
 };
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -92,8 +92,12 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     let mut meter = SpendMeter::default();
     let mut stop = 0_u32;
     let mut before: Option<&StopReport> = None;
+    let mut asked = OpenQuestionText::default();
     for entry in entries {
         meter.read(&entry.change);
+        if asked.repeats(&entry.change) {
+            continue;
+        }
         let mut row = TimelineRow {
             seq: entry.seq,
             at_ms: entry.at_ms,
@@ -130,6 +134,32 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
         row.reason = stop_reason(entries, row.seq);
     }
     rows
+}
+
+/// The question that is open. The stop that follows it and the runner record it again; the timeline shows it once.
+#[derive(Default)]
+struct OpenQuestionText(Option<String>);
+
+impl OpenQuestionText {
+    /// Whether the change only repeats the open question.
+    fn repeats(&mut self, change: &RunChange) -> bool {
+        let line = |question: &str| text::clean_line(question, LONGEST_LINE);
+        if let RunChange::Asked { question } = change {
+            self.0 = Some(line(question));
+        } else if let RunChange::Decided(decided) = change {
+            return decided.rule == DecisionRule::NeedsHuman
+                && decided.outcome == StopOutcome::Allowed
+                && self.0.as_ref() == Some(&line(&decided.because));
+        } else if let RunChange::Drove(drove) = change
+            && let RunnerEvent::AsksPerson { question, .. } = drove.as_ref()
+        {
+            let question = line(question);
+            return self.0.replace(question.clone()) == Some(question);
+        } else if let RunChange::HintGiven { .. } = change {
+            self.0 = None;
+        }
+        false
+    }
 }
 
 /// What the agent was given to read at the stop with this journal line.
@@ -223,7 +253,7 @@ fn line_change(line: &ReportLine, before: Option<&ReportLine>) -> String {
 fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
     let line = |text: &str| text::clean_line(text, LONGEST_LINE);
     Some(match change {
-        RunChange::Started(run) => (TimelineKind::Started, line(&run.title)),
+        RunChange::Started(run) => (TimelineKind::Started, clean_title(&run.title)),
         RunChange::Restored(_) => (
             TimelineKind::Damage,
             "the journal was damaged or missing, and a new one began".to_string(),

@@ -3,7 +3,7 @@
 
 use super::RunReport;
 use super::report_lines::{
-    self, LEFT_OUT_AFTER, ReportPart, attention_class, date_and_time, line_count, time_of_day,
+    self, LEFT_OUT_AFTER, ReportPart, attention_class, line_count, time_of_day,
 };
 use super::requirement_strip::{LEGEND, strip_table};
 use crate::page::ProofTable;
@@ -48,7 +48,7 @@ fn style_text() -> Markup {
 impl HtmlPage<'_> {
     fn document(&self) -> Markup {
         let row = &self.report.page.row;
-        let status = row.standing.word();
+        let status = self.report.page.headline();
         html! {
             (DOCTYPE)
             html lang="en" {
@@ -97,13 +97,13 @@ impl HtmlPage<'_> {
 
     fn head(&self) -> Markup {
         let row = &self.report.page.row;
-        let class = format!("st {}", attention_class(row.standing.attention()));
+        let class = format!("st {}", attention_class(self.report.page.attention()));
         html! {
             p class="meta" {
                 span { "ralph report · run " span class="mono" { (row.run) } " · " (self.redacted(&row.project_name)) }
-                span { (date_and_time(row.started_ms)) " to " (date_and_time(row.last_ms)) }
+                span { (report_lines::time_range(&self.report.page)) }
             }
-            p class=(class) { span class="mark" aria-hidden="true" { (row.standing.mark()) } (capitalized(&row.standing.word())) }
+            p class=(class) { span class="mark" aria-hidden="true" { (if self.report.page.journal_edit.is_some() { '!' } else { row.standing.mark() }) } (capitalized(&self.report.page.headline())) }
             h1 { (self.redacted(&row.title)) }
             p class="sum" { (self.report.sentence) }
         }

@@ -2,9 +2,7 @@
 //! request.
 
 use super::RunReport;
-use super::report_lines::{
-    self, LEFT_OUT_AFTER, ReportLine, ReportPart, date_and_time, line_count, time_of_day,
-};
+use super::report_lines::{self, LEFT_OUT_AFTER, ReportLine, ReportPart, line_count, time_of_day};
 use super::requirement_strip::describe_row;
 use ralph_core::redact::Redactor;
 use ralph_drive::forge::{code_fence, code_span};
@@ -15,12 +13,12 @@ const LONGEST_ANSWER: usize = 1_000;
 pub fn render_markdown(report: &RunReport, redactor: &Redactor) -> String {
     let mut page = MarkdownPage { out: String::new(), redactor };
     let (row, run) = (&report.page.row, &report.page.row.run);
-    page.add(&format!("# {}: ", row.standing.word()));
+    page.add(&format!("# {}: ", report.page.headline()));
     page.add_line(&[ReportPart::Foreign(row.title.clone())]);
     page.add(&format!("\n{}\n\n", report.sentence));
     page.add(&format!("Run `{run}` of "));
     page.add_line(&[ReportPart::Code(row.project_name.clone())]);
-    page.add(&format!("{} to {}\n", date_and_time(row.started_ms), date_and_time(row.last_ms)));
+    page.add(&format!("{}\n", report_lines::time_range(&report.page)));
     page.add("\n## What that rests on\n\n");
     for (label, line) in report_lines::rests_on(report) {
         let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };

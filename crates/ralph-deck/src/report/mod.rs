@@ -13,7 +13,7 @@ mod requirement_strip;
 pub use html::render_html;
 pub use markdown::render_markdown;
 
-use crate::page::{ChangedFiles, RunPage};
+use crate::page::{ChangedFiles, ProofTable, RunPage};
 use goal_files::find_outside_goal;
 use ralph_core::id::RunId;
 use ralph_core::record::{RunRecord, Waiver};
@@ -21,10 +21,12 @@ use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointRepository;
+use ralph_git::commit_content::CommitReader;
 use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
+use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::FileError;
 use serde::Serialize;
@@ -49,6 +51,10 @@ pub struct RunReport {
     pub journal_head: String,
     /// The commit of the checkpoint that the run started from.
     pub base_commit: Option<String>,
+    /// A commit of the project that has the judged tree; `None` while the work is not committed.
+    pub landed_commit: Option<String>,
+    /// What a person can do next: a command or a sentence.
+    pub next: String,
     /// `None` without git, or if the checkpoints are gone.
     pub changes: Option<ChangedFiles>,
     /// Changed files that the goal does not seem to be about: a guess from their names, made only if the goal names
@@ -66,9 +72,13 @@ impl RunReport {
         let page = RunPage::load(home, run, now_ms)?;
         let opened = store::load_run(home, run)?;
         let journal = read_journal_end(home, run)?;
-        let changes =
-            page.checkpoint.and_then(|last| load_changes(home, &opened.run, last, deadline));
-        Ok(Self::new(page, &opened.run, &opened.state, journal, changes))
+        let changes = load_changes(home, &opened.run, page.checkpoint, deadline);
+        let landed = page
+            .judged_tree
+            .as_deref()
+            .and_then(|tree| find_landed_commit(&opened.run, tree, deadline));
+        let report = Self::new(page, &opened.run, &opened.state, journal, changes);
+        Ok(Self { landed_commit: landed, ..report })
     }
 
     fn new(
@@ -79,16 +89,25 @@ impl RunReport {
         changes: Option<ChangedFiles>,
     ) -> Self {
         let in_force = state.waivers.iter().filter(|waiver| page.row.last_ms < waiver.until_ms);
+        let seal = run.seal.as_deref();
         let outside_goal = match &changes {
             Some(changes) => {
-                find_outside_goal(&page.goal, changes.files.iter().map(|file| file.path.as_str()))
+                let mut paths: Vec<_> =
+                    changes.files.iter().map(|file| file.path.as_str()).collect();
+                let is_proved = page.proof.as_ref().is_some_and(ProofTable::has_telling_tests);
+                if let Some(seal) = seal.filter(|_| is_proved) {
+                    let rules = ClassRules::new(&seal.policy, Vec::new());
+                    paths.retain(|path| !is_test_file(path, &rules));
+                }
+                find_outside_goal(&page.goal, paths.into_iter())
             }
             None => Vec::new(),
         };
-        let seal = run.seal.as_deref();
         Self {
             v: 1,
             sentence: report_lines::summary(&page),
+            next: report_lines::next_step(&page),
+            landed_commit: None,
             policy_hash: seal.map(|seal| text::clean_line(&seal.hash, LONGEST_LINE)),
             not_covered: in_force.map(describe_waiver).collect(),
             journal_lines: journal.lines,
@@ -135,8 +154,25 @@ struct JournalEnd {
 }
 
 fn read_journal_end(home: &RalphHome, run: &RunId) -> Result<JournalEnd, FileError> {
-    let read = journal::read_journal(&home.run(run).journal())?;
-    Ok(JournalEnd { lines: read.entries.len() as u64, head: read.head })
+    match journal::read_journal(&home.run(run).journal()) {
+        Ok(read) => Ok(JournalEnd { lines: read.entries.len() as u64, head: read.head }),
+        // The page of the run says that it is missing.
+        Err(error) if error.is_missing() => Ok(JournalEnd { lines: 0, head: String::new() }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file belongs to the tests, by the policy and the conventions of languages. A proof that rests on new tests
+/// needs them, whatever the goal says.
+fn is_test_file(path: &str, rules: &ClassRules) -> bool {
+    classify_file(path, rules).class == FileClass::Tests
+}
+
+/// The newest commit of the project with the judged tree.
+fn find_landed_commit(run: &RunRecord, tree: &str, deadline: &Deadline) -> Option<String> {
+    let reader = CommitReader::open(Path::new(&run.project), *deadline)?;
+    let found = reader.find_commit_with_tree("HEAD", tree).ok()??;
+    Some(text::clean_line(&found, LONGEST_LINE))
 }
 
 fn describe_waiver(waiver: &Waiver) -> String {
@@ -149,14 +185,19 @@ fn describe_waiver(waiver: &Waiver) -> String {
 fn load_changes(
     home: &RalphHome,
     run: &RunRecord,
-    last: u32,
+    last: Option<u32>,
     deadline: &Deadline,
 ) -> Option<ChangedFiles> {
     let repository =
         CheckpointRepository::open(home, &run.id, Path::new(&run.project), deadline).ok()?;
     let checkpoints = repository.list(deadline).ok()?;
     let find = |number: u32| checkpoints.iter().find(|one| one.number == number);
-    ChangedFiles::load(&repository, find(0)?, find(last)?, deadline).ok()
+    // A stop that asks a person is checkpointed, but not judged.
+    let last = match last {
+        Some(number) => find(number)?,
+        None => checkpoints.last().filter(|last| last.number > 0)?,
+    };
+    ChangedFiles::load(&repository, find(0)?, last, deadline).ok()
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ use crate::page::{
     Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, RunStanding,
     SessionRow, TimelineKind, TimelineRow,
 };
+use crate::page::{met_text, proof_text};
 use crate::wording::short_duration;
-use ralph_core::record::{CostBasis, MeasuredSite};
+use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
 use ralph_core::text::{self, count_noun};
-use ralph_core::units::{estimate_usd, format_duration, format_tokens, format_usd};
+use ralph_core::units::{format_duration, format_tokens, format_usd};
 use ralph_sys::clock;
 use std::collections::BTreeSet;
 
@@ -58,8 +59,14 @@ fn plain_id(id: &str) -> Option<String> {
     is_id.then(|| short_id(id))
 }
 
+/// From when to when a run was recorded, with the time zone of all times of the report.
+pub(super) fn time_range(page: &RunPage) -> String {
+    let (started, last) = (page.row.started_ms, page.row.last_ms);
+    format!("{} to {} {}", date_and_time(started), date_and_time(last), clock::local_zone(last))
+}
+
 /// `16:58`, preceded by the date.
-pub(super) fn date_and_time(ms: u64) -> String {
+fn date_and_time(ms: u64) -> String {
     format!("{} {}", clock::local_date(ms), time_of_day(ms))
 }
 
@@ -76,7 +83,11 @@ pub(super) fn summary(page: &RunPage) -> String {
         facts.push(count_noun(gates.len() as u64, "gate"));
     }
     if let (Some(met), Some(all)) = (row.met, row.requirements) {
-        facts.push(format!("{met} of {} met", count_noun(u64::from(all), "requirement")));
+        // Without its journal, nothing shows that they were measured.
+        if page.journal_edit.is_none() {
+            facts.push(met_text(met, all, page.claimed));
+            facts.extend(page.proof.as_ref().and_then(|proof| proof_text(&proof.verdict)));
+        }
     }
     let iterations = count_noun(u64::from(row.iteration), "iteration");
     facts.push(match page.sessions.len() {
@@ -84,13 +95,27 @@ pub(super) fn summary(page: &RunPage) -> String {
         sessions => format!("{iterations} over {sessions} sessions"),
     });
     facts.push(format_duration(row.elapsed_ms));
-    if let Some(spent) = row.spent_micro_usd {
-        facts.push(match row.cost_basis {
-            CostBasis::Estimated | CostBasis::Incomplete => estimate_usd(spent),
-            CostBasis::Reported | CostBasis::Unknown => format_usd(spent),
-        });
-    }
+    facts.extend(row.spent_micro_usd.and_then(|spent| row.cost_basis.describe_cost(spent)));
     facts.join(", ")
+}
+
+/// What a person can do next. Runs in progress have a next step here only: a screen shows them with their actions.
+pub(super) fn next_step(page: &RunPage) -> String {
+    let run = &page.row.run;
+    let in_progress = || {
+        if page.row.standing == RunStanding::Asks {
+            format!("answer with `ralph tell {run} \"…\"`")
+        } else {
+            format!("nothing; `ralph watch {run}` shows it while it works")
+        }
+    };
+    page.next.clone().unwrap_or_else(in_progress)
+}
+
+/// Words of ralph whose parts between backticks are commands or names.
+fn sentence_parts(sentence: &str) -> ReportLine {
+    let parts = sentence.split('`').enumerate();
+    parts.map(|(at, part)| if at % 2 == 0 { own(part) } else { code(part) }).collect()
 }
 
 pub(super) fn attention_class(attention: Attention) -> &'static str {
@@ -113,11 +138,13 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
         rows.push((if index == 0 { "Measured" } else { "" }, vec![foreign(sentence)]));
     }
     if let (Some(commit), Some(tree)) = (&page.judged_commit, &page.judged_tree) {
-        let mut line = vec![own("commit "), code(&short_id(commit)), own(", tree ")];
-        line.push(code(&short_id(tree)));
-        if let Some(number) = page.checkpoint {
-            line.push(own(&format!(", checkpoint {number}")));
-        }
+        let mut line = match &report.landed_commit {
+            Some(landed) => vec![own("commit "), code(&short_id(landed))],
+            None => vec![own("the work tree, not committed")],
+        };
+        let number = page.checkpoint.map(|number| format!("checkpoint {number}, "));
+        line.push(own(&format!(" ({}", number.unwrap_or_default())));
+        line.extend([code(&short_id(commit)), own(", tree "), code(&short_id(tree)), own(")")]);
         rows.push(("On", line));
     }
     rows.push(("Policy", policy_line(report.policy_hash.as_deref())));
@@ -132,7 +159,7 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
         vec![own(&format!("{lines}, unbroken, last hash ")), code(&head)]
     };
     rows.push(("Journal", journal));
-    rows.extend(page.next.iter().map(|next| ("Next", vec![foreign(next)])));
+    rows.push(("Next", sentence_parts(&report.next)));
     rows
 }
 
@@ -168,6 +195,10 @@ pub(super) fn look_first(report: &RunReport) -> (Vec<ReportLine>, usize) {
 
 fn look_first_line(look: &LookFirst) -> ReportLine {
     let kind = match look.kind {
+        LookFirstKind::JournalEdit => "nothing here can be trusted",
+        LookFirstKind::Question => "the agent asks",
+        LookFirstKind::Unmet => "not met",
+        LookFirstKind::Halted => "why it ended",
         LookFirstKind::Tampering => "ralph's files were edited",
         LookFirstKind::BrokenTest => "an old test does not hold",
         LookFirstKind::AmendedTest => "a test was changed",
@@ -258,13 +289,18 @@ pub(super) fn session_fields(session: &SessionRow) -> [String; 6] {
         session.model.clone().unwrap_or_else(|| "default".to_string()),
         session.turns.to_string(),
         format_tokens(session.tokens).replace(" tokens", ""),
-        format_usd(session.micro_usd.saturating_add(session.gates_micro_usd)),
+        session_cost(session),
     ]
+}
+
+fn session_cost(session: &SessionRow) -> String {
+    let cost = format_usd(session.micro_usd.saturating_add(session.gates_micro_usd));
+    if session.is_assumed { format!("~{cost}") } else { cost }
 }
 
 pub(super) fn cost_note(page: &RunPage) -> &'static str {
     if page.sessions.iter().any(|session| session.is_assumed) {
-        "A part of the cost is assumed, because the client never reported it."
+        "A cost with ~ is assumed at least in part, because the client never reported it."
     } else {
         "The figures are the client's own."
     }
@@ -304,10 +340,11 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
     if let (Some(base), Some(commit)) = (base, commit) {
         commands.push(format!("git diff {base} {commit}"));
     }
-    let is_attestable = matches!(
-        report.page.row.standing,
-        RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
-    );
+    let is_attestable = report.page.journal_edit.is_none()
+        && matches!(
+            report.page.row.standing,
+            RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+        );
     if is_attestable {
         commands.push(format!("ralph report {run} --attest --out {run}.intoto.json"));
         commands.push(format!("ralph verify-report {run}.intoto.json"));

@@ -5,6 +5,7 @@ use crate::page::{
     TimelineKind, TimelineRow,
 };
 use pulldown_cmark::{Event, Options, Parser};
+use ralph_core::policy::Policy;
 use ralph_core::record::MeasuredSite;
 use ralph_sys::fs;
 use std::time::Duration;
@@ -39,6 +40,7 @@ fn report_with(foreign: &str) -> RunReport {
     page.goal = text();
     page.rests_on = vec![text()];
     page.damage = None;
+    page.journal_edit = None;
     page.judged_commit = Some(text());
     page.judged_tree = Some(text());
     page.checkpoint = Some(1);
@@ -141,6 +143,7 @@ fn fill_evidence(page: &mut RunPage, foreign: &str) {
 fn without_times() -> impl Drop {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "[time]");
+    settings.add_filter(r"\bUTC([+-]\d+(:\d\d)?)?", "[zone]");
     settings.add_filter(r"(- |<td>)\d\d:\d\d\b", "${1}[time]");
     settings.add_filter(r"\d\d:\d\d (the agent|\|)", "[time] $1");
     settings.add_filter(r"sha256-[^']+'", "sha256-[hash]'");
@@ -152,23 +155,24 @@ fn without_times() -> impl Drop {
 fn a_damaged_journal_is_named() {
     let _filter = without_times();
     let markdown = render_markdown(&recorded_report(), &Redactor::default());
-    insta::assert_snapshot!(markdown, @"
-    # paused: make it work
+    insta::assert_snapshot!(markdown, @r"
+    # paused, but the journal was edited: make it work
 
-    0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016
+    2 iterations, 16 s, ≈ $0.0016
 
     Run `k7f2` of `project`
-    [time] to [time]
+    [time] to [time] [zone]
 
     ## What that rests on
 
-    - **Measured** No stop has been judged yet
+    - **Measured** not known: the journal was edited
     - **Policy** none
     - **Journal** not to be trusted: the journal was edited: line 2 does not continue the one before it
+    - **Next** do not rely on this result: review the work yourself, or run it again
 
     ## Look at this first
 
-    Nothing stands out: no changed or removed test, no waiver, no dispute.
+    1. nothing here can be trusted: the journal was edited: line 2 does not continue the one before it
 
     ## What was asked
 
@@ -190,6 +194,33 @@ fn a_damaged_journal_is_named() {
     ralph why k7f2
     ```
     ");
+}
+
+/// A proof needs new tests, whatever files the goal names.
+#[test]
+fn tests_of_a_proof_are_asked_for() {
+    let rules = ClassRules::new(&Policy::default(), Vec::new());
+    for (path, expected) in [
+        ("tests/farewell.rs", true),
+        ("src/farewell_test.go", true),
+        ("src/lib.rs", false),
+        (".github/workflows/ci.yml", false),
+    ] {
+        assert_eq!(is_test_file(path, &rules), expected, "{path}");
+    }
+    let row = |telling| ProofTableRow {
+        name: "T3",
+        code: "old",
+        tests: "new",
+        result: String::new(),
+        holds: Some(telling),
+    };
+    let table = |telling| ProofTable {
+        verdict: "green".to_string(),
+        rows: vec![row(telling)],
+        doubts: Vec::new(),
+    };
+    assert!(table(true).has_telling_tests() && !table(false).has_telling_tests());
 }
 
 /// What hostile texts of several kinds try: to close what they are in, to become links, mentions, commands, markup,

@@ -2,7 +2,7 @@
 //!
 //! An unknown kind of change is not an error: a newer ralph may have written it. The hash chain is not checked here.
 
-use ralph_core::drive::WaitCause;
+use ralph_core::drive::{MeterBasis, WaitCause};
 use ralph_core::limits::RunLimits;
 use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
 use ralph_core::status::RunStatus;
@@ -240,6 +240,8 @@ pub(super) struct MeterLine<'a> {
     pub source: LineText<'a>,
     pub micro_usd: u64,
     pub tokens: u64,
+    #[serde(default)]
+    pub meter: MeterBasis,
 }
 
 #[derive(Deserialize)]

@@ -22,14 +22,21 @@ mod stats_queries;
 
 use crate::index::IndexCoverage;
 use crate::index_file::{IndexFile, IndexStorage, IndexedWork};
+use detail_views::QueryDeadline;
 use ralph_core::id::RunId;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use rusqlite::Connection;
+use std::time::Duration;
 
 pub use history_filter::{FilterError, HistoryFilter};
 pub use run_queries::{IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey};
 pub use sql_session::{SqlCell, SqlError, SqlSession, schema_text};
+
+/// How long one query may take. All runs of a large home take less than a second.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(20);
+/// How many instructions of the database run before the time is checked: about a millisecond.
+const STEPS_PER_CHECK: i32 = 20_000;
 
 /// Not even an index in memory could be used.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +50,19 @@ pub struct RunIndex {
     file: IndexFile,
     connection: Connection,
     storage: IndexStorage,
+    /// When the current query has to end.
+    deadline: QueryDeadline,
+}
+
+/// Ends queries of this connection at the deadline.
+fn limit_time(
+    mut connection: Connection,
+    deadline: &QueryDeadline,
+) -> rusqlite::Result<Connection> {
+    let deadline = QueryDeadline::clone(deadline);
+    let is_late = move || detail_views::is_late(&deadline);
+    connection.progress_handler(STEPS_PER_CHECK, Some(is_late))?;
+    Ok(connection)
 }
 
 impl RunIndex {
@@ -54,20 +74,25 @@ impl RunIndex {
             layout: &run_tables::RUN_LAYOUT,
         };
         let IndexedWork { connection, storage, .. } = file.with_index(|_| Ok(()))?;
-        Ok(Self { home: home.clone(), file, connection, storage })
+        let deadline = QueryDeadline::default();
+        let connection = limit_time(connection, &deadline)?;
+        Ok(Self { home: home.clone(), file, connection, storage, deadline })
     }
 
     /// Reads what was appended to journals since the last refresh, until the deadline.
     pub fn refresh(&mut self, deadline: &Deadline) -> Result<IndexCoverage, RunIndexError> {
-        let Self { home, file, connection, storage } = self;
+        let Self { home, file, connection, storage, deadline: query_deadline } = self;
         if *storage == IndexStorage::InMemory {
+            if let Ok(mut query_deadline) = query_deadline.lock() {
+                *query_deadline = None;
+            }
             return Ok(run_refresh::refresh_runs(connection, home, deadline)?);
         }
         // The file is opened again, because it may have been deleted or replaced.
         let work =
             |connection: &mut Connection| run_refresh::refresh_runs(connection, home, deadline);
         let IndexedWork { done, connection, storage } = file.with_index(work)?;
-        (self.connection, self.storage) = (connection, storage);
+        (self.connection, self.storage) = (limit_time(connection, &self.deadline)?, storage);
         Ok(done)
     }
 
@@ -86,7 +111,7 @@ impl RunIndex {
 
     /// Runs that have not ended: those that need a person first, then by the time of their last entry, latest first.
     pub fn waiting_and_working(&self) -> Result<Vec<IndexedRun>, RunIndexError> {
-        Ok(run_queries::open_runs(&self.connection)?)
+        self.answer(run_queries::open_runs)
     }
 
     /// A page of the history, latest first. Without a filter, only runs that have ended.
@@ -96,26 +121,37 @@ impl RunIndex {
         before: Option<&PageKey>,
         limit: usize,
     ) -> Result<IndexedPage, RunIndexError> {
-        Ok(run_queries::history_page(&self.connection, filter, before, limit)?)
+        self.answer(|connection| run_queries::history_page(connection, filter, before, limit))
     }
 
     /// How many runs all pages of the filter have.
     pub fn count(&self, filter: &HistoryFilter) -> Result<u64, RunIndexError> {
-        Ok(run_queries::count_runs(&self.connection, filter)?)
+        self.answer(|connection| run_queries::count_runs(connection, filter))
     }
 
     pub fn run(&self, run: &RunId) -> Result<Option<IndexedRun>, RunIndexError> {
-        Ok(run_queries::find_run(&self.connection, run)?)
+        self.answer(|connection| run_queries::find_run(connection, run))
     }
 
     /// The requirements of a run that were open at least once, those that held most stops first.
     pub fn requirements_of(&self, run: &RunId) -> Result<Vec<IndexedRequirement>, RunIndexError> {
-        Ok(run_queries::run_requirements(&self.connection, run)?)
+        self.answer(|connection| run_queries::run_requirements(connection, run))
     }
 
     /// The gates of a run, the slowest first.
     pub fn gates_of(&self, run: &RunId) -> Result<Vec<IndexedGate>, RunIndexError> {
-        Ok(run_queries::run_gates(&self.connection, run)?)
+        self.answer(|connection| run_queries::run_gates(connection, run))
+    }
+
+    /// Runs a query of ralph's own, for a limited time: the file may have been prepared to take forever.
+    fn answer<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RunIndexError> {
+        if let Ok(mut deadline) = self.deadline.lock() {
+            *deadline = Some(Deadline::after(QUERY_TIMEOUT));
+        }
+        Ok(query(&self.connection)?)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::history_filter::{FilterSql, HistoryFilter};
 use ralph_core::id::RunId;
+use ralph_core::record::CostBasis;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use std::fmt;
@@ -29,6 +30,7 @@ pub struct IndexedRun {
     pub ran_ms: u64,
     pub max_time_ms: Option<u64>,
     pub micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
     pub max_micro_usd: Option<u64>,
     pub tokens: Option<u64>,
     pub sessions: u32,
@@ -120,7 +122,7 @@ const RUN_COLUMNS: &str = "id, project, title, host, origin, branch, started_ms,
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line";
+    damaged_line, cost_basis";
 /// When a run took its place in the history.
 const PAGE_TIME: &str = "coalesce(ended_ms, last_ms)";
 
@@ -273,6 +275,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<IndexedRun> {
         lines: read_u64(row, 37)?,
         damaged: read_u64(row, 38)?,
         damaged_line: read_optional(row, 39)?,
+        // A name of another version.
+        cost_basis: CostBasis::parse(&row.get::<_, String>(40)?).unwrap_or(CostBasis::Unknown),
     })
 }
 

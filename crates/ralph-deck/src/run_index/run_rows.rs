@@ -16,9 +16,10 @@ const PUT_RUN: &str = "INSERT OR REPLACE INTO run (
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line
+    damaged_line, cost_basis
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40)";
+    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40,
+    ?41)";
 const PUT_JOURNAL: &str = "INSERT OR REPLACE INTO journal
     (run, inode, length, modified_ns, read_to, tail, tally) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
@@ -171,7 +172,8 @@ impl<'a> RunWriter<'a> {
             waits.or(declared),
             tally.lines.cast_signed(),
             tally.damaged.cast_signed(),
-            tally.first_damaged.map(u64::cast_signed)
+            tally.first_damaged.map(u64::cast_signed),
+            tally.spend.cost_basis().name()
         ])?;
         Ok(())
     }

@@ -2,11 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout {
-    format: 1,
-    create_tables: CREATE_TABLES,
-    tables: &["journal", "run", "run_requirement", "run_gate", "run_day"],
-};
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 2, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -38,6 +34,7 @@ CREATE TABLE run (
     ran_ms INTEGER NOT NULL,  -- active time without pauses, until the last entry
     max_time_ms INTEGER,
     micro_usd INTEGER,        -- millionths of a US dollar; NULL if unknown
+    cost_basis TEXT NOT NULL, -- `reported`, `estimated`, `incomplete`, `assumed`, `partly_assumed` or `unknown`
     max_micro_usd INTEGER,
     tokens INTEGER,           -- NULL unless `ralph run` drives it
     sessions INTEGER NOT NULL, -- how many sessions `ralph run` started

@@ -191,7 +191,7 @@ fn sample_event(random: &mut SampleRandom, at_ms: u64) -> RunnerEvent {
             micro_usd: random.below(5_000_000),
             tokens: random.below(100_000),
             turns: 2,
-            meter: MeterBasis::Told,
+            meter: random.pick(&[MeterBasis::Told, MeterBasis::Told, MeterBasis::Assumed]),
         }),
         6 => RunnerEvent::Waits(PlannedWait {
             cause: random.pick(&[WaitCause::RateLimit, WaitCause::Declared]),

@@ -1,7 +1,8 @@
 //! What a run has cost: by the meter of a runner, or by the readings at its stops.
 
 use super::journal_line::MeterLine;
-use ralph_core::run::{RunState, Spending};
+use ralph_core::record::{CostBasis, CostReading};
+use ralph_core::run::{AssumedSpending, RunState, Spending};
 use serde::{Deserialize, Serialize};
 
 /// How many of the latest sessions can still report their cost.
@@ -14,10 +15,14 @@ pub(super) struct SpendTally {
     latest: Vec<SessionSpend>,
     /// The cost of the sessions before `latest`.
     before: Spending,
+    /// The assumed part of `before`.
+    before_assumed: u64,
     sum: Spending,
     estimated_micro_usd: Option<u64>,
     reported_micro_usd: Option<u64>,
     is_priced: bool,
+    /// Whether any stop had a reading of the cost.
+    has_reading: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +30,7 @@ struct SessionSpend {
     id: String,
     agent: Spending,
     gates: Spending,
+    assumed: AssumedSpending,
 }
 
 impl SpendTally {
@@ -34,16 +40,19 @@ impl SpendTally {
             id: driven.session.id.to_string(),
             agent: driven.spent,
             gates: driven.gates,
+            assumed: driven.assumed,
         });
         let cost = state.cost.as_ref();
         let mut spend = Self {
             sessions: driving.count,
             latest: latest.collect(),
             before: driving.before,
+            before_assumed: driving.before_assumed_micro_usd,
             sum: Spending::default(),
             estimated_micro_usd: cost.and_then(|cost| cost.estimated_micro_usd),
             reported_micro_usd: cost.and_then(|cost| cost.reported_micro_usd),
             is_priced: cost.is_none_or(|cost| cost.unpriced.is_empty()),
+            has_reading: cost.is_some(),
         };
         spend.add_up();
         spend
@@ -64,6 +73,25 @@ impl SpendTally {
         self.reported_micro_usd.max(priced)
     }
 
+    /// How the cost is known, as [`LimitUsage::recorded`](ralph_core::limits::LimitUsage::recorded) has it.
+    pub(super) fn cost_basis(&self) -> CostBasis {
+        if self.sessions > 0 {
+            let assumed = self.latest.iter().map(|session| session.assumed.micro_usd);
+            let assumed = assumed.fold(self.before_assumed, u64::saturating_add);
+            return CostBasis::of_metered(self.sum.micro_usd, assumed);
+        }
+        if !self.has_reading {
+            return CostBasis::Reported;
+        }
+        let reading = CostReading {
+            estimated_micro_usd: self.estimated_micro_usd,
+            reported_micro_usd: self.reported_micro_usd,
+            unpriced: if self.is_priced { Vec::new() } else { vec![String::new()] },
+            ..CostReading::default()
+        };
+        reading.basis()
+    }
+
     /// `None` if no runner meters the tokens.
     pub(super) fn tokens(&self) -> Option<u64> {
         (self.sessions > 0).then_some(self.sum.tokens)
@@ -78,12 +106,15 @@ impl SpendTally {
         self.estimated_micro_usd = self.estimated_micro_usd.max(estimated_micro_usd);
         self.reported_micro_usd = self.reported_micro_usd.max(reported_micro_usd);
         self.is_priced = is_priced;
+        self.has_reading = true;
     }
 
     pub(super) fn begin_session(&mut self, id: &str) {
         let known = self.latest.iter().position(|session| session.id == id);
         let session = if let Some(at) = known {
-            self.latest.remove(at)
+            let mut session = self.latest.remove(at);
+            session.assumed.begin_process();
+            session
         } else {
             self.sessions = self.sessions.saturating_add(1);
             SessionSpend { id: id.to_string(), ..SessionSpend::default() }
@@ -92,6 +123,7 @@ impl SpendTally {
         if self.latest.len() > MAX_SESSIONS {
             let old = self.latest.remove(0);
             self.before = plus(plus(self.before, old.agent), old.gates);
+            self.before_assumed = self.before_assumed.saturating_add(old.assumed.micro_usd);
         }
     }
 
@@ -100,6 +132,9 @@ impl SpendTally {
         let is_it = |session: &&mut SessionSpend| session.id == meter.session.as_str();
         let Some(session) = self.latest.iter_mut().rev().find(is_it) else { return };
         let is_gate = meter.source.as_str() == "gate";
+        if !is_gate {
+            session.assumed.add_reading(session.agent.micro_usd, meter.micro_usd, meter.meter);
+        }
         let known = if is_gate { &mut session.gates } else { &mut session.agent };
         known.micro_usd = known.micro_usd.max(meter.micro_usd);
         known.tokens = known.tokens.max(meter.tokens);

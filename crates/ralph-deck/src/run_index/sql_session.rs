@@ -1,7 +1,7 @@
 //! Answers SQL queries that a person types, on a connection that can only read.
 
 use super::detail_views::{self, DETAIL_VIEWS, QueryDeadline};
-use super::run_tables;
+use super::{STEPS_PER_CHECK, run_tables};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -11,8 +11,6 @@ use rusqlite::{Connection, ErrorCode, Row};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How many instructions of the database run before the time is checked: about a millisecond.
-const STEPS_PER_CHECK: i32 = 20_000;
 /// Bounds what one query may take, also of a value that it builds.
 const MAX_VALUE_BYTES: i32 = 64 * 1024 * 1024;
 const PRAGMAS: &str = "

@@ -18,11 +18,12 @@ const GATES: &str =
 impl RunIndex {
     /// All runs, and sessions without one, with their requirements and gates.
     pub fn stats_rows(&self) -> Result<StatsRows, RunIndexError> {
-        let connection = &self.connection;
-        Ok(StatsRows {
-            runs: read_rows(connection, RUNS, read_run)?,
-            requirements: read_rows(connection, REQUIREMENTS, read_requirement)?,
-            gates: read_rows(connection, GATES, read_gate)?,
+        self.answer(|connection| {
+            Ok(StatsRows {
+                runs: read_rows(connection, RUNS, read_run)?,
+                requirements: read_rows(connection, REQUIREMENTS, read_requirement)?,
+                gates: read_rows(connection, GATES, read_gate)?,
+            })
         })
     }
 }

@@ -60,6 +60,68 @@ fn dump(index: &RunIndex) -> Vec<String> {
     rows
 }
 
+/// A file with a view or trigger that is not ours is rebuilt before it is read: it could take forever.
+#[test]
+fn a_prepared_index_is_rebuilt() {
+    let endless = "CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n";
+    for prepare in [
+        endless.to_string(),
+        format!(
+            "{endless}; ALTER TABLE run RENAME TO old; CREATE VIEW run AS SELECT old.* FROM old, endless"
+        ),
+        "CREATE TRIGGER slow AFTER INSERT ON run BEGIN DELETE FROM run; END".to_string(),
+        "CREATE TABLE more (x)".to_string(),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let home = home(&directory);
+        put_journal(
+            &home,
+            "aaaa",
+            &sample_entries("aaaa", 1, 30).iter().flat_map(line).collect::<Vec<_>>(),
+        );
+        let expected = dump(&refreshed(&home));
+        let connection = Connection::open(home.run_index()).unwrap();
+        connection.execute_batch(&prepare).unwrap();
+        drop(connection);
+        let index = refreshed(&home);
+        assert_eq!((dump(&index), index.storage()), (expected, IndexStorage::OnDisk), "{prepare}");
+    }
+}
+
+/// A query of ralph's own ends, whatever the tables have become.
+#[test]
+fn a_query_without_an_end_is_ended() {
+    let directory = tempfile::tempdir().unwrap();
+    let index = refreshed(&home(&directory));
+    *index.deadline.lock().unwrap() = Some(Deadline::after(Duration::ZERO));
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) FROM n";
+    let ended = index.connection.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
+    assert_eq!(ended.sqlite_error_code(), Some(rusqlite::ErrorCode::OperationInterrupted));
+    assert!(
+        index.stats_rows().unwrap().runs.is_empty(),
+        "the next query has a deadline of its own"
+    );
+}
+
+#[test]
+fn a_link_in_place_of_the_directory_is_not_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = home(&directory);
+    let elsewhere = directory.path().join("elsewhere");
+    fs::create_private_dir(&elsewhere).unwrap();
+    let path = home.run_index();
+    let parent = path.parent().unwrap();
+    fs::create_private_dir(parent.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, parent).unwrap();
+    assert_eq!(refreshed(&home).storage(), IndexStorage::InMemory);
+    assert!(
+        std::fs::read_dir(&elsewhere)
+            .unwrap()
+            .all(|entry| { entry.unwrap().file_name().to_string_lossy().ends_with("lock") })
+    );
+}
+
 /// The fold of the index agrees with the core's, whatever the order of the entries.
 #[test]
 fn tallies_agree_with_the_state_of_the_run() {
@@ -81,6 +143,7 @@ fn tallies_agree_with_the_state_of_the_run() {
             let spent = (usage.micro_usd, usage.tokens);
             assert_eq!(status, standing, "seed {seed}, entry {at}: {:?}", entry.change);
             assert_eq!((tally.spend.micro_usd(), tally.spend.tokens()), spent, "seed {seed}, {at}");
+            assert_eq!(tally.spend.cost_basis(), usage.cost_basis, "seed {seed}, {at}");
             assert_eq!(tally.ran_ms, state.ran_ms, "seed {seed}, entry {at}: {:?}", entry.change);
             assert_eq!(tally.last_ms, state.last_seen_ms, "seed {seed}, entry {at}");
             assert_eq!(tally.iteration, state.iteration, "seed {seed}, entry {at}");
@@ -137,8 +200,8 @@ fn journals_of_every_version_are_indexed() {
     put_journal(&home, "v1v1", &fixture("v1"));
     put_journal(&home, "v2v2", &fixture("v2"));
     insta::assert_snapshot!(dump(&refreshed(&home)).join("\n"), @r"
-    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | -
-    run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | -
+    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | reported | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | -
+    run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | estimated | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | -
     run_requirement: v1v1 | audit | security | 1 | 1 | 1790000060000 | 1790000720000 | 1 | 0 | 0 | 0
     run_requirement: v1v1 | tests | correctness | 2 | 2 | 1790000060000 | 1790000780000 | 2 | 0 | 0 | 2
     run_requirement: v2v2 | goal | correctness | 2 | 2 | 1794915244149 | - | - | 0 | 0 | 0

@@ -117,7 +117,6 @@ pub fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)
     if let RunChange::Decided(decided) = &entry.change { Some((entry, decided)) } else { None }
 }
 
-/// Why a journal is not read to its end, or not trusted.
 /// Why the run ended, if a decision ended it.
 pub fn ending_reason(entries: &[JournalEntry]) -> Option<String> {
     entries.iter().rev().filter_map(run_decision).find_map(|(_, decided)| {
@@ -125,6 +124,7 @@ pub fn ending_reason(entries: &[JournalEntry]) -> Option<String> {
     })
 }
 
+/// Why a journal is not read to its end, or not trusted.
 pub fn journal_damage_text(damage: &JournalDamage) -> String {
     match damage {
         JournalDamage::TornLine => {
@@ -133,6 +133,9 @@ pub fn journal_damage_text(damage: &JournalDamage) -> String {
         }
         JournalDamage::BrokenChain { line } => {
             format!("the journal was edited: line {line} does not continue the one before it")
+        }
+        JournalDamage::Missing => {
+            "the journal is missing: something other than ralph removed it".to_string()
         }
         JournalDamage::NewerFormat { line, version } => format!(
             "from line {line} on, the journal was written by a newer ralph (format {version}): update ralph to read it"

@@ -18,6 +18,7 @@ pub mod gate_activity_view;
 pub mod gate_list;
 pub mod gate_results;
 pub mod gated_sessions;
+mod journal_check;
 pub mod journal_log;
 pub mod learning_list;
 pub mod limit_fields;

@@ -1,6 +1,7 @@
 //! The report at the end of a driven run: one sentence that a person can forward, then the results and the next step.
 
 use crate::wording::{FactMark, count_noun, safe_line};
+use ralph_core::record::CostBasis;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
@@ -92,12 +93,9 @@ pub fn summary_sentence(report: &DriveReport, gates: &[String]) -> String {
     }
     let most = standing.limits.max_cost_micro_usd.filter(|_| report.status == RunStatus::Exhausted);
     let spent_micro_usd = standing.usage.micro_usd.unwrap_or(0);
-    let spent = with_limit(&format_usd(spent_micro_usd), most.map(format_usd));
-    facts.push(match report.assumed_micro_usd {
-        0 => spent,
-        assumed if assumed >= spent_micro_usd => format!("{spent}, all of it assumed"),
-        assumed => format!("{spent}, {} of it assumed", format_usd(assumed)),
-    });
+    let basis = CostBasis::of_metered(spent_micro_usd, report.assumed_micro_usd);
+    let spent = basis.describe_cost(spent_micro_usd).unwrap_or_default();
+    facts.push(with_limit(&spent, most.map(format_usd)));
     let title = text::clean_line(&report.title, LONGEST_TITLE);
     format!("{}: {title} — {}", report.status.name(), facts.join(", "))
 }

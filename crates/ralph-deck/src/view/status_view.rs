@@ -3,7 +3,6 @@
 use super::{acceptance::AcceptanceView, limit_fields::LimitFields};
 use crate::gate_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
-use crate::view::decisions;
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
 use crate::view::gated_sessions::{
@@ -11,16 +10,16 @@ use crate::view::gated_sessions::{
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
-use crate::view::pipeline_chunks;
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::waiver_list::WaiverView;
+use crate::view::{decisions, journal_check, pipeline_chunks};
 use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
-use ralph_core::record::{CostBasis, CostReading, Dispute, ReportLine, StopReport};
+use ralph_core::record::{CostBasis, Dispute, ReportLine, StopReport};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
@@ -200,13 +199,14 @@ impl RunBoard {
     }
 }
 
-fn is_old(view: &RunView, now_ms: u64) -> bool {
+pub(super) fn is_old(view: &RunView, now_ms: u64) -> bool {
     matches!(view.phase, RunPhase::Ended(_))
         && now_ms.saturating_sub(view.opened.state.last_seen_ms) > DAY_MS
 }
 
 impl BoardRun {
     pub fn load(home: &RalphHome, view: RunView, unprotected: Option<UnprotectedReason>) -> Self {
+        let view = journal_check::with_journal_edit(home, view);
         let run = &view.opened.run;
         let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
         // An unreadable journal says nothing about the work tree; `ralph why` reports it.
@@ -260,6 +260,7 @@ impl BoardRun {
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
         if let RunPhase::Ended(_) = self.view.phase {
+            lines.extend(journal_check::tampering_line(&self.view.opened));
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
             }
@@ -277,9 +278,7 @@ impl BoardRun {
             let text = format!("its session is not held; `ralph resume {id}` resumes it");
             lines.push(vec![plain(text)]);
         }
-        if let Some(what) = &self.view.opened.tampering {
-            lines.push(vec![MarkedText::new(FactMark::Bad, safe_line(what))]);
-        }
+        lines.extend(journal_check::tampering_line(&self.view.opened));
         let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
         lines.extend(own.map(|fault| vec![fault_line(fault)]));
         lines
@@ -386,7 +385,7 @@ pub struct RunStatusView<'a> {
     pub project: &'a str,
     #[serde(flatten)]
     pub limits: LimitFields,
-    /// How the cost is known, for a session that a person works in.
+    /// How the cost is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_basis: Option<CostBasis>,
     pub context_tokens: Option<u64>,
@@ -475,7 +474,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
             &usage,
             &[&SHOWN_LIMITS[..], &[LimitKind::MaxTokens]].concat(),
         ),
-        cost_basis: state.cost.as_ref().map(CostReading::basis),
+        cost_basis: (state.driving.count > 0 || state.cost.is_some()).then_some(usage.cost_basis),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         activity: one.activity.as_ref().map(|activity| activity_view(activity, now_ms)),
         chunks: (tally.all > 0)

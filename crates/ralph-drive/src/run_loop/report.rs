@@ -4,7 +4,7 @@ use super::{DriveError, RunLoop};
 use crate::run_context;
 use crate::run_event::{DeniedTool, DriveReport, OpenRequirement};
 use crate::turn_ending::TurnEnding;
-use ralph_core::drive::{CostSource, MeterBasis, MeterReading, RunnerEvent};
+use ralph_core::drive::RunnerEvent;
 use ralph_core::ending;
 use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, RunRecord, StopOutcome};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
@@ -14,7 +14,6 @@ use ralph_core::text;
 use ralph_git::{git, worktree};
 use ralph_home::store::{LoadedRun, StoreError};
 use ralph_hook::run_output::{self, RunOutput};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 const SHOWN_OPEN: usize = 20;
@@ -132,7 +131,7 @@ impl RunLoop<'_, '_> {
             next,
             settled,
             unmerged,
-            assumed_micro_usd: assumed_cost(&entries),
+            assumed_micro_usd: state.driving.assumed_micro_usd(),
             denied: self.ctx.denied_tools.iter().map(denied).collect(),
             sessions: state.driving.sessions.iter().map(|it| it.session.id.clone()).collect(),
         })
@@ -223,120 +222,4 @@ fn last_landing_outcome(entries: &[JournalEntry]) -> Option<String> {
         let RunnerEvent::Settled { how } = drove.as_ref() else { return None };
         Some(how.clone())
     })
-}
-
-/// The part of the metered cost that was assumed and never billed.
-fn assumed_cost(entries: &[JournalEntry]) -> u64 {
-    let mut sessions: BTreeMap<&str, AssumedCost> = BTreeMap::new();
-    for entry in entries {
-        let RunChange::Drove(drove) = &entry.change else { continue };
-        match drove.as_ref() {
-            // A new process does not bill what an earlier one spent.
-            RunnerEvent::Session(session) => {
-                sessions.entry(session.id.as_str()).or_default().in_flight = 0;
-            }
-            RunnerEvent::Metered(metered) if metered.source == CostSource::Agent => {
-                sessions.entry(metered.session.as_str()).or_default().add(metered);
-            }
-            RunnerEvent::Metered(_)
-            | RunnerEvent::HandsOver { .. }
-            | RunnerEvent::Waits(_)
-            | RunnerEvent::AsksPerson { .. }
-            | RunnerEvent::Woke
-            | RunnerEvent::WaitedEnough { .. }
-            | RunnerEvent::Tried { .. }
-            | RunnerEvent::Silent { .. }
-            | RunnerEvent::Broke { .. }
-            | RunnerEvent::Parked { .. }
-            | RunnerEvent::Settled { .. }
-            | RunnerEvent::Granted { .. }
-            | RunnerEvent::ProofBase { .. }
-            | RunnerEvent::PassedOn => {}
-        }
-    }
-    sessions.values().fold(0, |sum: u64, session| sum.saturating_add(session.micro_usd))
-}
-
-/// The assumed cost of one session.
-#[derive(Default)]
-struct AssumedCost {
-    spent: u64,
-    micro_usd: u64,
-    /// The part that belongs to a turn that may still be billed.
-    in_flight: u64,
-}
-
-impl AssumedCost {
-    fn add(&mut self, metered: &MeterReading) {
-        let grown = metered.micro_usd.saturating_sub(self.spent);
-        match metered.meter {
-            MeterBasis::Assumed => {
-                self.micro_usd = self.micro_usd.saturating_add(grown);
-                self.in_flight = self.in_flight.saturating_add(grown);
-            }
-            MeterBasis::Told => {
-                // If the bill is lower than the assumption, the rest stays assumed: recorded costs never shrink.
-                let left = self.spent.saturating_sub(metered.micro_usd).min(self.in_flight);
-                let billed = std::mem::take(&mut self.in_flight).saturating_sub(left);
-                self.micro_usd = self.micro_usd.saturating_sub(billed);
-            }
-        }
-        self.spent = self.spent.max(metered.micro_usd);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ralph_core::drive::{RunnerSession, SessionOrigin};
-    use ralph_core::id::SessionId;
-
-    /// A cost that is assumed in the middle of a turn is billed at its end, unless the process exits first.
-    #[test]
-    fn only_unbilled_costs_stay_assumed() {
-        use MeterBasis::{Assumed, Told};
-        for (story, expected) in [
-            (&[Some((5, Told)), Some((9, Told))][..], 0),
-            (&[Some((5, Told)), Some((8, Assumed)), Some((9, Told))], 0),
-            (&[Some((5, Told)), Some((8, Assumed)), Some((6, Told))], 2),
-            (&[Some((5, Told)), Some((15, Assumed))], 10),
-            (&[Some((5, Told)), Some((15, Assumed)), None, Some((16, Told))], 10),
-            (&[Some((1, Assumed)), None, Some((2, Assumed)), None, Some((7, Told))], 2),
-            (&[], 0),
-        ] {
-            let id = SessionId::parse("s1").unwrap();
-            let entries = story.iter().map(|step| match step {
-                None => RunnerEvent::Session(RunnerSession {
-                    id: id.clone(),
-                    how: SessionOrigin::Resumed,
-                    model: None,
-                    argv: Vec::new(),
-                    env: Vec::new(),
-                    mark: None,
-                }),
-                Some((micro_usd, meter)) => RunnerEvent::Metered(MeterReading {
-                    session: id.clone(),
-                    source: CostSource::Agent,
-                    micro_usd: *micro_usd,
-                    tokens: 0,
-                    turns: 0,
-                    meter: *meter,
-                }),
-            });
-            let entries: Vec<_> = entries.map(entry).collect();
-            assert_eq!(assumed_cost(&entries), expected, "{story:?}");
-        }
-    }
-
-    fn entry(drove: RunnerEvent) -> JournalEntry {
-        JournalEntry {
-            v: ralph_core::record::FORMAT_VERSION,
-            seq: 0,
-            at_ms: 0,
-            iteration: 0,
-            change: RunChange::Drove(Box::new(drove)),
-            prev: String::new(),
-            after: String::new(),
-        }
-    }
 }

@@ -80,7 +80,7 @@ fn hello(page: &BoardPage) -> Markup {
             }
             @if page.spent_today_micro_usd > 0 || page.max_day_micro_usd.is_some() {
                 p.spend {
-                    b { (units::format_usd(page.spent_today_micro_usd)) }
+                    b { (facts::spent(Some(page.spent_today_micro_usd), page.spent_today_basis).unwrap_or_default()) }
                     @if let Some(most) = page.max_day_micro_usd { " of " (units::format_usd(most)) }
                     " today"
                     @if let Some(share) = share {

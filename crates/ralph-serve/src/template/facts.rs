@@ -93,14 +93,9 @@ fn status_class(name: &'static str) -> &'static str {
     }
 }
 
-/// What was spent, marked where it is an estimate.
+/// What was spent, marked where it is an estimate or assumed.
 pub(crate) fn spent(micro_usd: Option<u64>, basis: CostBasis) -> Option<String> {
-    let amount = micro_usd?;
-    Some(if basis == CostBasis::Estimated {
-        units::estimate_usd(amount)
-    } else {
-        units::format_usd(amount)
-    })
+    basis.describe_cost(micro_usd?)
 }
 
 /// Iterations, time and cost of a run against its limits.

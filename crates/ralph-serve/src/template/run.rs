@@ -39,7 +39,7 @@ pub(crate) fn run_regions(details: &RunDetails, forms: &FormKeys<'_>) -> Vec<Pag
 
 /// `(asks) Upgrade to axum · ralph`
 pub(crate) fn run_title(page: &RunPage) -> String {
-    format!("({}) {} · ralph", page.row.standing.word(), page.row.title)
+    format!("({}) {} · ralph", page.headline(), page.row.title)
 }
 
 pub(crate) fn run_news(page: &RunPage) -> Option<String> {
@@ -55,7 +55,10 @@ fn verdict(page: &RunPage) -> Markup {
             div class={ "verdict " (facts::hue(row.standing)) } {
                 p.status {
                     (facts::standing_mark(row.standing))
-                    span.word { (facts::standing_word(row.standing)) }
+                    span.word {
+                        (facts::standing_word(row.standing))
+                        @if let Some(edit) = page.journal_edit { ", but " (edit) }
+                    }
                     span.quiet {
                         @if row.standing.has_ended() { "ended " } @else { "last event " }
                         (facts::time(row.last_ms, page.now_ms))
@@ -71,7 +74,7 @@ fn verdict(page: &RunPage) -> Markup {
                         @if let Some(until_ms) = row.until_ms { ", until " (facts::time(until_ms, page.now_ms)) }
                     }
                 }
-                @if let Some(next) = &page.next { p.rests { "Next: " (next) } }
+                @if let Some(next) = &page.next { p.rests { "Next: " (facts::code_text(next)) } }
             }
             @if let Some(damage) = &page.damage {
                 div.banner.st-damaged role="alert" {
@@ -129,6 +132,10 @@ fn look_first(page: &RunPage) -> Markup {
 
 fn look_item(one: &LookFirst) -> Markup {
     let kind = match one.kind {
+        LookFirstKind::JournalEdit => "nothing here can be trusted",
+        LookFirstKind::Question => "the agent asks",
+        LookFirstKind::Unmet => "not met",
+        LookFirstKind::Halted => "why it ended",
         LookFirstKind::Tampering => "ralph's own files were edited",
         LookFirstKind::BrokenTest => "an old test no longer holds",
         LookFirstKind::AmendedTest => "an expectation of an old test changed",

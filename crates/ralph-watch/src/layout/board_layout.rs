@@ -1,6 +1,6 @@
 //! The lines of the board: what waits for a person, what works and what ended.
 
-use crate::duration_text::cents;
+use crate::duration_text::{cents, cost_note, cost_sign};
 use crate::filter_query::FilterQuery;
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::RowLines;
@@ -210,12 +210,12 @@ fn head_line(state: &WatchState, glyphs: GlyphSet, query: &FilterQuery) -> Scree
         let all = u64::try_from(known).unwrap_or(u64::MAX).saturating_add(board.earlier);
         format!("{} of {} runs", thousands(matching), thousands(all.max(matching)))
     };
+    let (spent, basis) = (cents(board.spent_today_micro_usd), board.spent_today_basis);
+    let (sign, note) = (cost_sign(basis), cost_note(basis));
     let spent = match (board.max_day_micro_usd, is_narrow) {
-        (Some(most), false) => {
-            format!("{} of {} today", cents(board.spent_today_micro_usd), format_usd(most))
-        }
-        (None, false) => format!("{} today", cents(board.spent_today_micro_usd)),
-        (_, true) => cents(board.spent_today_micro_usd),
+        (Some(most), false) => format!("{sign}{spent}{note} of {} today", format_usd(most)),
+        (None, false) => format!("{sign}{spent}{note} today"),
+        (_, true) => format!("{sign}{spent}"),
     };
     let start = if columns >= 120 { 9 } else { 8 };
     let end = columns.saturating_sub(1);

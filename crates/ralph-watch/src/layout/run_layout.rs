@@ -1,6 +1,6 @@
 //! The lines of one run: its head, the tab that is shown, and the keys.
 
-use crate::duration_text::{in_time, permille, run_cost};
+use crate::duration_text::{cost_note, in_time, permille, run_cost};
 use crate::glyphs::{GlyphSet, text_columns};
 use crate::layout::comparison_lines::{changed_file_lines, comparison_lines};
 use crate::layout::matrix_lines::matrix_lines;
@@ -103,7 +103,7 @@ fn loadable_lines<T>(
 
 fn title_line(frame: RunFrame<'_>, page: &RunPage) -> ScreenLine {
     let row = &page.row;
-    let word = row.standing.word();
+    let word = page.headline();
     let mut where_it_runs = row.project_name.clone();
     if frame.is_full() {
         let owner = page.owner.as_deref().map(|owner| owner.get(..8).unwrap_or(owner));
@@ -119,7 +119,7 @@ fn title_line(frame: RunFrame<'_>, page: &RunPage) -> ScreenLine {
     let room = end.saturating_sub(title_at + text_columns(&shown) + 2);
     ScreenLine::default()
         .with(1, 8, row.run.clone(), TextInk::Strong)
-        .with(word_at, 14, word, TextInk::Attention(row.standing.attention()))
+        .with(word_at, text_columns(&word), word, TextInk::Attention(page.attention()))
         .with(title_at, room, row.title.clone(), TextInk::Strong)
         .with_right(title_at, end, shown, TextInk::Plain)
 }
@@ -137,7 +137,12 @@ fn facts_line(frame: RunFrame<'_>, row: &BoardRow) -> ScreenLine {
     let most = of(row.max_elapsed_ms.map(format_duration));
     facts.push(format!("{}{most}", format_duration(row.elapsed_ms)));
     if row.spent_micro_usd.is_some() {
-        facts.push(format!("{}{}", run_cost(row), of(row.max_micro_usd.map(format_usd))));
+        facts.push(format!(
+            "{}{}{}",
+            run_cost(row),
+            cost_note(row.cost_basis),
+            of(row.max_micro_usd.map(format_usd))
+        ));
     }
     ScreenLine::text(1, facts.join(frame.glyphs.separator()), TextInk::Plain)
 }

@@ -171,6 +171,8 @@ fn build_requests(
         status: wording::standing(&opened.state, phase),
         has_ended: matches!(phase, RunPhase::Ended(_)) || opened.state.driving.parked.is_some(),
         micro_usd: usage.micro_usd,
+        cost_basis: usage.cost_basis,
+        parked_because: opened.state.driving.parked.as_ref().map(|parked| parked.why.as_str()),
         tokens: usage.tokens,
         iterations: usage.iterations,
         entries: &history.entries,

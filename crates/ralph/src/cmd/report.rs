@@ -11,6 +11,7 @@ use ralph_attest::{
 use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
 use ralph_deck::report::{RunReport, render_html, render_json, render_markdown};
+use ralph_deck::wording::safe_line;
 use ralph_git::commit_content::CommittedFile;
 use ralph_home::paths::RalphHome;
 use ralph_hook::project_runs::RunPurpose;
@@ -30,7 +31,7 @@ const SHORT_ID_CHARS: usize = 10;
 #[command(after_help = "\
 Examples:
   ralph report
-  ralph report k7f2 --format html --out k7f2.html
+  ralph report k7f2 --out k7f2.html
   ralph report k7f2 --attest --out k7f2.intoto.json
   ralph report k7f2 --attest --note
   ralph report --public-key > ralph.pub
@@ -49,9 +50,9 @@ pub(crate) struct ReportArgs {
     /// Name the run or its session [default: the last one of this project]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
-    /// Choose the format: `md`, `html` or `json`
-    #[arg(long, value_name = "FORMAT", default_value = "md", value_parser = parse_report_format)]
-    pub format: ReportFormat,
+    /// Choose `md`, `html` or `json` [default: as `--out` ends, or `md`]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_report_format)]
+    pub format: Option<ReportFormat>,
     /// Print one JSON object, as `--format json`
     #[arg(long, conflicts_with_all = ["format", "attest"])]
     pub json: bool,
@@ -81,15 +82,33 @@ pub(crate) fn run(env: &Env, args: &ReportArgs) -> Result<(), CommandFailure> {
         super::refuse_agent(env, "an agent may not sign statements", super::ASK_A_PERSON)?;
         return attest(&home, &run, args);
     }
-    let format = if args.json { ReportFormat::Json } else { args.format };
+    let format = if args.json { Some(ReportFormat::Json) } else { args.format };
+    let format = format.or_else(|| format_of_file(args.out.as_deref()?));
+    let format = format.unwrap_or(ReportFormat::Markdown);
     let deadline = Deadline::after(GIT_TIMEOUT);
     let report = RunReport::load(&home, &run, clock::now_ms(), &deadline)?;
     let text = render_report(env, &report, format);
     match &args.out {
         None => drop(term::out(&text)?),
-        Some(path) => fs::replace_user_file(path, text.as_bytes())?,
+        Some(path) => {
+            fs::replace_user_file(path, text.as_bytes())?;
+            let run = paint(term::BOLD, run.as_str());
+            let shown = safe_line(&path.to_string_lossy());
+            term::out(&format!("{run}  report in `{shown}`\n"))?;
+        }
     }
     Ok(())
+}
+
+/// The format that the ending of a file name stands for.
+fn format_of_file(path: &Path) -> Option<ReportFormat> {
+    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+    match ending.as_str() {
+        "md" | "markdown" => Some(ReportFormat::Markdown),
+        "html" | "htm" => Some(ReportFormat::Html),
+        "json" => Some(ReportFormat::Json),
+        _ => None,
+    }
 }
 
 /// The format of a report.

@@ -149,6 +149,9 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     if decisions.is_empty() {
         let name = &history.name;
         out.push_str(&match replayed.map(|(_, state)| state.phase) {
+            _ if history.broken.as_ref().is_some_and(JournalDamage::is_edit) => {
+                format!("no decision about `{name}` can be trusted\n")
+            }
             Some(RunPhase::Ended(status)) => {
                 format!("`{name}` was {} before its first stop\n", status.name())
             }

@@ -212,5 +212,5 @@ fn estimated_cost_is_marked() {
     let ended = run_quietly(&runner, &["--resume", &runner.run_id()]);
     let first = ended.stdout.lines().next().unwrap_or_default();
     let (_, money) = first.split_once('$').unwrap();
-    assert_snapshot!(format!("${money}"), @"$0.0032, $0.0008 of it assumed");
+    assert_snapshot!(format!("${money}"), @"$0.0032 partly assumed");
 }

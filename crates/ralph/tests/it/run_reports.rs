@@ -120,6 +120,7 @@ fn masked(text: &str) -> String {
     let mut text = text.to_string();
     for (pattern, mask) in [
         (r"\d{4}-\d\d-\d\d", "DATE"),
+        (r"\bUTC([+-]\d+(:\d\d)?)?", "ZONE"),
         (r"\d\d:\d\d(:\d\d)?", "TIME"),
         (r"\b\d+(\.\d+)? (ms|s|min)\b", "DURATION"),
         (r"\$\d[\d.]*", "COST"),
@@ -153,9 +154,8 @@ fn the_reports_of_a_run_are_in_its_directory() {
     let id = runner.run_id();
     assert_eq!(runner.sandbox.ralph(["report"]).stdout, markdown);
     let page = runner.root_path("page.html");
-    let written =
-        runner.sandbox.ralph(["report", &id, "--format", "html", "--out", page.to_str().unwrap()]);
-    assert_snapshot!(written, @"exit 0");
+    let written = runner.sandbox.ralph(["report", &id, "--out", page.to_str().unwrap()]);
+    assert_eq!(written.stdout, format!("{id}  report in `{}`\n", page.display()));
     let directory = runner.sandbox.ralph_home("runs").join(&id);
     let html = fs::read_to_string(&page).unwrap();
     assert_eq!(fs::read_to_string(directory.join("report.html")).unwrap(), html);
@@ -163,6 +163,57 @@ fn the_reports_of_a_run_are_in_its_directory() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["page"]["row"]["standing"], "verified");
     assert_eq!(json["changes"]["files"][0]["path"], "export.sh");
+}
+
+/// `--format` decides, whatever the file is called.
+#[test]
+fn a_format_comes_before_the_name_of_the_file() {
+    let runner = RunnerSandbox::new("[[step]]\nagent = \"Done.\"\nrepeat = \"forever\"\n");
+    let flags = [
+        "--max-iterations",
+        "1",
+        "--allow-skip-permissions",
+        "--",
+        "--dangerously-skip-permissions",
+    ];
+    let ended = run_text(&runner, &[&["Do it."], &flags[..]].concat());
+    assert_eq!(ended.code, Some(2), "{ended}");
+    let file = runner.root_path("report.html");
+    for (args, beginning) in [
+        (&[][..], "<!DOCTYPE html>"),
+        (&["--format", "md"], "# exhausted: "),
+        (&["--json"], "{\"base_commit\":"),
+    ] {
+        let args = [&["report", "--out", file.to_str().unwrap()], args].concat();
+        let written = runner.sandbox.ralph(&args);
+        assert_eq!(written.code, Some(0), "{written}");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with(beginning), "{args:?}: {text}");
+    }
+}
+
+/// The journal is what the result rests on: after an edit of it, no headline is plainly `verified`.
+#[test]
+fn an_edited_journal_is_in_every_headline() {
+    let steps = "[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
+    let runner = RunnerSandbox::new(steps);
+    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let id = runner.run_id();
+    let journal = runner.sandbox.ralph_home("runs").join(&id).join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replacen("\"seq\":2,", "\"seq\": 2,", 1)).unwrap();
+    let shown = || {
+        let report = runner.sandbox.ralph(["report", &id]).stdout;
+        let head = report.split("## What was asked").next().unwrap().to_string();
+        let status = runner.sandbox.ralph(["status", &id]).stdout;
+        let why = runner.sandbox.ralph(["why", &id]).stdout;
+        masked(&format!("{status}\n{why}\n{head}").replace(&id, "RUN"))
+    };
+    assert_snapshot!(shown());
+    fs::remove_file(&journal).unwrap();
+    assert_snapshot!("a_missing_journal", shown());
 }
 
 /// A goal and a name from the repository are text in every format.
