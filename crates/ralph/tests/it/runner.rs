@@ -557,8 +557,9 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     let ended = runner.start(&["--max-tokens", "2M"]);
     assert_eq!(ended.code, Some(8), "{ended}");
     let run = runner.run_id();
-    let limits = runner.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
-    let share = runner.sandbox.ralph(["limits", &run, "--handover-at", "80%"]);
+    let limits =
+        runner.sandbox.ralph_at_terminal(["limits", &run, "--max-tokens", "500k", "--json"]);
+    let share = runner.sandbox.ralph_at_terminal(["limits", &run, "--handover-at", "80%"]);
     let shown = format!("{limits}{share}").replace(&run, "$RUN");
     insta::with_settings!({filters => vec![(r"at \d\d:\d\d", "at [time]")]}, {
         assert_snapshot!(shown, @r#"
