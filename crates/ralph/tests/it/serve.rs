@@ -71,8 +71,8 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     }
 }
 
-/// A link stays in the history of a browser, and `--open` shows one to every process: it opens one session, and nobody keeps
-/// a session whose link two browsers had.
+/// A link stays in the history of a browser, and `--open` shows one to every process: it opens one session, which
+/// ends when a second browser presents the link.
 #[test]
 fn a_link_works_once_and_its_second_use_ends_the_session() {
     let sandbox = Sandbox::new();
