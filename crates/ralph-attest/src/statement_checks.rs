@@ -29,6 +29,7 @@ pub struct StatementExpectations<'a> {
 pub enum CheckTarget<'a> {
     /// The commits that the statement names, as far as the repository has them.
     Attested,
+    /// What is checked out, and those commits, as far as the repository has them: a squashed merge has none.
     Head,
     /// The commit that the statement is a note on, by its id.
     Commit(&'a str),
@@ -165,17 +166,25 @@ fn check_commit(
     target: CheckTarget<'_>,
     repository: &CommitReader,
 ) -> Result<(StatementCheck, Option<String>), GitCommandError> {
+    let attested = || {
+        let landed = statement.landed_commit().map(str::to_string);
+        landed.into_iter().chain([statement.judged_commit().to_string()])
+    };
     let named: Vec<String> = match target {
-        CheckTarget::Head => vec!["HEAD".to_string()],
+        CheckTarget::Head => std::iter::once("HEAD".to_string()).chain(attested()).collect(),
         CheckTarget::Commit(commit) => vec![commit.to_string()],
-        CheckTarget::Attested => {
-            let landed = statement.landed_commit().map(str::to_string);
-            landed.into_iter().chain([statement.judged_commit().to_string()]).collect()
-        }
+        CheckTarget::Attested => attested().collect(),
     };
     let mut found: Option<(String, String)> = None;
+    let mut has_attested = false;
     for name in &named {
-        let Some(tree) = repository.tree_of(name)? else { continue };
+        let Some(tree) = repository.tree_of(name)? else {
+            if name == "HEAD" {
+                break;
+            }
+            continue;
+        };
+        has_attested |= name != "HEAD";
         if tree != statement.tree() {
             let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(name) };
             let detail = format!(
@@ -183,8 +192,12 @@ fn check_commit(
                 short_id(&tree),
                 short_id(statement.tree())
             );
+            let other = match target {
+                CheckTarget::Head => "; `--judged-commit` checks the commit that was judged",
+                CheckTarget::Attested | CheckTarget::Commit(_) => "",
+            };
             let hint = format!(
-                "`git diff {} {}` shows the difference",
+                "`git diff {} {}` shows the difference{other}",
                 short_id(statement.tree()),
                 short_id(&tree)
             );
@@ -193,13 +206,19 @@ fn check_commit(
         found = found.or(Some((name.clone(), tree)));
     }
     let Some((name, tree)) = found else {
-        let detail = "the repository has none of the commits that were judged".to_string();
-        let hint = "fetch them, or compare with what is checked out: `--head`";
-        return Ok((StatementCheck::failed("commit", detail, hint), None));
+        let (detail, hint) = match target {
+            CheckTarget::Head => ("the repository has no commit yet", "fetch the judged commit"),
+            CheckTarget::Attested | CheckTarget::Commit(_) => (
+                "the repository has none of the commits that were judged",
+                "fetch them, or omit `--judged-commit` to compare with HEAD",
+            ),
+        };
+        return Ok((StatementCheck::failed("commit", detail.to_string(), hint), None));
     };
     let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
     let unchecked = match target {
-        CheckTarget::Attested => "; HEAD was not compared (`--head`)",
+        CheckTarget::Attested => "; HEAD was not compared",
+        CheckTarget::Head if !has_attested => "; the judged commits are not in this repository",
         CheckTarget::Head | CheckTarget::Commit(_) => "",
     };
     let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
@@ -236,7 +255,8 @@ fn check_policy(
         let detail = "not compared, because there is no commit to compare with".to_string();
         return Ok(StatementCheck::failed(name, detail, "see the commit"));
     };
-    let compared = policy.compare(repository, tree)?;
+    let judged = repository.tree_of(statement.tree())?;
+    let compared = policy.compare(repository, tree, judged.as_deref())?;
     if !compared.changed.is_empty() {
         let (verb, names) = (plural_verb(compared.changed.len()), join_names(&compared.changed));
         let detail = format!("{names} {verb} not what the gates were judged by");

@@ -17,6 +17,7 @@ mod key_event;
 mod key_parser;
 mod layout;
 mod opened_run;
+mod page_loader;
 mod page_source;
 mod palette;
 #[cfg(test)]

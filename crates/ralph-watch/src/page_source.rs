@@ -123,14 +123,20 @@ impl WatchPages {
         CheckpointReader::open(&self.home, run, Deadline::after(GIT_TIMEOUT))
     }
 
-    /// The directories whose changes matter: those of the runs in progress, and where new runs and queues appear.
-    pub fn directories<'a>(&self, runs: impl Iterator<Item = &'a RunId>) -> BTreeSet<PathBuf> {
-        let home = &self.home;
-        let mut directories: BTreeSet<PathBuf> =
-            runs.map(|run| home.run(run).directory().to_path_buf()).collect();
-        directories.extend([home.root().to_path_buf(), home.runs(), home.queues()]);
-        directories
+    pub(crate) fn home(&self) -> &RalphHome {
+        &self.home
     }
+}
+
+/// The directories whose changes matter: those of the runs in progress, and where new runs and queues appear.
+pub(crate) fn watched_directories<'a>(
+    home: &RalphHome,
+    runs: impl Iterator<Item = &'a RunId>,
+) -> BTreeSet<PathBuf> {
+    let mut directories: BTreeSet<PathBuf> =
+        runs.map(|run| home.run(run).directory().to_path_buf()).collect();
+    directories.extend([home.root().to_path_buf(), home.runs(), home.queues()]);
+    directories
 }
 
 fn show(error: &dyn std::error::Error) -> String {

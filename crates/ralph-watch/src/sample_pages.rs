@@ -166,6 +166,8 @@ pub(crate) fn sample_board() -> BoardPage {
         row.last_ms = today(3, 0);
     }
     BoardPage {
+        waiting_left_out: 0,
+        working_left_out: 0,
         v: 1,
         now_ms: NOW_MS,
         sentence: String::new(),

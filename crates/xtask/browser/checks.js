@@ -3,6 +3,7 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
+const readline = require("readline");
 const { spawn, execFileSync } = require("child_process");
 const config = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 const { chromium } = require(path.join(config.tools, "node_modules/playwright-core"));
@@ -21,15 +22,20 @@ const environment = (home) => ({ PATH: process.env.PATH, HOME: home, RALPH_HOME:
 const ralph = (home, ...args) => execFileSync(config.ralph, args, { env: environment(home), cwd: home, encoding: "utf8" });
 const journal = (home, run) => fs.readFileSync(path.join(home, "runs", run, "journal.jsonl"), "utf8");
 
+/// A link opens one window. The server prints the next one when a browser has entered.
 function serve(home) {
   return new Promise((resolve, reject) => {
     const child = spawn(config.ralph, ["serve", "--json", "--port", "0"], { env: environment(home), cwd: home });
-    let text = "";
-    child.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) resolve({ child, ...JSON.parse(text) });
+    const links = [];
+    const waiting = [];
+    const nextLink = () => (links.length > 0 ? Promise.resolve(links.shift()) : new Promise((take) => waiting.push(take)));
+    readline.createInterface({ input: child.stdout }).on("line", (line) => {
+      const { url, link } = JSON.parse(line);
+      const take = waiting.shift();
+      if (take) take(link); else links.push(link);
+      if (url) resolve({ child, url, nextLink });
     });
-    child.on("exit", (code) => reject(new Error(`ralph serve ended with ${code}: ${text}`)));
+    child.on("exit", (code) => reject(new Error(`ralph serve ended with ${code}`)));
   });
 }
 
@@ -42,7 +48,7 @@ async function open(browser, server, look, options = {}) {
   page.on("pageerror", (e) => fail(`${page.url()}: ${e.message}`));
   page.on("dialog", (d) => { fail(`${page.url()}: a dialog`); d.dismiss(); });
   page.on("request", (r) => { if (new URL(r.url()).host !== host) fail(`a request to ${r.url()}`); });
-  await page.goto(server.link);
+  await page.goto(await server.nextLink());
   expect(!page.url().includes("token"), "the token stays in the address");
   return { context, page };
 }

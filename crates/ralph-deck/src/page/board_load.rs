@@ -1,6 +1,6 @@
 //! Reads the board: every run in progress, the latest ended ones, queues, spending and faults.
 
-use super::board_page::{BoardPage, BoardQueue};
+use super::board_page::{BoardPage, BoardQueue, MAX_OPEN_RUNS};
 use super::board_row::{BoardRow, project_name};
 use super::run_standing::BoardGroup;
 use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
@@ -56,7 +56,22 @@ impl BoardPage {
             ..Self::default()
         };
         let mut rows = Vec::new();
-        for run in index.waiting_and_working()? {
+        let in_scope = |run: &IndexedRun| {
+            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
+        };
+        let mut open = index.waiting_and_working()?;
+        // The record of a run, not the index, decides on its scope. That is affordable for a few runs only.
+        if open.len() > MAX_OPEN_RUNS {
+            open.retain(in_scope);
+        }
+        let (read, counted) = open.split_at(open.len().min(MAX_OPEN_RUNS));
+        for run in counted {
+            match BoardRow::from_index(run).map(|row| row.standing.group()) {
+                Some(BoardGroup::WaitingForYou) => page.waiting_left_out += 1,
+                Some(BoardGroup::Working | BoardGroup::Ended) | None => page.working_left_out += 1,
+            }
+        }
+        for run in read {
             match store::load_run(home, &run.id) {
                 Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
                     rows.push(live_row(home, &RunView::new(home, opened), now_ms));
@@ -65,9 +80,6 @@ impl BoardPage {
                 Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
             }
         }
-        let in_scope = |run: &IndexedRun| {
-            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
-        };
         // Only one project is wanted, so more than its runs have to be looked through.
         let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
         let ended = HistoryFilter::default();

@@ -5,6 +5,9 @@ use super::run_standing::BoardGroup;
 use ralph_core::text;
 use serde::Serialize;
 
+/// Runs in progress that are read and listed, in each group. The others are counted.
+pub(super) const MAX_OPEN_RUNS: usize = 200;
+
 /// What waits for a person, what works and what ended, each in the order of the screen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BoardPage {
@@ -18,6 +21,9 @@ pub struct BoardPage {
     pub max_day_micro_usd: Option<u64>,
     pub waiting: Vec<BoardRow>,
     pub working: Vec<BoardRow>,
+    /// How many more runs wait for a person, or work, than are listed.
+    pub waiting_left_out: usize,
+    pub working_left_out: usize,
     pub queues: Vec<BoardQueue>,
     /// Ended since `seen_ms`, worst first; the newest 50 in total.
     pub ended: Vec<BoardRow>,
@@ -69,8 +75,28 @@ impl BoardPage {
         });
         self.working.sort_by_key(|row| (row.standing.urgency(), newest(row)));
         self.ended.sort_by_key(|row| (row.standing.urgency(), newest(row)));
-        self.sentence = board_sentence(self.waiting.len(), self.working.len(), self.ended.len());
+        self.waiting_left_out += shorten(&mut self.waiting);
+        self.working_left_out += shorten(&mut self.working);
+        self.sentence =
+            board_sentence(self.waiting_count(), self.working_count(), self.ended.len());
     }
+
+    /// The runs that wait for a person, listed or not.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.len().saturating_add(self.waiting_left_out)
+    }
+
+    /// The runs that work, listed or not.
+    pub fn working_count(&self) -> usize {
+        self.working.len().saturating_add(self.working_left_out)
+    }
+}
+
+/// Keeps the first rows. Returns how many others there were.
+fn shorten(rows: &mut Vec<BoardRow>) -> usize {
+    let left_out = rows.len().saturating_sub(MAX_OPEN_RUNS);
+    rows.truncate(MAX_OPEN_RUNS);
+    left_out
 }
 
 /// `3 runs are waiting for you`
@@ -86,5 +112,31 @@ pub fn board_sentence(waiting: usize, working: usize, ended: usize) -> String {
             format!("{} {} working, none waits for you", count(working), is(working))
         }
         (waiting, _, _) => format!("{} {} waiting for you", count(waiting), is(waiting)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::RunStanding;
+    use ralph_core::id::RunId;
+    use ralph_core::record::RunRecord;
+    use ralph_core::run::{RunPhase, RunState};
+
+    #[test]
+    fn more_runs_in_progress_than_fit_are_counted() {
+        let row = |number: usize| {
+            let id = RunId::parse(&format!("run{number}")).unwrap();
+            let run = RunRecord::new(id, "/srv/shop".into(), 1);
+            let row = BoardRow::from_state(&run, &RunState::new(&run), RunPhase::Active, 1);
+            let standing = if number < 250 { RunStanding::Asks } else { RunStanding::Working };
+            BoardRow { standing, ..row }
+        };
+        let mut page = BoardPage { working_left_out: 7, ..BoardPage::default() };
+        page.add_rows((0..500).map(row).collect(), 50);
+        assert_eq!((page.waiting.len(), page.waiting_left_out), (MAX_OPEN_RUNS, 50));
+        assert_eq!((page.working.len(), page.working_left_out), (MAX_OPEN_RUNS, 57));
+        assert_eq!((page.waiting_count(), page.working_count()), (250, 257));
+        assert_eq!(page.sentence, "250 runs are waiting for you");
     }
 }

@@ -56,7 +56,7 @@ pub fn metric_families(rows: StatsRows) -> Vec<MetricFamily> {
     let count = |is: &dyn Fn(&StatsRun) -> bool| {
         total(MetricValue::Count(as_u64(rows.runs.iter().filter(|run| is(run)).count())))
     };
-    let sum = |of: fn(&StatsRun) -> u64| runs().map(of).sum::<u64>();
+    let sum = |of: fn(&StatsRun) -> u64| runs().map(of).fold(0, u64::saturating_add);
     let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
     for run in runs() {
         *statuses.entry(&run.status).or_default() += 1;

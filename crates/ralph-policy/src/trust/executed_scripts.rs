@@ -7,6 +7,7 @@ use super::brace_expansion::expand_braces;
 use super::command_parts::{CommandPart, PROCESS_FILE, PartKind, input_of};
 use super::interpreter_options::{ScriptOperand, script_operand};
 use super::references::is_interpreter;
+use super::script_sources::prints_named_files;
 use super::work_arguments::{names_judge, program_index, strip_version};
 use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, base_name, is_assignment};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,9 @@ const ASSIGNING_COMMANDS: [&str; 12] = [
 ];
 /// Programs that take operands of the program after them from their input.
 const INPUT_WRAPPERS: [&str; 2] = ["parallel", "xargs"];
+/// Files that stand for the input.
+const INPUT_FILES: [&str; 4] =
+    ["/dev/fd/0", "/dev/stdin", "/proc/self/fd/0", "/proc/thread-self/fd/0"];
 const FIND_ACTIONS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 /// Words that end a compound command. What follows them is redirected.
 const CLOSING_WORDS: [&str; 4] = ["done", "esac", "fi", "}"];
@@ -102,7 +106,11 @@ impl ExecutedScripts {
                 self.add_word(program, "", variables);
             }
             for name in resolve_word(program, variables).unwrap_or_default() {
-                match script_operand(&name, arguments) {
+                let operand = script_operand(&name, arguments);
+                let names_input = matches!(&operand, ScriptOperand::File(words)
+                    if words.iter().any(|word| INPUT_FILES.contains(word)));
+                let operand = if names_input { ScriptOperand::Input } else { operand };
+                match operand {
                     ScriptOperand::None => {}
                     ScriptOperand::Text(text) => self.add_unparsed(text, variables),
                     ScriptOperand::Input if reads_input => {
@@ -143,7 +151,8 @@ impl ExecutedScripts {
         variables: &VariableValues,
     ) {
         let start = program_index(&input.words);
-        if input.words[..start].iter().any(|word| is_input_wrapper(word)) {
+        let has_wrapper = input.words[..start].iter().any(|word| is_input_wrapper(word));
+        if has_wrapper || !prints_named_files(&input.words, start) {
             self.add_unknown(&format!("{} | {program}", input.words.join(" ")));
         }
         let operands = input.words.iter().skip(start + 1);
@@ -179,8 +188,19 @@ impl ExecutedScripts {
         self.unknown.insert(ralph_core::text::clean_line(command, MAX_SHOWN_CHARS));
     }
 
-    /// Looks for interpreters in a text that could not be split into commands.
+    /// Looks for interpreters in a text that could not be split into commands. What their input is cannot be known there.
     fn add_unparsed(&mut self, text: &str, variables: &VariableValues) {
+        for piped in text.split('|').skip(1) {
+            let command = piped.trim_start_matches('&').split([';', '&', ')', '\n']).next();
+            let words: Vec<String> =
+                command.unwrap_or_default().split_whitespace().map(str::to_string).collect();
+            let start = program_index(&words);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let Some(program) = words.get(start) else { continue };
+            if script_operand(program, &words[start + 1..]) == ScriptOperand::Input {
+                self.add_unknown(&format!("| {}", words.join(" ")));
+            }
+        }
         let is_between = |char: char| char.is_whitespace() || ";|&()<>\"'".contains(char);
         let words: Vec<&str> = text.split(is_between).filter(|word| !word.is_empty()).collect();
         for (at, word) in words.iter().enumerate() {
@@ -365,7 +385,34 @@ mod tests {
             ("sh < <(cat chk/*.sh)", "?sh $"),
             ("bash chk/{1..9999}.sh", "?bash chk/{1..9999}.sh"),
             ("cat chk/$x | sed s/x/y/ | sh", "s/x/y/, ?sh chk/$x"),
-            ("ls chk | xargs cat | sh", "chk, ?xargs cat | sh"),
+            ("ls chk | xargs cat | sh", "chk, ?ls chk | sh, ?xargs cat | sh"),
+            // What finds its files by itself, or makes text, can feed anything to an interpreter.
+            ("grep -rh . chk | sh", "., chk, ?grep -rh . chk | sh"),
+            ("grep -h . chk/a.sh | sh", "., chk/a.sh"),
+            ("grep --recursive -h . chk | sh", "., chk, ?grep --recursive -h . chk | sh"),
+            ("grep -hd recurse . chk | bash -s", "., chk, recurse, ?grep -hd recurse . chk | bash"),
+            ("rg . chk | sh", "., chk, ?rg . chk | sh"),
+            (
+                "find chk -type f -exec cat {} + | sh",
+                "+, cat, chk, f, ?find chk -type f -exec cat {} + | sh, ?sh {}",
+            ),
+            ("ls chk | sed 's/^/sh /' | sh", "chk, s/^/sh /, ?ls chk | sh"),
+            ("sed 'r chk/a' x.sh | sh", "r chk/a, x.sh, ?sed r chk/a x.sh | sh"),
+            ("sed -f chk/a x.sh | sh", "chk/a, x.sh, ?sed -f chk/a x.sh | sh"),
+            ("sed 's/a/b/e' x.sh | sh", "s/a/b/e, x.sh, ?sed s/a/b/e x.sh | sh"),
+            ("sed -n -e '2,5p' -e '/^#/d' x.sh | sh", "/^#/d, 2,5p, x.sh"),
+            ("sort --files0=list | sh", "?sort --files0=list | sh"),
+            ("./gen.sh | sh", "?./gen.sh | sh"),
+            ("./cat a.sh | sh", "a.sh, ?./cat a.sh | sh"),
+            ("/bin/cat a.sh | sh", "a.sh"),
+            ("python3 gen.py | sh -e", "gen.py, ?python3 gen.py | sh"),
+            ("git show HEAD:x | sh", "HEAD:x, show, ?git show HEAD:x | sh"),
+            ("cat a.sh | python3 | sh", "a.sh, ?python3 | sh"),
+            ("echo 'exit 0' | sh", "exit 0"),
+            ("grep -rh . chk | sh /dev/stdin", "., chk, ?grep -rh . chk | sh"),
+            ("grep -rh . chk | . /dev/stdin", "., chk, ?grep -rh . chk | ."),
+            ("cat chk/a.sh | sh /dev/stdin", "chk/a.sh"),
+            ("case a in a) grep -rh . chk | sh;; esac", "?| sh"),
             ("x=chk/a sh $x.sh", "?sh $x.sh"),
             ("\"$x\" tests", "?$x"),
             ("./$x/check", "?./$x/check"),

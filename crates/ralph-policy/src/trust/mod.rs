@@ -17,6 +17,7 @@ mod pattern_matches;
 mod policy_subject;
 mod references;
 mod runner_files;
+mod script_sources;
 mod seal_differences;
 mod work_arguments;
 

@@ -22,8 +22,8 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
     };
     let lists = html! {
         div #lists {
-            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, &[], true))
-            (list(page, "working", &html! { "Working" }, &page.working, &queues.collect::<Vec<_>>(), page.waiting.is_empty()))
+            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, more_item(page.waiting_left_out).as_slice(), true))
+            (list(page, "working", &html! { "Working" }, &page.working, &queues.chain(more_item(page.working_left_out)).collect::<Vec<_>>(), page.waiting.is_empty()))
             (list(page, "ended", &ended, &page.ended, &[], page.waiting.is_empty() && page.working.is_empty()))
             @if page.earlier > 0 {
                 a.more href="/history" { "Earlier: " (text::count_noun(page.earlier, "run")) }
@@ -46,7 +46,7 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
 
 /// `(3) ralph`, so that a tab in the background shows what waits.
 pub(crate) fn board_title(page: &BoardPage) -> String {
-    match page.waiting.len() {
+    match page.waiting_count() {
         0 => "ralph".to_string(),
         count => format!("({count}) ralph"),
     }
@@ -71,7 +71,7 @@ fn hello(page: &BoardPage) -> Markup {
     let share = page
         .max_day_micro_usd
         .filter(|most| *most > 0)
-        .map(|most| (page.spent_today_micro_usd.saturating_mul(190) / most).min(190));
+        .map(|most| facts::scaled(page.spent_today_micro_usd, most, 190));
     html! {
         div.hello #hello {
             div {
@@ -99,8 +99,8 @@ fn hello(page: &BoardPage) -> Markup {
 fn lede(page: &BoardPage) -> Option<String> {
     let mut parts = Vec::new();
     if !page.waiting.is_empty() && !page.working.is_empty() {
-        let is = if page.working.len() == 1 { "is" } else { "are" };
-        parts.push(format!("{} {is} working.", text::count_noun(page.working.len(), "run")));
+        let is = if page.working_count() == 1 { "is" } else { "are" };
+        parts.push(format!("{} {is} working.", text::count_noun(page.working_count(), "run")));
     }
     let is_first_list = page.waiting.is_empty() && page.working.is_empty();
     if !(page.ended.is_empty() || is_first_list) {
@@ -160,12 +160,12 @@ fn list(
     id: &'static str,
     title: &Markup,
     rows: &[BoardRow],
-    queues: &[Markup],
+    items: &[Markup],
     has_column_heads: bool,
 ) -> Markup {
     let heading = format!("h-{id}");
     html! {
-        @if !(rows.is_empty() && queues.is_empty()) {
+        @if !(rows.is_empty() && items.is_empty()) {
             section aria-labelledby=(heading) {
                 div.head.cols[has_column_heads] {
                     h2 id=(heading) { (title) }
@@ -175,11 +175,18 @@ fn list(
                 }
                 ul.runs id=(id) {
                     @for row in rows { (run_row(row, page.now_ms)) }
-                    @for queue in queues { (queue) }
+                    @for item in items { (item) }
                 }
             }
         }
     }
+}
+
+/// The runs of a list that are only counted.
+fn more_item(left_out: usize) -> Option<Markup> {
+    (left_out > 0).then(|| {
+        html! { li.more { "and " (left_out) " more; " code { "ralph status --all" } " lists them" } }
+    })
 }
 
 fn row_id(row: &BoardRow) -> String {
@@ -248,13 +255,13 @@ fn pace(row: &BoardRow, now_ms: u64) -> Markup {
 /// Open requirements, stop by stop, as bars.
 fn trend(open: &[u32]) -> Markup {
     let most = open.iter().copied().max().unwrap_or(1).max(1);
-    let width = open.len() * 8 - 2;
+    let width = (open.len() * 8).saturating_sub(2);
     let values: Vec<_> = open.iter().map(ToString::to_string).collect();
     let label = format!("open requirements, stop by stop: {}", values.join(", "));
     html! {
         svg.spark viewBox={ "0 0 " (width) " 22" } width=(width) height="22" role="img" aria-label=(label) {
             @for (at, value) in open.iter().enumerate() {
-                @let height = (value * 20 / most).max(2);
+                @let height = facts::scaled(u64::from(*value), u64::from(most), 20).max(2);
                 rect x=(at * 8) y=(22 - height) width="6" height=(height) {}
             }
         }
@@ -272,7 +279,7 @@ fn queue_row(queue: &BoardQueue) -> Markup {
             div {
                 h3 { a id={ "open-" (queue_id(queue)) } href={ "/queues#queue-" (queue.id) } { "Queue " (queue.name) } }
                 p.where { span.word { (queue.landed) " of " (queue.tasks) " landed" } " · " (queue.project_name) }
-                @if queue.running + queue.parked > 0 {
+                @if queue.running > 0 || queue.parked > 0 {
                     p.why { (queue.running) " at work, " (queue.parked) " parked" }
                 }
             }

@@ -63,7 +63,7 @@ pub(crate) fn comparison_page(run: &str, comparison: &RunComparison) -> Markup {
         p.crumb { a href="/" { "Board" } " / " a href={ "/run/" (run) } { span.mono { (run) } } " / changes" }
         h1 { "Checkpoint " (from) " to " (to) }
         p.lede {
-            (text::count_noun(changed.files.len() + changed.left_out, "file")) ", "
+            (text::count_noun(changed.files.len().saturating_add(changed.left_out), "file")) ", "
             span.delta.good { "+" (changed.added) } " " span.delta.bad { "−" (changed.removed) }
         }
         section aria-labelledby="h-files" {

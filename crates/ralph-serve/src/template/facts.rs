@@ -25,8 +25,17 @@ pub(crate) fn time(ms: u64, now_ms: u64) -> Markup {
 pub(crate) fn in_time(ms: u64, now_ms: u64) -> String {
     match ms.saturating_sub(now_ms) {
         0 => String::new(),
-        left => format!(", in {}", units::format_duration(left.next_multiple_of(60_000))),
+        left => {
+            let minutes = left.checked_next_multiple_of(60_000).unwrap_or(left);
+            format!(", in {}", units::format_duration(minutes))
+        }
     }
+}
+
+/// The length of a bar for `value`, if `most` has the length `size`. Journals can hold any number.
+pub(crate) fn scaled(value: u64, most: u64, size: u64) -> u64 {
+    let length = u128::from(value.min(most)) * u128::from(size) / u128::from(most.max(1));
+    u64::try_from(length).unwrap_or(size)
 }
 
 /// The class that sets the hue of a standing.

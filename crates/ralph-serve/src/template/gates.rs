@@ -1,5 +1,6 @@
 //! The gates of a run: now, over its stops, and what the cache saved.
 
+use super::facts;
 use maud::{Markup, html};
 use ralph_core::record::MeasuredSite;
 use ralph_core::text;
@@ -11,7 +12,7 @@ const MAX_BARS: usize = 38;
 const BAR_UNIT: usize = 5;
 
 pub(crate) fn gates_section(page: &RunPage) -> Markup {
-    let total: u64 = page.gates.iter().map(|gate| gate.took_ms).sum();
+    let total = page.gates.iter().fold(0, |sum: u64, gate| sum.saturating_add(gate.took_ms));
     html! {
         section #gates aria-labelledby="h-gates" {
             div.head { h2 #h-gates { "Gates" } @if total > 0 { span.quiet { (short_duration(total)) " in total" } } }
@@ -94,7 +95,7 @@ fn bars(gate: &GateHistoryRow) -> Markup {
     html! {
         svg.bars viewBox="0 0 190 26" role="img" aria-label=(label) {
             @for (at, one) in shown.iter().enumerate() {
-                @let height = (one.took_ms * 24 / longest).max(2);
+                @let height = facts::scaled(one.took_ms, longest, 24).max(2);
                 rect class=(bar_class(one)) x=(at * BAR_UNIT) y=(26 - height) width=(BAR_UNIT - 1) height=(height) {}
             }
         }

@@ -71,7 +71,7 @@ fn verified_cost(page: &InsightsPage, cost: CostRange) -> Markup {
 }
 
 fn bar(value: u64, most: u64) -> Markup {
-    let width = value.saturating_mul(BAR) / most.max(1);
+    let width = facts::scaled(value, most, BAR);
     html! {
         svg.hbar viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true" {
             rect.rail width="200" height="10" {}
@@ -163,7 +163,7 @@ fn slow(table: &SlowTable) -> Markup {
 
 /// The middle half as a bar with the median as a tick, on a scale from nothing to `most`.
 fn cost_bar(cost: CostRange, most: u64) -> Markup {
-    let place = |amount: u64| amount.saturating_mul(RANGE) / most.max(1);
+    let place = |amount: u64| facts::scaled(amount, most, RANGE);
     let (lower, upper) = (place(cost.lower), place(cost.upper));
     let median = place(cost.median).min(RANGE - MEDIAN);
     html! {

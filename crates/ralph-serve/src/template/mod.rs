@@ -3,6 +3,8 @@
 pub(crate) mod board;
 pub(crate) mod changes;
 mod curves;
+#[cfg(test)]
+mod extreme_values;
 pub(crate) mod facts;
 pub(crate) mod frame;
 mod gates;

@@ -1,13 +1,22 @@
 //! The queues and their tasks.
 
 use super::marks;
+use crate::page_region::PageRegion;
 use maud::{Markup, html};
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_deck::view::queue_status::{QueueStatus, QueueTaskView};
 use ralph_deck::wording::safe_line;
 
-pub(crate) fn queues_page(queues: &[QueueStatus], unreadable: usize) -> Markup {
+pub(crate) fn queues_regions(queues: &[QueueStatus], unreadable: usize) -> Vec<PageRegion> {
+    let lists = html! { div #queues { @for queue in queues { (queue_section(queue)) } } };
+    vec![
+        PageRegion::new("queues-hello", hello(queues, unreadable)),
+        PageRegion::new("queues", lists),
+    ]
+}
+
+fn hello(queues: &[QueueStatus], unreadable: usize) -> Markup {
     let open = queues.iter().filter(|queue| queue.count().done < queue.tasks.tasks.len()).count();
     html! {
         div.hello #queues-hello { div {
@@ -17,7 +26,6 @@ pub(crate) fn queues_page(queues: &[QueueStatus], unreadable: usize) -> Markup {
             @if queues.is_empty() { p.lede { code { "ralph run --queue FILE" } " works through a list of goals." } }
             @if unreadable > 0 { p.lede { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " says why." } }
         } }
-        @for queue in queues { (queue_section(queue)) }
     }
 }
 

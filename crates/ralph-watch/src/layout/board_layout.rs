@@ -119,11 +119,17 @@ fn flat_lines(
 fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<ScreenLine>) {
     let board = &state.board;
     let mut groups: Vec<(String, Vec<ScreenLine>)> = Vec::new();
-    let rows = |rows: &[BoardRow]| rows.iter().flat_map(|row| lines.run(row)).collect::<Vec<_>>();
+    let rows = |rows: &[BoardRow], left_out: usize| {
+        let more = (left_out > 0).then(|| {
+            let text = format!("and {left_out} more; `ralph status --all` lists them");
+            ScreenLine::text(4, text, TextInk::Quiet)
+        });
+        rows.iter().flat_map(|row| lines.run(row)).chain(more).collect::<Vec<_>>()
+    };
     if !board.waiting.is_empty() {
-        groups.push(("WAITING FOR YOU".to_string(), rows(&board.waiting)));
+        groups.push(("WAITING FOR YOU".to_string(), rows(&board.waiting, board.waiting_left_out)));
     }
-    let mut working = rows(&board.working);
+    let mut working = rows(&board.working, board.working_left_out);
     let going = board.queues.iter().filter(|queue| !queue.has_ended);
     working.extend(going.map(|queue| queue_line(queue, lines)));
     if !working.is_empty() {
@@ -134,7 +140,7 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
             0 => "ENDED".to_string(),
             seen_ms => format!("ENDED SINCE {}", (state.time_text)(seen_ms)),
         };
-        groups.push((since, rows(&board.ended)));
+        groups.push((since, rows(&board.ended, 0)));
     }
     let is_empty = groups.is_empty();
     for (number, (title, rows)) in groups.into_iter().enumerate() {
@@ -145,7 +151,11 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
         body.extend(rows);
     }
     if is_empty {
-        let next = "no runs yet; `ralph run \"goal\"` starts one";
+        // A board that was loaded has a version.
+        let next = match board.v {
+            0 => "reading the runs",
+            _ => "no runs yet; `ralph run \"goal\"` starts one",
+        };
         body.push(ScreenLine::text(1, next, TextInk::Plain));
     }
     body.extend(problem_lines(board));

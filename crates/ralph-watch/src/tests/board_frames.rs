@@ -4,6 +4,7 @@ use super::frames::{board, press, show, show_with};
 use crate::glyphs::GlyphSet;
 use crate::sample_pages::sample_board;
 use crate::watch_effect::{LoadedPage, WatchEvent};
+use crate::watch_state::WatchState;
 use ralph_deck::page::BoardPage;
 
 #[test]
@@ -249,6 +250,7 @@ fn board_by_cost() {
 fn empty_board_with_problems() {
     let mut state = board(80, 24);
     let page = BoardPage {
+        v: 1,
         off: Some("the kill switch is set".to_string()),
         unreadable: vec!["zz99: the journal is not readable".to_string()],
         now_ms: state.now_ms,
@@ -329,4 +331,22 @@ fn hostile_text_is_visible_and_keeps_its_place() {
     |
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
     ");
+}
+
+#[test]
+fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
+    let mut state = board(80, 50);
+    let lines = |state: &WatchState| -> String {
+        let shown = show(state);
+        let lines = shown.lines().filter(|line| line.contains("more;") || line.contains("reading"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let page = BoardPage { waiting_left_out: 7, working_left_out: 1_200, ..sample_board() };
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    insta::assert_snapshot!(lines(&state), @r"
+    |    and 7 more; `ralph status --all` lists them
+    |    and 1200 more; `ralph status --all` lists them
+    ");
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::default())));
+    insta::assert_snapshot!(lines(&state), @"| reading the runs");
 }

@@ -29,13 +29,13 @@ const NAME_COLUMNS: usize = 9;
 #[command(after_help = "\
 Examples:
   ralph verify-report k7f2.intoto.json
-  ralph verify-report k7f2.intoto.json --head
+  ralph verify-report k7f2.intoto.json --judged-commit
   ralph verify-report --note HEAD
   ralph verify-report k7f2.intoto.json --key build.pub --json
 
-Checks the signature, that the results fit the status, that the commit
-has the tree that was judged, and that the policy file and the scripts
-of its gates are the ones that judged it.
+Checks the signature, that the results fit the status, that HEAD has the
+tree that was judged, and that the policy file and the scripts of its
+gates are the ones that judged it.
 
 Without `--key` it trusts the key of your own ralph home.
 
@@ -48,11 +48,11 @@ pub(crate) struct VerifyReportArgs {
     #[arg(value_name = "FILE", required_unless_present = "note", conflicts_with = "note")]
     pub file: Option<PathBuf>,
     /// Read the note on this commit instead, which must have the judged tree
-    #[arg(long, value_name = "COMMIT", conflicts_with = "head")]
+    #[arg(long, value_name = "COMMIT", conflicts_with = "judged_commit")]
     pub note: Option<String>,
-    /// Require that HEAD has the judged tree
+    /// Check the commit that was judged, whatever HEAD is
     #[arg(long)]
-    pub head: bool,
+    pub judged_commit: bool,
     /// Trust this public key, or the file with it [default: your own]
     #[arg(long, value_name = "KEY|FILE")]
     pub key: Option<String>,
@@ -77,8 +77,8 @@ pub(crate) fn run(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailu
     let noted = args.note.as_deref().map(|name| noted_commit(&repository, name)).transpose()?;
     let target = match &noted {
         Some((commit, _)) => CheckTarget::Commit(commit),
-        None if args.head => CheckTarget::Head,
-        None => CheckTarget::Attested,
+        None if args.judged_commit => CheckTarget::Attested,
+        None => CheckTarget::Head,
     };
     let expected = StatementExpectations {
         key: key.as_ref(),

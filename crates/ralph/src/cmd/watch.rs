@@ -83,7 +83,7 @@ pub(crate) fn run(env: &Env, args: &WatchArgs) -> Result<(), CommandFailure> {
         has_bell: !args.no_bell,
     };
     let mut commands = BoardCommands { env, home: &home };
-    let watched = run_watch(options, &mut pages, &mut commands, opened);
+    let watched = run_watch(options, pages, &mut commands, opened);
     // A failure only makes the next board show older ends.
     drop(fs::create_private_dir(&home.deck()));
     drop(fs::replace(

@@ -51,7 +51,7 @@ fn masked() -> insta::internals::SettingsBindDropGuard {
 fn a_statement_holds_for_what_was_judged() {
     let runner = attested_run();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &["--head"]), @"
+    assert_snapshot!(verify(&runner, &[]), @"
     exit 0
     --- stdout
     holds: run [run], verified, Let main.sh say goodbye.
@@ -60,32 +60,34 @@ fn a_statement_holds_for_what_was_judged() {
     ✓ commit    HEAD has the judged tree [id]
     ✓ policy    [policy], 2 files as judged
     ");
-    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @"
+    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @r"
     exit 1
     --- stdout
     does not hold: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    HEAD has the judged tree [id]
     ✗ policy    the run was judged by another policy, [policy]
                 `ralph trust` shows the hash of the policy as it is now
     ");
     let policy = runner.sandbox.ralph(["trust", "--json"]);
     let policy: Value = serde_json::from_str(&policy.stdout).unwrap();
     assert_eq!(verify(&runner, &["--policy", policy["hash"].as_str().unwrap()]).code, Some(0));
-    // Later work does not change what was judged.
+    // Later work was not judged. It does not change what was.
     runner.sandbox.write("notes.txt", "later\n");
     runner.sandbox.commit();
-    assert_snapshot!(verify(&runner, &[]), @"
+    assert_eq!(verify(&runner, &[]).code, Some(1));
+    assert_snapshot!(verify(&runner, &["--judged-commit"]), @r"
     exit 0
     --- stdout
     holds: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    [id] has the judged tree [id]; HEAD was not compared
     ✓ policy    [policy], 2 files as judged
     ");
-    let json: Value = serde_json::from_str(&verify(&runner, &["--json"]).stdout).unwrap();
+    let json: Value =
+        serde_json::from_str(&verify(&runner, &["--json", "--judged-commit"]).stdout).unwrap();
     assert_eq!((&json["holds"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
 }
 
@@ -265,10 +267,22 @@ fn a_forged_statement_is_rejected() {
     let mut rejected = String::new();
     for (name, bytes) in edits {
         fs::write(runner.root_path(STATEMENT), bytes).unwrap();
-        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &[])));
+        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &["--judged-commit"])));
     }
     let _masked = masked();
     assert_snapshot!(rejected);
+    // A clone of a squashed merge has the tree that was judged, and none of the commits.
+    fs::write(runner.root_path(STATEMENT), original).unwrap();
+    fs::write(runner.root_path(STATEMENT), forge_with_own_key(&runner, commit)).unwrap();
+    assert_snapshot!(verify(&runner, &[]), @r"
+    exit 0
+    --- stdout
+    holds: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✓ commit    HEAD has the judged tree [id]; the judged commits are not in this repository
+    ✓ policy    [policy], 2 files as judged
+    ");
 }
 
 #[test]
@@ -280,19 +294,24 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
         ("tree", "main.sh", "echo goodbye # and more\n"),
         ("policy", "ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"),
         ("script", "tests.sh", "exit 0\n"),
+        ("deleted script", "tests.sh", ""),
     ] {
         let before = fs::read_to_string(runner.sandbox.project().join(path)).unwrap();
-        runner.sandbox.write(path, text);
+        if text.is_empty() {
+            fs::remove_file(runner.sandbox.project().join(path)).unwrap();
+        } else {
+            runner.sandbox.write(path, text);
+        }
         runner.sandbox.commit();
-        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &["--head"])));
+        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &[])));
         runner.sandbox.write(path, before);
     }
     // Back to the judged files, in another commit.
     runner.sandbox.write("ralph.toml", original);
     runner.sandbox.commit();
-    assert_eq!(verify(&runner, &["--head"]).code, Some(0));
+    assert_eq!(verify(&runner, &[]).code, Some(0));
     let _masked = masked();
-    assert_snapshot!(rejected, @"
+    assert_snapshot!(rejected, @r"
     == tree
     exit 1
     --- stdout
@@ -300,7 +319,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✓ policy    [policy], 2 files as judged
 
 
@@ -311,7 +330,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✗ policy    `ralph.toml` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
 
@@ -323,7 +342,19 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+    ✗ policy    `tests.sh` is not what the gates were judged by
+                a new run with the changed policy, or the old policy, settles it
+
+
+    == deleted script
+    exit 1
+    --- stdout
+    does not hold: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✗ commit    HEAD has tree [id], but [id] was judged
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✗ policy    `tests.sh` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
     ");
@@ -387,13 +418,13 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     });
     fs::write(runner.root_path(STATEMENT), hostile).unwrap();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &[]), @"
+    assert_snapshot!(verify(&runner, &[]), @r"
     exit 0
     --- stdout
     holds: run , verified, x holds
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    HEAD has the judged tree [id]
     ✓ policy    [policy], 2 files as judged
     ");
 }

@@ -247,7 +247,7 @@ static LINE_CASES: &[LineCase] = &[
     },
     LineCase {
         after: ATTESTED,
-        ..case("ralph verify-report k7f2.intoto.json --head", ProjectState::Review, 0)
+        ..case("ralph verify-report k7f2.intoto.json --judged-commit", ProjectState::Review, 0)
     },
     LineCase {
         after: ATTESTED,
