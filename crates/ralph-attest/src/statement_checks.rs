@@ -7,7 +7,6 @@ use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
 use ralph_git::worktree::GitCommandError;
 
-const SHORT_ID_CHARS: usize = 10;
 const MAX_NAME_CHARS: usize = 80;
 const MAX_ERROR_CHARS: usize = 200;
 const MAX_NAMED_FILES: usize = 5;
@@ -38,7 +37,7 @@ pub enum CheckTarget<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementCheck {
     pub name: &'static str,
-    pub holds: bool,
+    pub passed: bool,
     /// Without foreign text that is not cleaned.
     pub detail: String,
     pub hint: Option<String>,
@@ -58,18 +57,18 @@ impl CheckedStatement {
         Self { checks: vec![failed_envelope(error)], statement: None }
     }
 
-    pub fn holds(&self) -> bool {
-        self.statement.is_some() && self.checks.iter().all(|check| check.holds)
+    pub fn is_valid(&self) -> bool {
+        self.statement.is_some() && self.checks.iter().all(|check| check.passed)
     }
 }
 
 impl StatementCheck {
     fn passed(name: &'static str, detail: String) -> Self {
-        Self { name, holds: true, detail, hint: None }
+        Self { name, passed: true, detail, hint: None }
     }
 
     fn failed(name: &'static str, detail: String, hint: &str) -> Self {
-        Self { name, holds: false, detail, hint: Some(hint.to_string()) }
+        Self { name, passed: false, detail, hint: Some(hint.to_string()) }
     }
 }
 
@@ -177,16 +176,16 @@ fn check_commit(
     for name in &named {
         let Some(tree) = repository.tree_of(name)? else { continue };
         if tree != statement.tree() {
-            let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(name) };
+            let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(name) };
             let detail = format!(
                 "{label} has tree {}, but {} was judged",
-                short_id(&tree),
-                short_id(statement.tree())
+                text::short_id(&tree),
+                text::short_id(statement.tree())
             );
             let hint = format!(
                 "`git diff {} {}` shows the difference",
-                short_id(statement.tree()),
-                short_id(&tree)
+                text::short_id(statement.tree()),
+                text::short_id(&tree)
             );
             return Ok((StatementCheck::failed("commit", detail, &hint), Some(tree)));
         }
@@ -197,12 +196,12 @@ fn check_commit(
         let hint = "fetch them, or compare with what is checked out: `--head`";
         return Ok((StatementCheck::failed("commit", detail, hint), None));
     };
-    let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
+    let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(&name) };
     let unchecked = match target {
         CheckTarget::Attested => "; HEAD was not compared (`--head`)",
         CheckTarget::Head | CheckTarget::Commit(_) => "",
     };
-    let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
+    let detail = format!("{label} has the judged tree {}{unchecked}", text::short_id(&tree));
     Ok((StatementCheck::passed("commit", detail), Some(tree)))
 }
 
@@ -243,8 +242,7 @@ fn check_policy(
         let hint = "a new run with the changed policy, or the old policy, settles it";
         return Ok(StatementCheck::failed(name, detail, hint));
     }
-    let files =
-        if compared.same == 1 { "1 file".to_string() } else { format!("{} files", compared.same) };
+    let files = text::count_noun(compared.same, "file");
     let untracked = match compared.untracked.as_slice() {
         [] => String::new(),
         names => format!("; not in the commit, so not compared: {}", join_names(names)),
@@ -272,8 +270,4 @@ fn join_names(names: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-fn short_id(id: &str) -> String {
-    id.chars().take(SHORT_ID_CHARS).collect()
 }

@@ -220,9 +220,9 @@ fn without_a_terminal_one_frame_is_printed() {
          tests             1  1 finding
          3 others, met at every stop
 
-        >00:00  asks     Keep the old routes?
-         00:00  held 1   a change, tests: 1 finding             gates <1 s
-         00:00  started  make it work
+        >03:49 asks         Keep the old routes?
+         03:49 held 1       a change, tests: 1 finding          gates <1 s
+         03:49 started      make it work
         ");
     });
 }
