@@ -46,7 +46,11 @@ pub(crate) fn share<S: Serializer>(
     serializer.serialize_f64(permille_as_share((*permille).into()))
 }
 
-#[expect(clippy::ref_option, reason = "the signature that serde calls")]
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
 pub(crate) fn optional_share<S: Serializer>(
     permille: &Option<u16>,
     serializer: S,

@@ -120,6 +120,11 @@ impl RunStanding {
         }
     }
 
+    /// The status in the index and in filters: that under which a run was parked, else the name.
+    pub fn status_name(self) -> &'static str {
+        if let Self::Parked(status) = self { status.name() } else { self.name() }
+    }
+
     /// The name for people: `needs review`.
     pub fn label(self) -> String {
         state_label(self.name())

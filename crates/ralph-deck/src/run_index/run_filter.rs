@@ -1,7 +1,7 @@
 //! The filter of runs, as a person types it: `clippy is:parked -is:verified >5usd since:7d`. The index answers it, and a
 //! screen applies it to the rows that it has.
 
-use crate::page::{BoardRow, RunStanding};
+use crate::page::BoardRow;
 use ralph_core::status::RunStatus;
 use ralph_core::units;
 use ralph_sys::clock;
@@ -145,10 +145,7 @@ impl TermKind {
                 [&row.title, &row.project, &row.run, branch].iter().any(|text| has(text, word))
             }
             Self::Phase(phase) => row.standing.phase_name() == *phase,
-            Self::Status(status) => match row.standing {
-                RunStanding::Parked(parked) => parked.name() == *status,
-                _ => row.standing.name() == *status,
-            },
+            Self::Status(status) => row.standing.status_name() == *status,
             Self::Session | Self::Gate(_) => false,
             Self::Project(project) => has(&row.project, project),
             Self::Since(since_ms) => row.last_ms >= *since_ms,

@@ -13,8 +13,6 @@ use ralph_sys::clock;
 use ralph_sys::fs::FileError;
 use serde::Serialize;
 
-/// How many characters of a session's id are shown.
-
 const GATES_OFF: &str = "the gates are off (`/ralph:on` in it turns them on)";
 
 #[derive(Debug, Serialize)]

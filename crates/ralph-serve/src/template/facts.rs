@@ -33,13 +33,12 @@ pub(crate) fn in_time(ms: u64, now_ms: u64) -> String {
 pub(crate) fn hue(standing: RunStanding) -> &'static str {
     match standing.name() {
         "parked" => "st-parked",
-        "asks" => "st-needs_human",
         "verified" => "st-verified",
         "green" => "st-green",
         "claimed" => "st-claimed",
         "exhausted" => "st-exhausted",
         "stuck" => "st-stuck",
-        "needs_human" => "st-needs_human",
+        "asks" | "needs_human" => "st-needs_human",
         "needs_review" => "st-needs_review",
         "gate_broken" => "st-gate_broken",
         "rate_limited" => "st-rate_limited",

@@ -15,7 +15,7 @@ pub(crate) fn queues_page(queues: &[QueueStatus], unreadable: usize) -> Markup {
             @else if open == 0 { h1 { "Every queue is done" } }
             @else { h1 { (text::count_noun(open, "queue")) " in progress" } }
             @if queues.is_empty() { p.detail { code { "ralph run --queue FILE" } " works through a list of goals." } }
-            @if unreadable > 0 { p.detail { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " says why." } }
+            @if unreadable > 0 { p.detail { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " shows why." } }
         } }
         @for queue in queues { (queue_section(queue)) }
     }

@@ -52,7 +52,7 @@ old ones.")]
 Examples:
   ralph export otlp
   ralph export otlp k7f2 --to http://127.0.0.1:4318
-  ralph export otlp k7f2 --dry-run | jq '.resourceSpans[].scopeSpans[]'
+  ralph export otlp k7f2 --dry-run | jq '.resourceSpans[]?.scopeSpans[]'
 
 Sends OTLP/HTTP JSON with `curl`. To send every run when it ends, name
 the collector in your own `~/.ralph/config.toml`:

@@ -35,7 +35,7 @@ Examples:
   ralph report k7f2 --attest --note
   ralph report --public-key > ralph.pub
 
-The report says what was asked, how the run ended and what that rests on,
+The report shows what was asked, how the run ended and what that rests on,
 what to look at first, the evidence, what happened, what it cost and what
 changed. `ralph run` writes it as `report.md` and `report.html` into the
 directory of the run when it ends. The page needs no other file and no

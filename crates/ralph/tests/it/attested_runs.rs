@@ -390,7 +390,7 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     assert_snapshot!(verify(&runner, &[]), @r"
     exit 0
     --- stdout
-    valid: run , verified, x holds
+    valid: run , verified, x valid
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
