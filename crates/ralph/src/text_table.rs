@@ -26,7 +26,8 @@ impl TextTable<'_> {
         let widths: Vec<usize> = (0..names.len()).map(|at| self.column_width(at)).collect();
         let header = paint(self.header_style, &self.line(&names, &widths));
         let rows = self.rows.iter().map(|row| self.line(row, &widths));
-        std::iter::once(header).chain(rows).map(|line| format!("{line}\n")).collect()
+        let lines: Vec<String> = std::iter::once(header).chain(rows).collect();
+        lines.join("\n") + "\n"
     }
 
     fn column_width(&self, at: usize) -> usize {

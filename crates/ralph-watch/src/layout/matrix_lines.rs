@@ -130,9 +130,8 @@ fn standing_text(row: &MatrixRow, is_full: bool) -> (String, TextInk) {
             (format!("met since stop {since}"), TextInk::Good)
         }
         (CellState::Met, _) => (label, TextInk::Good),
-        (CellState::Advisory, _) => (label, TextInk::Unclear),
+        (CellState::Advisory | CellState::Unknown, _) => (label, TextInk::Unclear),
         (CellState::Pending, _) => (label, TextInk::Plain),
-        (CellState::Unknown, _) => (label, TextInk::Unclear),
         (CellState::Unmet | CellState::NotReached, _) => match last.findings {
             0 => (label, TextInk::Bad),
             findings => (count_noun(u64::from(findings), "finding"), TextInk::Bad),

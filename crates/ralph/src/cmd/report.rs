@@ -196,7 +196,7 @@ fn add_note(
     let written = repository.write_note(commit, &content).map_err(failure);
     fs::remove_own_dir_tree(&directory)?;
     written?;
-    Ok(short_id(&commit))
+    Ok(short_id(commit))
 }
 
 fn key_failure(error: &SigningKeyError) -> CommandFailure {
