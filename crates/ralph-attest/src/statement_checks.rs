@@ -7,7 +7,6 @@ use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
 use ralph_git::worktree::GitCommandError;
 
-const SHORT_ID_CHARS: usize = 10;
 const MAX_NAME_CHARS: usize = 80;
 const MAX_ERROR_CHARS: usize = 200;
 const MAX_NAMED_FILES: usize = 5;
@@ -39,7 +38,7 @@ pub enum CheckTarget<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementCheck {
     pub name: &'static str,
-    pub holds: bool,
+    pub passed: bool,
     /// Without foreign text that is not cleaned.
     pub detail: String,
     pub hint: Option<String>,
@@ -59,18 +58,18 @@ impl CheckedStatement {
         Self { checks: vec![failed_envelope(error)], statement: None }
     }
 
-    pub fn holds(&self) -> bool {
-        self.statement.is_some() && self.checks.iter().all(|check| check.holds)
+    pub fn is_valid(&self) -> bool {
+        self.statement.is_some() && self.checks.iter().all(|check| check.passed)
     }
 }
 
 impl StatementCheck {
     fn passed(name: &'static str, detail: String) -> Self {
-        Self { name, holds: true, detail, hint: None }
+        Self { name, passed: true, detail, hint: None }
     }
 
     fn failed(name: &'static str, detail: String, hint: &str) -> Self {
-        Self { name, holds: false, detail, hint: Some(hint.to_string()) }
+        Self { name, passed: false, detail, hint: Some(hint.to_string()) }
     }
 }
 
@@ -186,11 +185,11 @@ fn check_commit(
         };
         has_attested |= name != "HEAD";
         if tree != statement.tree() {
-            let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(name) };
+            let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(name) };
             let detail = format!(
                 "{label} has tree {}, but {} was judged",
-                short_id(&tree),
-                short_id(statement.tree())
+                text::short_id(&tree),
+                text::short_id(statement.tree())
             );
             let other = match target {
                 CheckTarget::Head => "; `--judged-commit` checks the commit that was judged",
@@ -198,8 +197,8 @@ fn check_commit(
             };
             let hint = format!(
                 "`git diff {} {}` shows the difference{other}",
-                short_id(statement.tree()),
-                short_id(&tree)
+                text::short_id(statement.tree()),
+                text::short_id(&tree)
             );
             return Ok((StatementCheck::failed("commit", detail, &hint), Some(tree)));
         }
@@ -215,13 +214,13 @@ fn check_commit(
         };
         return Ok((StatementCheck::failed("commit", detail.to_string(), hint), None));
     };
-    let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
+    let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(&name) };
     let unchecked = match target {
         CheckTarget::Attested => "; HEAD was not compared",
         CheckTarget::Head if !has_attested => "; the judged commits are not in this repository",
         CheckTarget::Head | CheckTarget::Commit(_) => "",
     };
-    let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
+    let detail = format!("{label} has the judged tree {}{unchecked}", text::short_id(&tree));
     Ok((StatementCheck::passed("commit", detail), Some(tree)))
 }
 
@@ -263,8 +262,7 @@ fn check_policy(
         let hint = "a new run with the changed policy, or the old policy, settles it";
         return Ok(StatementCheck::failed(name, detail, hint));
     }
-    let files =
-        if compared.same == 1 { "1 file".to_string() } else { format!("{} files", compared.same) };
+    let files = text::count_noun(compared.same, "file");
     let untracked = match compared.untracked.as_slice() {
         [] => String::new(),
         names => format!("; not in the commit, so not compared: {}", join_names(names)),
@@ -292,8 +290,4 @@ fn join_names(names: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-fn short_id(id: &str) -> String {
-    id.chars().take(SHORT_ID_CHARS).collect()
 }

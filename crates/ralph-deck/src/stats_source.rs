@@ -1,7 +1,7 @@
-//! Reads what insights are computed from: the runs of the index, the settings of projects, and applied proposals.
+//! Reads what stats are computed from: the runs of the index, the settings of projects, and applied proposals.
 
 use crate::IndexCoverage;
-use crate::page::insights::{AppliedProposal, ProjectSettings, StatsRows};
+use crate::page::stats::{AppliedProposal, ProjectSettings, StatsRows};
 use crate::run_index::{RunIndex, RunIndexError};
 use ralph_home::paths::RalphHome;
 use ralph_hook::project_scope::ProjectScope;
@@ -15,7 +15,7 @@ use std::path::Path;
 const MAX_PROJECTS: usize = 50;
 const MAX_APPLIED_BYTES: usize = 4 * 1024 * 1024;
 
-/// What insights are computed from.
+/// What stats are computed from.
 #[derive(Clone, Debug, Default)]
 pub struct StatsData {
     pub rows: StatsRows,
@@ -28,8 +28,7 @@ pub fn load_rows(
     home: &RalphHome,
     deadline: &Deadline,
 ) -> Result<(StatsRows, IndexCoverage), RunIndexError> {
-    let mut index = RunIndex::open(home)?;
-    let coverage = index.refresh(deadline)?;
+    let (index, coverage) = RunIndex::open_refreshed(home, deadline)?;
     Ok((index.stats_rows()?, coverage))
 }
 

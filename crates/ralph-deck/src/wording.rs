@@ -360,6 +360,12 @@ pub fn requirement_mark(known: ReportedStatus) -> FactMark {
     }
 }
 
+/// With its first letter in upper case.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// `0.4 s`, `12 s`, `3 min`.
 pub fn short_duration(ms: u64) -> String {
     if ms < 10_000 {
@@ -449,7 +455,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
         }
         RunnerEvent::Settled { how } => format!("settled    {}", safe_line(how)),
         RunnerEvent::ProofBase { commit: Some(commit) } => {
-            let commit = safe_line(commit.get(..10).unwrap_or(commit));
+            let commit = safe_line(&text::short_id(commit));
             format!("compares   with the target branch at {commit}")
         }
         RunnerEvent::ProofBase { commit: None } => {

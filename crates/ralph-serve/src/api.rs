@@ -32,11 +32,9 @@ pub(crate) async fn board(State(state): State<Arc<ServerState>>) -> Response {
         .await
 }
 
-pub(crate) async fn insights(State(state): State<Arc<ServerState>>) -> Response {
-    json_response(&state, |state| {
-        serde_json::to_vec(&stats_source::load_insights(state)?.page).ok()
-    })
-    .await
+pub(crate) async fn stats(State(state): State<Arc<ServerState>>) -> Response {
+    json_response(&state, |state| serde_json::to_vec(&stats_source::load_stats(state)?.page).ok())
+        .await
 }
 
 /// For a scraper. Without all journals the figures would be too low, and no figures are better than wrong ones.

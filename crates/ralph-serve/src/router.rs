@@ -12,7 +12,7 @@ use crate::run_source::{self, ComparisonQuery};
 use crate::server_state::{ServerState, run_blocking};
 use crate::template::frame::{self, NavigationPlace, PageFrame};
 use crate::template::run_forms::FormKeys;
-use crate::template::{changes, facts, history, insights, states, stops};
+use crate::template::{changes, facts, history, states, stats, stops};
 use crate::{api, assets, guard, history_source, live, page_actions, stats_source};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
@@ -33,11 +33,11 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/run/{id}/{action}", post(page_actions::act_on_run))
         .route("/history", get(history))
         .route("/queues", get(queues))
-        .route("/insights", get(insights))
+        .route("/stats", get(stats))
         .route("/api/board", get(api::board))
         .route("/api/run/{id}", get(api::run))
         .route("/api/history", get(api::history))
-        .route("/api/insights", get(api::insights))
+        .route("/api/stats", get(api::stats))
         .route(guard::METRICS_PATH, get(api::metrics))
         .route("/notify/test", post(page_actions::test_notification))
         .route("/states", get(states))
@@ -240,9 +240,9 @@ async fn queues(
     live_page(LivePage::Queues, Some(NavigationPlace::Queues), state, session, uri).await
 }
 
-async fn insights(State(state): State<Arc<ServerState>>) -> Response {
-    plain_page(&state, NavigationPlace::Insights, "Insights · ralph", |state| {
-        Some(insights::insights_page(&stats_source::load_insights(state)?))
+async fn stats(State(state): State<Arc<ServerState>>) -> Response {
+    plain_page(&state, NavigationPlace::Stats, "Stats · ralph", |state| {
+        Some(stats::stats_page(&stats_source::load_stats(state)?))
     })
     .await
 }

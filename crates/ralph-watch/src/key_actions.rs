@@ -265,7 +265,7 @@ impl WatchState {
             return Vec::new();
         };
         if row.standing.has_ended() {
-            self.say(format!("{run} has ended; `ralph why {run}` says what to do next"));
+            self.say(format!("{run} has ended; `ralph why {run}` shows what to do next"));
             return Vec::new();
         }
         match key {

@@ -1,4 +1,4 @@
-//! The loop at the rim: waits for keys, signals and changes, and carries out effects.
+//! The event loop: waits for keys, signals and changes, and carries out effects.
 
 use crate::canvas::TerminalLook;
 use crate::input_reader::InputReader;

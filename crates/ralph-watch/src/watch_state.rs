@@ -243,8 +243,8 @@ impl WatchState {
 
     /// The runs whose files are watched: those in progress, and the open one.
     pub(crate) fn watched_runs(&self) -> Vec<RunId> {
-        let going = self.active_rows().filter_map(|row| RunId::parse(&row.run));
-        going.chain(self.opened_run()).collect()
+        let active = self.active_rows().filter_map(|row| RunId::parse(&row.run));
+        active.chain(self.opened_run()).collect()
     }
 
     fn active_rows(&self) -> impl Iterator<Item = &BoardRow> {

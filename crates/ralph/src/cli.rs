@@ -81,7 +81,7 @@ enum RalphCommand {
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
     VerifyReport(cmd::verify_report::VerifyReportArgs),
-    /// Serve the board on a web page, on this machine only
+    /// Serve the board on a web page, by default to this machine only
     Serve(cmd::serve::ServeArgs),
     /// Show what runs cost, what holds agents, and what to change
     Stats(cmd::stats::StatsArgs),
@@ -115,7 +115,7 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
-    /// Answer an SQL query over all runs; it can only read
+    /// Run a read-only SQL query over all runs
     Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),

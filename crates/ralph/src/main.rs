@@ -17,6 +17,7 @@ mod limit_args;
 mod orchestrator_view;
 mod prompt_commands;
 mod term;
+mod text_table;
 mod timeline_view;
 mod typed_consent;
 mod usage_error;

@@ -70,7 +70,7 @@ async function inspect(page, server, pathname, name) {
   return result.passes.length;
 }
 
-const PAGES = ["/", "/history", "/queues", "/insights", "/states"];
+const PAGES = ["/", "/history", "/queues", "/stats", "/states"];
 const runPages = (run) => [`/run/${run}`, `/run/${run}/stops`];
 
 async function checkPages(browser, server, pages) {
@@ -181,16 +181,16 @@ async function checkMany(browser, server, home) {
   await context.close();
 }
 
-/// Checkpoints of a real repository side by side, and the insights over enough runs to compare.
+/// Checkpoints of a real repository side by side, and the stats over enough runs to compare.
 async function checkCompared(browser, server) {
   const diff = `/run/${config.changed}/diff`;
   const file = "/run/" + config.changed + "/diff?from=0&to=1&path=" + encodeURIComponent('<b>&"quoted".txt');
-  await checkPages(browser, server, ["/insights", `/run/${config.changed}`, diff, file]);
+  await checkPages(browser, server, ["/stats", `/run/${config.changed}`, diff, file]);
   const { context, page } = await open(browser, server, LOOKS[0][1]);
-  await page.goto(new URL("/insights", server.url).href);
-  expect((await page.textContent("h1")).startsWith("A verified run costs"), `the insights say ${await page.textContent("h1")}`);
-  expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the insights have no proposal");
-  expect((await page.locator("main form, main button").count()) === 0, "the insights have a button");
+  await page.goto(new URL("/stats", server.url).href);
+  expect((await page.textContent("h1")).startsWith("A verified run costs"), `the stats say ${await page.textContent("h1")}`);
+  expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the stats have no proposal");
+  expect((await page.locator("main form, main button").count()) === 0, "the stats have a button");
   await page.goto(new URL(`/run/${config.changed}`, server.url).href);
   await page.locator(`a[href^="${diff}"]`).first().click();
   await page.waitForURL("**/diff*");

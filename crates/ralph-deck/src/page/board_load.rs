@@ -3,7 +3,7 @@
 use super::board_page::{BoardPage, BoardQueue, MAX_OPEN_RUNS};
 use super::board_row::{BoardRow, project_name};
 use super::run_standing::BoardGroup;
-use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
+use crate::run_index::{IndexedRun, RunFilter, RunIndex, RunIndexError};
 use crate::view::queue_status::{self, QueueStatus};
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
@@ -82,8 +82,8 @@ impl BoardPage {
         }
         // Only one project is wanted, so more than its runs have to be looked through.
         let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
-        let ended = HistoryFilter::default();
-        let for_review = HistoryFilter::with_statuses(&REVIEW_STATUSES);
+        let ended = RunFilter::default();
+        let for_review = RunFilter::with_statuses(&REVIEW_STATUSES);
         let latest = index.ended_page(&ended, None, most)?.runs;
         let review = index.ended_page(&for_review, None, MAX_SEARCHED_RUNS)?.runs;
         page.earlier = index.count(&ended)?;

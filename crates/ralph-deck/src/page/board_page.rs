@@ -1,23 +1,27 @@
-//! The board: what waits for a person, what works and what ended.
+//! The board: the runs that wait for a person, those that are working, and those that ended.
 
 use super::board_row::BoardRow;
 use super::run_standing::BoardGroup;
+use crate::json_units;
 use ralph_core::text;
 use serde::Serialize;
 
 /// Runs in progress that are read and listed, in each group. The others are counted.
 pub(super) const MAX_OPEN_RUNS: usize = 200;
 
-/// What waits for a person, what works and what ended, each in the order of the screen.
+/// The runs that wait for a person, are working or ended, each group in the order of the screen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BoardPage {
     pub v: u8,
+    #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     /// The answer a person came for: `3 runs are waiting for you`.
     pub sentence: String,
     /// Why ralph is switched off, if it is.
     pub off: Option<String>,
+    #[serde(rename = "spent_today_usd", serialize_with = "json_units::usd")]
     pub spent_today_micro_usd: u64,
+    #[serde(rename = "max_day_usd", serialize_with = "json_units::optional_usd")]
     pub max_day_micro_usd: Option<u64>,
     pub waiting: Vec<BoardRow>,
     pub working: Vec<BoardRow>,
@@ -28,6 +32,7 @@ pub struct BoardPage {
     /// Ended since `seen_ms`, worst first; the newest 50 in total.
     pub ended: Vec<BoardRow>,
     /// When the person last looked; 0 if never.
+    #[serde(rename = "seen_at", serialize_with = "json_units::time_unless_zero")]
     pub seen_ms: u64,
     /// How many ended runs are older.
     pub earlier: u64,
@@ -49,6 +54,7 @@ pub struct BoardQueue {
     pub running: usize,
     /// Not landed, for any reason; the work is kept.
     pub parked: usize,
+    #[serde(rename = "spent_usd", serialize_with = "json_units::usd")]
     pub spent_micro_usd: u64,
     /// Whether everything has landed.
     pub has_ended: bool,

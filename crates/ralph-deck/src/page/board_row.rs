@@ -1,6 +1,7 @@
 //! One run in a list of runs.
 
 use super::run_standing::RunStanding;
+use crate::json_units;
 use crate::run_index::IndexedRun;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
@@ -26,6 +27,7 @@ const TREND_STOPS: usize = 12;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardRow {
     pub run: String,
+    #[serde(rename = "state")]
     pub standing: RunStanding,
     pub title: String,
     /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
@@ -33,8 +35,10 @@ pub struct BoardRow {
     pub project_name: String,
     /// The branch of its own work tree.
     pub branch: Option<String>,
+    #[serde(rename = "started_at", serialize_with = "json_units::time")]
     pub started_ms: u64,
     /// The time of its last journal line.
+    #[serde(rename = "last_at", serialize_with = "json_units::time")]
     pub last_ms: u64,
     pub iteration: u32,
     pub max_iterations: Option<u32>,
@@ -42,14 +46,17 @@ pub struct BoardRow {
     pub elapsed_ms: u64,
     pub max_elapsed_ms: Option<u64>,
     /// `None` if it is unknown.
+    #[serde(rename = "spent_usd", serialize_with = "json_units::optional_usd")]
     pub spent_micro_usd: Option<u64>,
     pub cost_basis: CostBasis,
+    #[serde(rename = "max_cost_usd", serialize_with = "json_units::optional_usd")]
     pub max_micro_usd: Option<u64>,
     /// How many requirements are met, at the last stop that evaluated them.
     pub met: Option<u32>,
     pub requirements: Option<u32>,
     /// How many requirements were not met at the latest stops, oldest first. Empty where only the index was read.
     pub trend: Vec<u32>,
+    #[serde(rename = "context_share", serialize_with = "json_units::optional_share")]
     pub context_permille: Option<u16>,
     /// The number of the session.
     pub session: u32,
@@ -57,6 +64,7 @@ pub struct BoardRow {
     /// Why it waits, is parked or ended.
     pub note: Option<String>,
     /// Until when it waits.
+    #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
     /// The gates that run now.
     pub gates: Vec<ActiveGateRow>,
@@ -68,8 +76,10 @@ pub struct BoardRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenQuestion {
     pub text: String,
+    #[serde(rename = "asked_at", serialize_with = "json_units::time")]
     pub asked_ms: u64,
     /// The run is parked then; `None` if nothing waits for the answer.
+    #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
 }
 
@@ -77,6 +87,7 @@ pub struct OpenQuestion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActiveGateRow {
     pub name: String,
+    #[serde(rename = "since", serialize_with = "json_units::optional_time")]
     pub since_ms: Option<u64>,
     /// How long it took the last time.
     pub usual_ms: Option<u64>,

@@ -27,7 +27,7 @@ pub struct LookFirst {
 pub enum LookFirstKind {
     /// ralph's own files were edited.
     Tampering,
-    /// A test of the base no longer holds on the new code.
+    /// A test of the base no longer passes on the new code.
     BrokenTest,
     /// An expectation of an old test changed.
     AmendedTest,
@@ -42,6 +42,24 @@ pub enum LookFirstKind {
     /// A failure that was there before.
     OldFailure,
     DeniedCall,
+}
+
+impl LookFirstKind {
+    /// The kind for people, before or after the text.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Tampering => "ralph's own files were edited",
+            Self::BrokenTest => "an old test no longer passes",
+            Self::AmendedTest => "an old test was changed",
+            Self::RemovedTest => "an old test no longer runs",
+            Self::Accepted => "accepted without proof",
+            Self::Waiver => "waived",
+            Self::Dispute => "disputed by the agent",
+            Self::Undone => "made and undone",
+            Self::OldFailure => "failed before the work too",
+            Self::DeniedCall => "a tool call was denied",
+        }
+    }
 }
 
 /// What a reviewer should look at first, most important first.

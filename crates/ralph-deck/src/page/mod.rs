@@ -12,13 +12,13 @@ mod checkpoint_reader;
 mod curves;
 mod gate_history;
 mod history_page;
-pub mod insights;
 mod look_first;
 pub mod metrics;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;
 mod run_standing;
+pub mod stats;
 mod timeline;
 
 pub use board_load::BoardClock;
@@ -35,5 +35,5 @@ pub use requirement_matrix::{
 };
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
-pub use run_standing::{Attention, BoardGroup, RunStanding};
+pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
 pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

@@ -1,7 +1,7 @@
 //! One run: how it stands, what that rests on, and how it got there.
 
 use super::board_row::{BoardRow, clean_paragraph};
-use super::curves::{CurvePoint, context_curve, spend_curve};
+use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::look_first::{LookFirst, look_first};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
@@ -9,6 +9,7 @@ use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
 use super::timeline::{TimelineRow, stop_reason, timeline};
+use crate::json_units;
 use crate::view::decisions::journal_damage_text;
 use ralph_core::ending;
 use ralph_core::id::RunId;
@@ -34,6 +35,7 @@ const MAX_POINTS: usize = 600;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunPage {
     pub v: u8,
+    #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     pub row: BoardRow,
     pub goal: String,
@@ -51,10 +53,13 @@ pub struct RunPage {
     /// The latest proof.
     pub proof: Option<ProofTable>,
     /// In thousandths.
+    #[serde(serialize_with = "context_points")]
     pub context: Vec<CurvePoint>,
     /// When the work is handed over, in thousandths.
+    #[serde(rename = "handover_at", serialize_with = "json_units::share")]
     pub handover_at_permille: u16,
     /// In millionths of a dollar.
+    #[serde(serialize_with = "spend_points")]
     pub spend: Vec<CurvePoint>,
     pub sessions: Vec<SessionRow>,
     pub handovers: Vec<HandoverRow>,
@@ -86,8 +91,8 @@ pub struct ProofTableRow {
     pub code: &'static str,
     pub tests: &'static str,
     pub result: String,
-    /// `None` where nothing is demanded of the run.
-    pub holds: Option<bool>,
+    /// `None` where nothing is required of the run.
+    pub passed: Option<bool>,
 }
 
 impl RunPage {
@@ -209,21 +214,21 @@ fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
             code: "old",
             tests: "old",
             result: site_result(decided, MeasuredSite::Base),
-            holds: None,
+            passed: None,
         },
         ProofTableRow {
             name: "T1",
             code: "new",
             tests: "new",
             result: new_result(decided),
-            holds: Some(new_gates(decided).all(|outcome| outcome == "passed")),
+            passed: Some(new_gates(decided).all(|outcome| outcome == "passed")),
         },
         ProofTableRow {
             name: "T2",
             code: "new",
             tests: "old",
-            result: held_result(proof),
-            holds: Some(proof.broken_count == 0),
+            result: old_tests_result(proof),
+            passed: Some(proof.broken_count == 0),
         },
         ProofTableRow {
             name: "T3",
@@ -234,22 +239,22 @@ fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
                 1 => "1 test fails without the change".to_string(),
                 count => format!("{count} tests fail without the change"),
             },
-            holds: Some(proof.telling > 0),
+            passed: Some(proof.telling > 0),
         },
     ];
     let doubts = proof.doubts.iter().map(|doubt| text::clean_line(doubt, LONGEST_LINE)).collect();
     Some(ProofTable { verdict: proof.verdict.name().to_string(), rows, doubts })
 }
 
-fn held_result(proof: &ProofRecord) -> String {
+fn old_tests_result(proof: &ProofRecord) -> String {
     let removed = match proof.removed.len() {
         0 => String::new(),
-        count => format!(", {count} of them no longer run"),
+        1 => "; 1 of them no longer runs".to_string(),
+        count => format!("; {count} of them no longer run"),
     };
-    match (proof.held, proof.broken_count) {
-        (0, 0) => "no old tests".to_string(),
-        (held, 0) => format!("{held} hold{removed}"),
-        (held, broken) => format!("{held} hold, {broken} fail or are missing{removed}"),
+    match proof.held.saturating_add(proof.broken_count) {
+        0 => "no old tests".to_string(),
+        all => format!("{} of {} pass{removed}", proof.held, text::count_noun(all, "old test")),
     }
 }
 
@@ -306,7 +311,7 @@ mod tests {
                 row.met.zip(row.requirements).map(|(met, all)| format!(" {met}/{all}")),
             ];
             let facts: String = facts.into_iter().flatten().collect();
-            format!("{} {}: {}{facts}", row.seq, row.kind.word(), row.text)
+            format!("{} {}: {}{facts}", row.seq, row.kind.label(), row.text)
         };
         timeline(entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -333,14 +338,13 @@ mod tests {
         10 runner: session 5999882c resumes
         11 held: tests: 2 findings, as before, feature 4 #2 +1840000 1/3
         12 runner: tries a fresh session: nothing moved
-        13 over: the context is 80 % full, 1 not met #3 +0 2/3
-        14 over: the context is 80 % full, 1 not met
-        15 over: session 6a0b1c2d takes over
+        13 hand-over: the context is 80 % full, 1 not met #3 +0 2/3
+        15 hand-over: session 6a0b1c2d takes over
         16 runner: session 6a0b1c2d starts as a fork
         17 let go: all 3 requirements are met #4 +0 3/3
         18 runner: settled kept as `ralph/k7f2`
         19 runner: waits until TIME (declared wait): the nightly build
-        20 runner: parked rate_limited: the limit is lifted at 6
+        20 runner: parked as rate limited: the limit is lifted at 6
         21 runner: passed on a person's message
         22 runner: checks instead of waiting again: the build is still running
         23 runner: granted 6 h of waiting for limits

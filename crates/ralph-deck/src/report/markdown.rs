@@ -7,6 +7,7 @@ use super::report_lines::{
 };
 use super::requirement_strip::describe_row;
 use ralph_core::redact::Redactor;
+use ralph_core::text::count_noun;
 use ralph_drive::forge::{code_fence, code_span};
 
 const LONGEST_GOAL: usize = 6_000;
@@ -15,7 +16,7 @@ const LONGEST_ANSWER: usize = 1_000;
 pub fn render_markdown(report: &RunReport, redactor: &Redactor) -> String {
     let mut page = MarkdownPage { out: String::new(), redactor };
     let (row, run) = (&report.page.row, &report.page.row.run);
-    page.add(&format!("# {}: ", row.standing.word()));
+    page.add(&format!("# {}: ", row.standing.label()));
     page.add_line(&[ReportPart::Foreign(row.title.clone())]);
     page.add(&format!("\n{}\n\n", report.sentence));
     page.add(&format!("Run `{run}` of "));
@@ -213,7 +214,7 @@ impl MarkdownPage<'_> {
             self.add(&format!("| {path}{gap}{status} | {added} | {removed} |\n"));
         }
         if left_out > 0 {
-            self.add(&format!("\n{left_out} more files.\n"));
+            self.add(&format!("\n{}.\n", count_noun(left_out, "more file")));
         }
     }
 }

@@ -13,14 +13,13 @@ mod requirement_strip;
 pub use html::render_html;
 pub use markdown::render_markdown;
 
-use crate::page::{ChangedFiles, RunPage};
+use crate::page::{ChangedFiles, CheckpointReader, RunPage};
 use goal_files::find_outside_goal;
 use ralph_core::id::RunId;
 use ralph_core::record::{RunRecord, Waiver};
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text;
-use ralph_git::checkpoint::CheckpointRepository;
 use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
@@ -29,7 +28,6 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::FileError;
 use serde::Serialize;
 use serde_json::Value;
-use std::path::Path;
 
 const LONGEST_LINE: usize = 300;
 
@@ -152,11 +150,8 @@ fn load_changes(
     last: u32,
     deadline: &Deadline,
 ) -> Option<ChangedFiles> {
-    let repository =
-        CheckpointRepository::open(home, &run.id, Path::new(&run.project), deadline).ok()?;
-    let checkpoints = repository.list(deadline).ok()?;
-    let find = |number: u32| checkpoints.iter().find(|one| one.number == number);
-    ChangedFiles::load(&repository, find(0)?, find(last)?, deadline).ok()
+    let reader = CheckpointReader::open(home, &run.id, *deadline).ok()?;
+    reader.changed_between(Some(0), Some(last)).ok()
 }
 
 #[cfg(test)]

@@ -3,18 +3,19 @@
 
 use super::RunReport;
 use crate::page::{
-    Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, RunStanding,
-    SessionRow, TimelineKind, TimelineRow,
+    Attention, ChangedFileRow, GateHistoryRow, LookFirst, RunPage, RunStanding, SessionRow,
+    TimelineKind, TimelineRow,
 };
 use crate::wording::short_duration;
 use ralph_core::record::{CostBasis, MeasuredSite};
 use ralph_core::status::RunStatus;
-use ralph_core::text::{self, count_noun};
+use ralph_core::text::{self, count_noun, short_id};
 use ralph_core::units::{estimate_usd, format_duration, format_tokens, format_usd};
 use ralph_sys::clock;
 use std::collections::BTreeSet;
 
-const SHORT_ID_CHARS: usize = 7;
+/// Fewer digits would not name a commit.
+const MIN_ID_CHARS: usize = 7;
 /// Of SHA-256.
 const MAX_ID_CHARS: usize = 64;
 const SHORT_HASH_CHARS: usize = 12;
@@ -47,13 +48,9 @@ pub(super) fn code(text: &str) -> ReportPart {
     ReportPart::Code(text.to_string())
 }
 
-pub(super) fn short_id(id: &str) -> String {
-    id.chars().take(SHORT_ID_CHARS).collect()
-}
-
 /// The beginning of the id of a commit, for texts of ralph's own; `None` if it cannot be one.
 fn plain_id(id: &str) -> Option<String> {
-    let is_id = (SHORT_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
+    let is_id = (MIN_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id.then(|| short_id(id))
 }
@@ -95,11 +92,11 @@ pub(super) fn summary(page: &RunPage) -> String {
 
 pub(super) fn attention_class(attention: Attention) -> &'static str {
     match attention {
-        Attention::Going => "going",
+        Attention::InProgress => "in-progress",
         Attention::Done => "done",
-        Attention::Said => "said",
-        Attention::Yours => "yours",
-        Attention::NotDone => "undone",
+        Attention::Unproven => "unproven",
+        Attention::NeedsPerson => "needs-person",
+        Attention::NotDone => "not-done",
         Attention::Broken => "broken",
         Attention::Closed => "closed",
     }
@@ -132,8 +129,14 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
         vec![own(&format!("{lines}, unbroken, last hash ")), code(&head)]
     };
     rows.push(("Journal", journal));
-    rows.extend(page.next.iter().map(|next| ("Next", vec![foreign(next)])));
+    rows.extend(page.next.iter().map(|next| ("Next", sentence_parts(next))));
     rows
+}
+
+/// A sentence whose parts between backticks are commands.
+fn sentence_parts(sentence: &str) -> ReportLine {
+    let parts = sentence.split('`').enumerate().filter(|(_, part)| !part.is_empty());
+    parts.map(|(at, part)| if at % 2 == 0 { foreign(part) } else { code(part) }).collect()
 }
 
 fn policy_line(hash: Option<&str>) -> ReportLine {
@@ -167,18 +170,7 @@ pub(super) fn look_first(report: &RunReport) -> (Vec<ReportLine>, usize) {
 }
 
 fn look_first_line(look: &LookFirst) -> ReportLine {
-    let kind = match look.kind {
-        LookFirstKind::Tampering => "ralph's files were edited",
-        LookFirstKind::BrokenTest => "an old test does not hold",
-        LookFirstKind::AmendedTest => "a test was changed",
-        LookFirstKind::RemovedTest => "a test was removed",
-        LookFirstKind::Accepted => "accepted by a person",
-        LookFirstKind::Waiver => "waived",
-        LookFirstKind::Dispute => "disputed by the agent",
-        LookFirstKind::Undone => "made and undone",
-        LookFirstKind::OldFailure => "failed before already",
-        LookFirstKind::DeniedCall => "denied",
-    };
+    let kind = look.kind.label();
     let stop = look.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
     vec![own(&format!("{kind}{stop}: ")), foreign(&look.text)]
 }
@@ -243,9 +235,9 @@ pub(super) const LEFT_OUT_AFTER: usize = FIRST_EVENTS;
 
 pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
     let head = match (row.stop, row.kind) {
-        (Some(stop), kind) => format!("stop {stop}, {}: ", kind.word()),
+        (Some(stop), kind) => format!("stop {stop}, {}: ", kind.label()),
         (None, TimelineKind::Started) => "started: ".to_string(),
-        (None, kind) => format!("{}: ", kind.word()),
+        (None, kind) => format!("{}: ", kind.label()),
     };
     vec![own(&head), foreign(&row.text)]
 }
@@ -322,9 +314,9 @@ mod tests {
     #[test]
     fn only_the_id_of_a_commit_is_ralphs_own_text() {
         for (id, expected) in [
-            ("18008aef87", Some("18008ae")),
+            ("18008aef87a1", Some("18008aef87")),
             ("18008AE", Some("18008AE")),
-            (&"0".repeat(64), Some("0000000")),
+            (&"0".repeat(64), Some("0000000000")),
             (&"0".repeat(65), None),
             ("18008a", None),
             ("--output=x", None),

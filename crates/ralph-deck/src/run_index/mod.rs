@@ -7,10 +7,10 @@
 mod day_tally;
 mod detail_views;
 mod gate_tally;
-mod history_filter;
 mod journal_line;
 mod journal_reader;
 mod requirement_history;
+mod run_filter;
 mod run_queries;
 mod run_refresh;
 mod run_rows;
@@ -27,7 +27,7 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use rusqlite::Connection;
 
-pub use history_filter::{FilterError, HistoryFilter};
+pub use run_filter::{FilterError, RunFilter};
 pub use run_queries::{IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey};
 pub use sql_session::{SqlCell, SqlError, SqlSession, schema_text};
 
@@ -55,6 +55,16 @@ impl RunIndex {
         };
         let IndexedWork { connection, storage, .. } = file.with_index(|_| Ok(()))?;
         Ok(Self { home: home.clone(), file, connection, storage })
+    }
+
+    /// Opens the index and reads what was appended to journals, until the deadline.
+    pub fn open_refreshed(
+        home: &RalphHome,
+        deadline: &Deadline,
+    ) -> Result<(Self, IndexCoverage), RunIndexError> {
+        let mut index = Self::open(home)?;
+        let coverage = index.refresh(deadline)?;
+        Ok((index, coverage))
     }
 
     /// Reads what was appended to journals since the last refresh, until the deadline.
@@ -92,7 +102,7 @@ impl RunIndex {
     /// A page of the history, latest first. Without a filter, only runs that have ended.
     pub fn ended_page(
         &self,
-        filter: &HistoryFilter,
+        filter: &RunFilter,
         before: Option<&PageKey>,
         limit: usize,
     ) -> Result<IndexedPage, RunIndexError> {
@@ -100,7 +110,7 @@ impl RunIndex {
     }
 
     /// How many runs all pages of the filter have.
-    pub fn count(&self, filter: &HistoryFilter) -> Result<u64, RunIndexError> {
+    pub fn count(&self, filter: &RunFilter) -> Result<u64, RunIndexError> {
         Ok(run_queries::count_runs(&self.connection, filter)?)
     }
 

@@ -1,6 +1,6 @@
 //! Queries about runs.
 
-use super::history_filter::{FilterSql, HistoryFilter};
+use super::run_filter::{FilterSql, RunFilter};
 use ralph_core::id::RunId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
@@ -136,7 +136,7 @@ pub(super) fn open_runs(connection: &Connection) -> rusqlite::Result<Vec<Indexed
 
 pub(super) fn history_page(
     connection: &Connection,
-    filter: &HistoryFilter,
+    filter: &RunFilter,
     before: Option<&PageKey>,
     limit: usize,
 ) -> rusqlite::Result<IndexedPage> {
@@ -162,7 +162,7 @@ pub(super) fn history_page(
     Ok(IndexedPage { runs, next })
 }
 
-pub(super) fn count_runs(connection: &Connection, filter: &HistoryFilter) -> rusqlite::Result<u64> {
+pub(super) fn count_runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Result<u64> {
     let FilterSql { condition, values } = filter.sql();
     let sql = format!("SELECT count(*) FROM run WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;

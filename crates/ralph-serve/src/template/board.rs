@@ -1,4 +1,4 @@
-//! The board: what waits for the person, what works, what ended.
+//! The board: the runs that wait for the person, those that are working, and those that ended.
 
 use super::facts;
 use super::marks;
@@ -9,8 +9,10 @@ use ralph_core::units;
 use ralph_deck::page::{BoardPage, BoardQueue, BoardRow, RunStanding};
 
 pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
-    let mut regions =
-        vec![PageRegion::new("trouble", trouble(page)), PageRegion::new("hello", hello(page))];
+    let mut regions = vec![
+        PageRegion::new("trouble", trouble(page)),
+        PageRegion::new("page-head", page_head(page)),
+    ];
     if is_empty(page) {
         regions.push(PageRegion::new("lists", html! { div #lists { (first_steps()) } }));
         return regions;
@@ -67,16 +69,16 @@ fn is_empty(page: &BoardPage) -> bool {
         && page.earlier == 0
 }
 
-fn hello(page: &BoardPage) -> Markup {
+fn page_head(page: &BoardPage) -> Markup {
     let share = page
         .max_day_micro_usd
         .filter(|most| *most > 0)
         .map(|most| facts::scaled(page.spent_today_micro_usd, most, 190));
     html! {
-        div.hello #hello {
+        div.page-head #page-head {
             div {
                 h1 { (page.sentence) }
-                @if let Some(lede) = lede(page) { p.lede { (lede) } }
+                @if let Some(detail) = board_detail(page) { p.detail { (detail) } }
             }
             @if page.spent_today_micro_usd > 0 || page.max_day_micro_usd.is_some() {
                 p.spend {
@@ -96,7 +98,7 @@ fn hello(page: &BoardPage) -> Markup {
 }
 
 /// The second sentence: what the first one leaves out.
-fn lede(page: &BoardPage) -> Option<String> {
+fn board_detail(page: &BoardPage) -> Option<String> {
     let mut parts = Vec::new();
     if !page.waiting.is_empty() && !page.working.is_empty() {
         let is = if page.working_count() == 1 { "is" } else { "are" };
@@ -104,17 +106,18 @@ fn lede(page: &BoardPage) -> Option<String> {
     }
     let is_first_list = page.waiting.is_empty() && page.working.is_empty();
     if !(page.ended.is_empty() || is_first_list) {
-        let mut words: Vec<(String, usize)> = Vec::new();
+        let mut labels: Vec<(String, usize)> = Vec::new();
         for row in &page.ended {
-            let word = row.standing.word();
-            match words.iter_mut().find(|(known, _)| *known == word) {
+            let label = row.standing.label();
+            match labels.iter_mut().find(|(known, _)| *known == label) {
                 Some((_, count)) => *count += 1,
-                None => words.push((word, 1)),
+                None => labels.push((label, 1)),
             }
         }
-        let words: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
+        let counts: Vec<_> =
+            labels.iter().map(|(label, count)| format!("{count} {label}")).collect();
         let runs = text::count_noun(page.ended.len(), "run");
-        parts.push(format!("{runs} ended: {}.", words.join(", ")));
+        parts.push(format!("{runs} ended: {}.", counts.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join(" "))
 }
@@ -201,19 +204,19 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
             div {
                 h3 { a id={ "open-" (row.run) } href={ "/run/" (row.run) } { (row.title) } }
                 p.where {
-                    span.word { (facts::standing_word(row.standing)) }
+                    span.word { (row.standing.label()) }
                     " · " (row.project_name)
                     @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
                     " · " span.mono { (row.run) }
                     @if row.standing.has_ended() { " · ended " (facts::time(row.last_ms, now_ms)) }
                 }
                 @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
-                    p.said { (question.text) }
+                    p.asked { (question.text) }
                     p.act {
                         a.btn.go href={ "/run/" (row.run) "#question" } { "Answer" span.sr { " run " (row.run) } }
                         @if let Some(until_ms) = question.until_ms {
                             span {
-                                "The run is parked at " (facts::time(until_ms, now_ms)) " if nobody answers"
+                                "The run is parked at " (facts::time(until_ms, now_ms)) " without an answer"
                                 (facts::in_time(until_ms, now_ms))
                             }
                         } @else { span { "asked " (facts::time(question.asked_ms, now_ms)) } }
@@ -280,7 +283,7 @@ fn queue_row(queue: &BoardQueue) -> Markup {
                 h3 { a id={ "open-" (queue_id(queue)) } href={ "/queues#queue-" (queue.id) } { "Queue " (queue.name) } }
                 p.where { span.word { (queue.landed) " of " (queue.tasks) " landed" } " · " (queue.project_name) }
                 @if queue.running > 0 || queue.parked > 0 {
-                    p.why { (queue.running) " at work, " (queue.parked) " parked" }
+                    p.why { (queue.running) " running, " (queue.parked) " parked" }
                 }
             }
             p.facts {

@@ -40,55 +40,14 @@ pub(crate) fn scaled(value: u64, most: u64, size: u64) -> u64 {
 
 /// The class that sets the hue of a standing.
 pub(crate) fn hue(standing: RunStanding) -> &'static str {
-    match standing {
-        RunStanding::Parked(_) => "st-parked",
-        RunStanding::Asks => "st-needs_human",
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_) => status_class(standing.name()),
-    }
-}
-
-/// The mark of a standing.
-pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
-    marks::mark(mark_name(standing))
-}
-
-pub(crate) fn mark_name(standing: RunStanding) -> &'static str {
-    match standing {
-        RunStanding::Parked(_) => "parked",
-        RunStanding::Asks => "asks",
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_) => standing.name(),
-    }
-}
-
-/// The word of a standing. A parked run says so, because it continues when a person resumes it.
-pub(crate) fn standing_word(standing: RunStanding) -> String {
-    match standing {
-        RunStanding::Parked(status) => format!("parked: {}", status.name().replace('_', " ")),
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_)
-        | RunStanding::Asks => standing.word(),
-    }
-}
-
-fn status_class(name: &'static str) -> &'static str {
-    match name {
+    match standing.name() {
+        "parked" => "st-parked",
         "verified" => "st-verified",
         "green" => "st-green",
         "claimed" => "st-claimed",
         "exhausted" => "st-exhausted",
         "stuck" => "st-stuck",
-        "needs_human" => "st-needs_human",
+        "asks" | "needs_human" => "st-needs_human",
         "needs_review" => "st-needs_review",
         "gate_broken" => "st-gate_broken",
         "rate_limited" => "st-rate_limited",
@@ -100,6 +59,11 @@ fn status_class(name: &'static str) -> &'static str {
         "orphaned" => "st-orphaned",
         _ => "st-working",
     }
+}
+
+/// The mark of a standing.
+pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
+    marks::mark(standing.name())
 }
 
 /// What was spent, marked where it is an estimate.

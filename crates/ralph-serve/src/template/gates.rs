@@ -4,7 +4,7 @@ use super::facts;
 use maud::{Markup, html};
 use ralph_core::record::MeasuredSite;
 use ralph_core::text;
-use ralph_deck::page::{GateHistoryRow, GateMeasurement, RunPage};
+use ralph_deck::page::{GateHistoryRow, GateMeasurement, RunPage, state_label};
 use ralph_deck::wording::short_duration;
 
 /// Bars in a row; older results are left out.
@@ -27,7 +27,7 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                 }
             }
             @if let Some(proof) = &page.proof {
-                h3 { "Proof: " (proof.verdict.replace('_', " ")) }
+                h3 { "Proof: " (state_label(&proof.verdict)) }
                 table.tbl {
                     thead { tr { th scope="col" { "Run" } th scope="col" { "Code" } th scope="col" { "Tests" } th scope="col" { "Result" } } }
                     tbody {
@@ -36,7 +36,7 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                                 th scope="row" { (row.name) }
                                 td { (row.code) } td { (row.tests) }
                                 td {
-                                    @match row.holds {
+                                    @match row.passed {
                                         Some(true) => { span.s-met { "✓" } " " },
                                         Some(false) => { span.s-unmet { "✗" } " " },
                                         None => {},

@@ -19,12 +19,12 @@ pub(crate) fn queues_regions(queues: &[QueueStatus], unreadable: usize) -> Vec<P
 fn hello(queues: &[QueueStatus], unreadable: usize) -> Markup {
     let open = queues.iter().filter(|queue| queue.count().done < queue.tasks.tasks.len()).count();
     html! {
-        div.hello #queues-hello { div {
+        div.page-head { div {
             @if queues.is_empty() { h1 { "No queues" } }
             @else if open == 0 { h1 { "Every queue is done" } }
             @else { h1 { (text::count_noun(open, "queue")) " in progress" } }
-            @if queues.is_empty() { p.lede { code { "ralph run --queue FILE" } " works through a list of goals." } }
-            @if unreadable > 0 { p.lede { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " says why." } }
+            @if queues.is_empty() { p.detail { code { "ralph run --queue FILE" } " works through a list of goals." } }
+            @if unreadable > 0 { p.detail { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " shows why." } }
         } }
     }
 }

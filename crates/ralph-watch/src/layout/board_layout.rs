@@ -1,7 +1,6 @@
-//! The lines of the board: what waits for a person, what works and what ended.
+//! The lines of the board: the runs that wait for a person, those that are working, and those that ended.
 
 use crate::duration_text::cents;
-use crate::filter_query::FilterQuery;
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::RowLines;
 use crate::palette::TextInk;
@@ -10,6 +9,7 @@ use crate::watch_state::{BoardSort, EarlierRuns, WatchState};
 use ralph_core::text::count_noun;
 use ralph_core::units::format_usd;
 use ralph_deck::page::{Attention, BoardPage, BoardQueue, BoardRow};
+use ralph_deck::run_index::RunFilter;
 
 /// Below this the title of a run has a line of its own.
 pub(crate) const WIDE_COLUMNS: usize = 80;
@@ -40,7 +40,7 @@ impl RowDensity {
 
 /// The board as it is shown: grouped, sorted and filtered.
 pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout {
-    let query = FilterQuery::parse(state.filter_text());
+    let query = RunFilter::parse_typed(state.filter_text(), state.now_ms);
     let is_flat = !query.is_empty() || state.earlier.is_some() || state.sort != BoardSort::NeedsYou;
     let mut layout = ScreenLayout { foot: board_foot(state, glyphs), ..ScreenLayout::default() };
     let density = RowDensity::of_rows(state.rows);
@@ -66,14 +66,14 @@ pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout
 }
 
 /// The runs that match, in one list.
-pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &FilterQuery) -> Vec<&'a BoardRow> {
+pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &RunFilter) -> Vec<&'a BoardRow> {
     let board = &state.board;
     let current = board.waiting.iter().chain(&board.working).chain(&board.ended);
     let earlier = state.earlier.as_ref().map(|earlier| earlier.rows.as_slice()).unwrap_or_default();
-    // The index knows more than the loaded rows, such as the names of all gates.
+    // Only the index has the gates of the past.
     let is_found = |row: &BoardRow| earlier.iter().any(|found| found.run == row.run);
     let is_new = |row: &&BoardRow| !current.clone().any(|known| known.run == row.run);
-    let matching = current.clone().filter(|row| query.matches(row, state.now_ms) || is_found(row));
+    let matching = current.clone().filter(|row| query.matches(row) || is_found(row));
     let mut rows: Vec<_> = matching.chain(earlier.iter().filter(is_new)).collect();
     match state.sort {
         BoardSort::NeedsYou => {}
@@ -85,7 +85,7 @@ pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &FilterQuery) -> Vec<&
 
 fn flat_lines(
     state: &WatchState,
-    query: &FilterQuery,
+    query: &RunFilter,
     lines: &RowLines<'_>,
     body: &mut Vec<ScreenLine>,
 ) {
@@ -130,8 +130,8 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
         groups.push(("WAITING FOR YOU".to_string(), rows(&board.waiting, board.waiting_left_out)));
     }
     let mut working = rows(&board.working, board.working_left_out);
-    let going = board.queues.iter().filter(|queue| !queue.has_ended);
-    working.extend(going.map(|queue| queue_line(queue, lines)));
+    let open = board.queues.iter().filter(|queue| !queue.has_ended);
+    working.extend(open.map(|queue| queue_line(queue, lines)));
     if !working.is_empty() {
         groups.push(("WORKING".to_string(), working));
     }
@@ -191,7 +191,7 @@ fn queue_line(queue: &BoardQueue, lines: &RowLines<'_>) -> ScreenLine {
         parked => format!(", {parked} parked"),
     };
     let progress = format!("{} of {} landed{parked}", queue.landed, queue.tasks);
-    let (columns, ink) = (lines.columns, TextInk::Attention(Attention::Going));
+    let (columns, ink) = (lines.columns, TextInk::Attention(Attention::InProgress));
     let key = format!("queue {}", queue.id);
     let line = ScreenLine::default().with(1, 1, mark, ink);
     let line = if columns < WIDE_COLUMNS {
@@ -206,7 +206,7 @@ fn queue_line(queue: &BoardQueue, lines: &RowLines<'_>) -> ScreenLine {
         .of_item(&key)
 }
 
-fn head_line(state: &WatchState, glyphs: GlyphSet, query: &FilterQuery) -> ScreenLine {
+fn head_line(state: &WatchState, glyphs: GlyphSet, query: &RunFilter) -> ScreenLine {
     let board = &state.board;
     let columns = state.columns;
     let is_narrow = columns < WIDE_COLUMNS;
@@ -218,7 +218,9 @@ fn head_line(state: &WatchState, glyphs: GlyphSet, query: &FilterQuery) -> Scree
         let matching = u64::try_from(shown).unwrap_or(u64::MAX).saturating_add(not_loaded);
         let known = board.waiting.len() + board.working.len() + board.ended.len();
         let all = u64::try_from(known).unwrap_or(u64::MAX).saturating_add(board.earlier);
-        format!("{} of {} runs", thousands(matching), thousands(all.max(matching)))
+        let all = all.max(matching);
+        let noun = if all == 1 { "run" } else { "runs" };
+        format!("{} of {} {noun}", thousands(matching), thousands(all))
     };
     let spent = match (board.max_day_micro_usd, is_narrow) {
         (Some(most), false) => {
@@ -242,12 +244,16 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     if let Some(why) = &board.off {
         return format!("is switched off: {why}");
     }
-    let going = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
+    let working = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
     let (waiting, ended) = (board.waiting.len(), board.ended.len());
     let verb = if waiting == 1 { "waits" } else { "wait" };
     if is_short {
-        return [format!("{waiting} {verb}"), format!("{going} work"), format!("{ended} ended")]
-            .join(glyphs.separator());
+        return [
+            format!("{waiting} {verb}"),
+            format!("{working} working"),
+            format!("{ended} ended"),
+        ]
+        .join(glyphs.separator());
     }
     let since = match board.seen_ms {
         0 => String::new(),
@@ -255,7 +261,7 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     };
     [
         format!("{waiting} {verb} for you"),
-        format!("{going} working"),
+        format!("{working} working"),
         format!("{ended} ended{since}"),
     ]
     .join(glyphs.separator())
@@ -311,13 +317,16 @@ pub(crate) fn one_line(state: &WatchState, glyphs: GlyphSet) -> ScreenLine {
     let waiting = &state.board.waiting;
     let text = match waiting.first() {
         Some(row) if state.columns >= 40 => {
-            format!("{} {}: {}", row.run, row.standing.word(), summary(state, glyphs, true))
+            format!("{} {}: {}", row.run, row.standing.label(), summary(state, glyphs, true))
         }
         Some(_) | None => summary(state, glyphs, true),
     };
     let runs = count_noun(waiting.len() as u64, "run");
-    let ink =
-        if waiting.is_empty() { TextInk::Plain } else { TextInk::Attention(Attention::Yours) };
+    let ink = if waiting.is_empty() {
+        TextInk::Plain
+    } else {
+        TextInk::Attention(Attention::NeedsPerson)
+    };
     let text = if state.columns < 24 { runs } else { text };
     ScreenLine::text(0, text, ink)
 }

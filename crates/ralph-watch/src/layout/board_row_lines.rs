@@ -77,12 +77,12 @@ impl RowLines<'_> {
         if columns < WIDE_COLUMNS {
             return line
                 .with(3, 6, row.run.clone(), TextInk::Plain)
-                .with(3 + text_columns(&row.run) + 1, 14, row.standing.word(), ink)
+                .with(3 + text_columns(&row.run) + 1, 14, row.standing.label(), ink)
                 .with_right(24, columns.saturating_sub(7), iterations(row), TextInk::Plain)
                 .with_right(columns.saturating_sub(7), columns, cost, TextInk::Plain);
         }
         line.with(3, 6, row.run.clone(), TextInk::Plain)
-            .with(9, 12, row.standing.word(), ink)
+            .with(9, 12, row.standing.label(), ink)
             .with(22, columns - 50, row.title.clone(), TextInk::Plain)
             .with(columns - 27, 12, row.project_name.clone(), TextInk::Plain)
             .with_right(columns - 15, columns - 9, iterations(row), TextInk::Plain)
@@ -128,7 +128,7 @@ impl RowLines<'_> {
         if is_spacious {
             let at = (self.time_text)(until_ms);
             let left = in_time(until_ms, self.now_ms);
-            let text = format!("parked at {at} if nobody answers, {left}");
+            let text = format!("parked at {at} without an answer, {left}");
             lines.push(ScreenLine::text(INDENT, text, TextInk::Quiet));
         } else if self.columns >= WIDE_COLUMNS {
             let left = format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)));

@@ -45,7 +45,7 @@ fn board_at_160_by_50() {
     | WAITING FOR YOU                                                                                                                                  iter.    cost
     |▌? k7f2  asks         Upgrade to axum 0.8                                                                                            shop-api     17/25  $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
-    |    parked at 08:01 if nobody answers, in 19 min
+    |    parked at 08:01 without an answer, in 19 min
     |
     | # e1vd  gate broken  Let guests check out without an account                                                                        storefront    6/25   $2.95
     |    e2e gave no result twice in a row: cannot start playwright, no such file
@@ -126,7 +126,7 @@ fn board_without_utf8() {
 #[test]
 fn board_at_48_columns() {
     insta::assert_snapshot!(show(&board(48, 18)), @r"
-    | ralph  3 wait · 3 work · 5 ended        $58.55
+    | ralph  3 wait · 3 working · 5 ended     $58.55
     | WAITING FOR YOU
     |▌? k7f2 asks                        17/25 $11.62
     |    Upgrade to axum 0.8
@@ -174,7 +174,7 @@ fn board_at_80_by_16_after_moving_down() {
 #[test]
 fn board_in_a_tiny_terminal() {
     insta::assert_snapshot!(show(&board(60, 5)), @r"
-    |k7f2 asks: 3 wait · 3 work · 5 ended
+    |k7f2 asks: 3 wait · 3 working · 5 ended
     |
     |
     |

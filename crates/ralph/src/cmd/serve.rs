@@ -7,6 +7,7 @@ use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_deck::person_action::PersonAction;
+use ralph_deck::wording;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::control::ASK_A_PERSON;
@@ -35,12 +36,12 @@ Examples:
   ralph serve --port 8080 --json
   ralph serve --port 7391 --metrics
 
-Prints a link that opens one browser, and the next link once it was
-used. The page shows what waits for you, what works and what ended, and
-updates by itself; there you can answer, pause, resume, cancel, waive,
-change limits and accept. It listens on this machine only, until Ctrl-C.
-`--metrics` also prints a token that lets Prometheus read `/metrics`,
-and nothing else.
+Prints a link that opens one browser, and the next link once it was used.
+The page shows which runs wait for you, which are working and which ended,
+and updates by itself; there you can answer, pause, resume, cancel, waive,
+change limits and accept. It is served until Ctrl-C, and only to this
+machine unless you use `--bind`. `--metrics` also prints a token that lets
+Prometheus read `/metrics`, and nothing else.
 
 From another machine, forward the port instead of using `--bind`:
   ssh -L 7391:127.0.0.1:7391 HOST")]
@@ -69,7 +70,6 @@ struct ServeJson<'a> {
     /// The link with the token.
     link: &'a str,
     loopback: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<MetricsJson<'a>>,
 }
 
@@ -118,8 +118,8 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
     }
     if !server.is_loopback() {
         term::err(&format!(
-            "{}: other machines can reach {url}. Whoever has the link, or reads it or the page on the way (nothing is encrypted),\n\
-             sees every goal, question, finding and diff, and can answer, pause, cancel, waive and change limits.\n",
+            "{}: other machines can reach {url}, and nothing is encrypted. Anyone with the link, also from the network traffic,\n\
+             can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.\n",
             paint(term::WARN, "warning")
         ));
     }
@@ -186,9 +186,9 @@ impl RunCommands for PageCommands {
         }
         let failed = sent.iter().filter(|one| matches!(one.how, NotificationStatus::Failed { .. }));
         match failed.count() {
-            0 => Ok("A test message was sent".to_string()),
+            0 => Ok("A test notification was sent".to_string()),
             count => Err(format!(
-                "{} failed; `ralph notify --test` says why",
+                "{} failed; `ralph notify --test` shows why",
                 text::count_noun(count, "channel")
             )),
         }
@@ -222,12 +222,6 @@ fn confirmation(action: &PersonAction, done: String) -> String {
         | PersonAction::Cancel
         | PersonAction::Tell { .. }
         | PersonAction::SetLimits { .. }
-        | PersonAction::Accept { .. } => {
-            let mut chars = done.chars();
-            chars
-                .next()
-                .map(|first| first.to_uppercase().chain(chars).collect())
-                .unwrap_or_default()
-        }
+        | PersonAction::Accept { .. } => wording::capitalized(&done),
     }
 }

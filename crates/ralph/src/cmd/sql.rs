@@ -1,22 +1,19 @@
-//! `ralph sql`: answers an SQL query over all runs.
+//! `ralph sql`: runs a read-only SQL query over all runs.
 
 use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
+use crate::text_table::{ColumnSide, TextTable};
 use crate::value_parsers::parse_duration;
 use clap::Args;
 use ralph_core::text;
-use ralph_deck::IndexCoverage;
-use ralph_deck::run_index::{RunIndex, RunIndexError, SqlCell, SqlError, schema_text};
-use ralph_sys::clock::Deadline;
+use ralph_deck::run_index::{SqlCell, SqlError, schema_text};
 use ralph_sys::env::Env;
 use ralph_sys::stdin;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 const MAX_QUERY_BYTES: usize = 1024 * 1024;
-/// The index of a million journal lines is built in seconds; the next query continues.
-const REFRESH_TIMEOUT: Duration = Duration::from_mins(1);
 /// A table must be complete before it can be aligned, so it has at most this many rows and cells.
 const MAX_TABLE_ROWS: usize = 10_000;
 const MAX_TABLE_CELLS: usize = 200_000;
@@ -44,7 +41,7 @@ brought up to date first. It is a cache without hash checks: only
 A table shows at most 10,000 rows, and 200 characters of a cell.
 `--csv` and `--json` print all rows, and 1,000 characters of a cell.")]
 pub(crate) struct SqlArgs {
-    /// Answer this query; `-` reads it from stdin
+    /// Run this query; `-` reads it from stdin
     #[arg(value_name = "QUERY", required_unless_present = "schema")]
     pub query: Option<String>,
     /// Show the tables and columns
@@ -67,11 +64,7 @@ pub(crate) fn run(env: &Env, args: &SqlArgs) -> Result<(), CommandFailure> {
         return Ok(());
     };
     let query = if query == "-" { read_query()? } else { query.clone() };
-    let mut index = RunIndex::open(&open_home(env)?)?;
-    if index.refresh(&Deadline::after(REFRESH_TIMEOUT))? == IndexCoverage::Partial {
-        let mark = paint(term::WARN, "?");
-        term::err(&format!("{mark} the index is incomplete; the next query continues it\n"));
-    }
+    let index = super::open_index(&open_home(env)?)?;
     let mut printer = RowPrinter::new(args);
     let timeout = Duration::from_millis(args.timeout);
     let columns =
@@ -246,40 +239,20 @@ fn csv_line(cells: impl Iterator<Item = String>) -> String {
 fn table_text(columns: &[String], rows: &[Vec<TableCell>]) -> String {
     let header: Vec<_> =
         columns.iter().map(|name| text::clean_line(name, MAX_TABLE_CELL_CHARS)).collect();
-    let width = |at: usize| {
-        let column = rows.iter().filter_map(|row| row.get(at)).map(|cell| &cell.text);
-        column.chain(header.get(at)).map(|cell| term::text_width(cell)).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..header.len()).map(width).collect();
-    let is_number = |at: usize| {
+    let body: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| cell.text.clone()).collect()).collect();
+    let side = |at: usize| {
         let mut column = rows.iter().filter_map(|row| row.get(at));
-        column.all(|cell| cell.is_number)
+        if column.all(|cell| cell.is_number) { ColumnSide::Right } else { ColumnSide::Left }
     };
-    let numbers: Vec<_> = (0..header.len()).map(is_number).collect();
-    let line = |cells: &mut dyn Iterator<Item = &String>| {
-        let mut line = String::new();
-        for ((cell, width), is_number) in cells.zip(&widths).zip(&numbers) {
-            let gap = " ".repeat(width.saturating_sub(term::text_width(cell)));
-            let cell = if *is_number { format!("{gap}{cell}") } else { format!("{cell}{gap}") };
-            line.push_str(&format!("{}{cell}", if line.is_empty() { "" } else { "  " }));
-        }
-        line.trim_end().to_string()
-    };
-    let mut out = format!("{}\n", paint(term::BOLD, &line(&mut header.iter())));
-    for row in rows {
-        out.push_str(&format!("{}\n", line(&mut row.iter().map(|cell| &cell.text))));
-    }
-    if rows.is_empty() {
+    let columns: Vec<_> =
+        header.iter().enumerate().map(|(at, name)| (name.as_str(), side(at))).collect();
+    let table = TextTable { columns: &columns, rows: &body, indent: "", header_style: term::BOLD };
+    let mut out = table.render();
+    if body.is_empty() {
         out.push_str(&format!("{}\n", paint(term::DIM, "no rows")));
     }
     out
-}
-
-impl From<RunIndexError> for CommandFailure {
-    fn from(error: RunIndexError) -> Self {
-        Self::caused_by("cannot read the index of runs", &error)
-            .with_hint("delete `index` in ralph's home; it is rebuilt")
-    }
 }
 
 impl From<SqlError> for CommandFailure {

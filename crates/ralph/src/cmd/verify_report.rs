@@ -42,7 +42,7 @@ Without `--key` it trusts the key of your own ralph home.
 The signature shows which account made the statement. An agent of that
 account could have read its key; SECURITY.md says what to do about it.
 
-Exit codes: 0 everything holds, 1 something does not.")]
+Exit codes: 0 every check passed, 1 one or more failed.")]
 pub(crate) struct VerifyReportArgs {
     /// Read the statement that `ralph report --attest` wrote
     #[arg(value_name = "FILE", required_unless_present = "note", conflicts_with = "note")]
@@ -59,7 +59,7 @@ pub(crate) struct VerifyReportArgs {
     /// Require the policy with this hash, as `ralph trust` prints it
     #[arg(long, value_name = "HASH", value_parser = parse_policy_hash)]
     pub policy: Option<String>,
-    /// Set the weakest status that holds: `verified`, `green` or `claimed`
+    /// Require at least this status: `verified`, `green` or `claimed`
     #[arg(long, value_name = "STATUS", default_value = "verified", value_parser = parse_attested_status)]
     pub accept: AttestedStatus,
     /// Compare with this repository [default: the current one]
@@ -101,7 +101,7 @@ pub(crate) fn run(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailu
     } else {
         term::out(&render_checked(&checked))?;
     }
-    Ok(if checked.holds() { SUCCESS } else { FAILURE })
+    Ok(if checked.is_valid() { SUCCESS } else { FAILURE })
 }
 
 fn open_repository(env: &Env, given: Option<&Path>) -> Result<CommitReader, CommandFailure> {
@@ -167,11 +167,11 @@ fn read_statement(file: &Path) -> Result<Option<Vec<u8>>, CommandFailure> {
 
 fn render_checked(checked: &CheckedStatement) -> String {
     let (style, verdict) =
-        if checked.holds() { (term::GOOD, "holds") } else { (term::BAD, "does not hold") };
+        if checked.is_valid() { (term::GOOD, "valid") } else { (term::BAD, "not valid") };
     let subject = checked.statement.as_ref().map(describe_statement).unwrap_or_default();
     let mut out = format!("{}{subject}\n", paint(style, verdict));
     for check in &checked.checks {
-        let mark = if check.holds { FactMark::Good } else { FactMark::Bad };
+        let mark = if check.passed { FactMark::Good } else { FactMark::Bad };
         let (mark, name) = (describe::paint_mark(mark), check.name);
         out.push_str(&format!("{mark} {name:<NAME_COLUMNS$} {}\n", safe_line(&check.detail)));
         if let Some(hint) = &check.hint {

@@ -34,9 +34,10 @@ Examples:
   ralph watch --project --no-bell
   ralph watch --once
 
-Shows what waits for you, what works and what ended, and updates by
-itself. Press ? for the keys: answer, tell, pause, waive, cancel, filter.
-Quitting never stops a run. `ralph status --watch` is the small form.")]
+Shows which runs wait for you, which are working and which ended, and
+updates by itself. Press ? for the keys: answer, tell, pause, waive,
+cancel, filter. Quitting never stops a run. `ralph status --watch` is the
+small form.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct WatchArgs {
     /// Open this run or session

@@ -48,13 +48,13 @@ fn masked() -> insta::internals::SettingsBindDropGuard {
 }
 
 #[test]
-fn a_statement_holds_for_what_was_judged() {
+fn a_statement_is_valid_for_what_was_judged() {
     let runner = attested_run();
     let _masked = masked();
     assert_snapshot!(verify(&runner, &[]), @"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    HEAD has the judged tree [id]
@@ -63,7 +63,7 @@ fn a_statement_holds_for_what_was_judged() {
     assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @r"
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    HEAD has the judged tree [id]
@@ -80,7 +80,7 @@ fn a_statement_holds_for_what_was_judged() {
     assert_snapshot!(verify(&runner, &["--judged-commit"]), @r"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    [id] has the judged tree [id]; HEAD was not compared
@@ -88,7 +88,7 @@ fn a_statement_holds_for_what_was_judged() {
     ");
     let json: Value =
         serde_json::from_str(&verify(&runner, &["--json", "--judged-commit"]).stdout).unwrap();
-    assert_eq!((&json["holds"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
+    assert_eq!((&json["valid"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
 }
 
 /// The same run has the same statement, whenever it is made.
@@ -108,10 +108,10 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     --- stdout
     added to commit [id] under refs/notes/ralph
     ");
-    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @"
+    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @r"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    [id] has the judged tree [id]
@@ -121,10 +121,10 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     let other = Sandbox::new();
     let from = runner.sandbox.project().to_str().unwrap();
     other.git(&["fetch", "-q", from, "HEAD:refs/heads/work", "refs/notes/ralph:refs/notes/ralph"]);
-    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @r"
     exit 1
     --- stdout
-    does not hold
+    not valid
     ✗ signature signed by a key that is not known here
                 pass the signer's key with `--key`; there, `ralph report --public-key` prints it
     ");
@@ -315,7 +315,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     == tree
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
@@ -326,7 +326,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     == policy
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
@@ -338,7 +338,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     == script
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
@@ -413,7 +413,7 @@ fn copy_tree(from: &Path, to: &Path) {
 fn nothing_of_a_statement_reaches_the_terminal_raw() {
     let runner = attested_run();
     let hostile = forge_with_own_key(&runner, |one| {
-        one["predicate"]["goal"]["title"] = "\u{1b}[2Jx\u{202e}\r\nholds".into();
+        one["predicate"]["goal"]["title"] = "\u{1b}[2Jx\u{202e}\r\nvalid".into();
         one["predicate"]["run"] = "\u{1b}]0;x\u{7}".into();
     });
     fs::write(runner.root_path(STATEMENT), hostile).unwrap();
@@ -421,7 +421,7 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     assert_snapshot!(verify(&runner, &[]), @r"
     exit 0
     --- stdout
-    holds: run , verified, x holds
+    valid: run , verified, x valid
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    HEAD has the judged tree [id]

@@ -221,7 +221,7 @@ fn metrics_need_the_cookie_or_their_own_token() {
         ("the token without --metrics", get(&plain, "/metrics", &bearer)),
         ("the token in the address", get(&open, &format!("/metrics?token={token}"), "")),
         ("the token for the board", get(&open, "/", &bearer)),
-        ("the token for the API", get(&open, "/api/insights", &bearer)),
+        ("the token for the API", get(&open, "/api/stats", &bearer)),
         (
             "the token as a link",
             open.request("GET", &format!("/enter?token={token}"), &[], "").status,
@@ -280,19 +280,19 @@ fn metrics_need_the_cookie_or_their_own_token() {
 
 /// The list of runs while there are too few to compare, with a goal that tries to be markup.
 #[test]
-fn insights_list_few_runs_and_are_the_same_as_json() {
+fn stats_list_few_runs_and_are_the_same_as_json() {
     let (sandbox, run) = held_sandbox(HOSTILE);
     let server = BoardServer::start(&sandbox);
     let cookie = server.cookie();
-    let page = server.get(&cookie, "/insights").body.replace(&run, "RUN");
+    let page = server.get(&cookie, "/stats").body.replace(&run, "RUN");
     let main = page.split_once("<main id=\"main\">").unwrap().1.split_once("</main>").unwrap().0;
     let main = main.replace(&*sandbox.project().file_name().unwrap().to_string_lossy(), "PROJECT");
     assert_snapshot!(main.replace("><", ">\n<"), @r#"
     <div class="wrap">
-    <div class="hello">
+    <div class="page-head">
     <div>
     <h1>No run has ended yet</h1>
-    <p class="lede">
+    <p class="detail">
     <code>tests</code> holds agents most.</p>
     </div>
     </div>
@@ -361,7 +361,7 @@ fn insights_list_few_runs_and_are_the_same_as_json() {
     <td class="num r">
     <a class="mono" href="/run/RUN">RUN</a>
     </td>
-    <td data-k="status">working</td>
+    <td data-k="state">working</td>
     <td class="num" data-k="held">1 of 1</td>
     <td class="num" data-k="cost">unknown</td>
     <td class="num" data-k="ended">not ended</td>
@@ -373,10 +373,10 @@ fn insights_list_few_runs_and_are_the_same_as_json() {
     "#);
     let json = |text: &str| {
         let mut page: Value = serde_json::from_str(text).unwrap();
-        page["now_ms"] = 0.into();
+        page["now"] = 0.into();
         page
     };
-    let api = json(&server.get(&cookie, "/api/insights").body);
+    let api = json(&server.get(&cookie, "/api/stats").body);
     assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
 }
 
@@ -565,7 +565,7 @@ fn hostile_texts_are_escaped_on_every_page() {
         format!("/run/{run}/diff"),
         "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
         "/history".to_string(),
-        "/insights".to_string(),
+        "/stats".to_string(),
         "/queues".to_string(),
         "/states".to_string(),
         "/run/%3Cscript%3E".to_string(),
@@ -697,7 +697,7 @@ fn updates_are_sent_when_a_journal_changes() {
         patch.join("\n")
     };
     let first = next_patch();
-    assert!(first.contains("id=\"hello\"") && first.contains("id=\"lists\""), "{first}");
+    assert!(first.contains("id=\"page-head\"") && first.contains("id=\"lists\""), "{first}");
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
     let second = next_patch();
     assert!(second.contains("st-paused"), "{second}");

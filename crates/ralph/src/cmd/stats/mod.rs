@@ -10,7 +10,7 @@ use crate::term;
 use crate::value_parsers::parse_duration;
 use clap::Args;
 use ralph_core::text;
-use ralph_deck::page::insights::{self, StatsScope};
+use ralph_deck::page::stats::{self, StatsScope};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use stats_data::ProjectChoice;
@@ -90,7 +90,7 @@ pub(crate) fn run(env: &Env, args: &StatsArgs) -> Result<(), CommandFailure> {
             .clone()
             .and_then(|week| if week.is_empty() { latest() } else { Some(week) }),
     };
-    let page = insights::insights_page(data.rows, scope, &data.settings, &data.applied, now_ms);
+    let page = stats::stats_page(data.rows, scope, &data.settings, &data.applied, now_ms);
     match args.apply {
         Some(number) => apply_proposal::apply(&home, &page, number, args.yes),
         None if args.json => print_json(&page).map(drop),

@@ -1,6 +1,7 @@
 //! Gates that give different results on the same content, and gates that take long.
 
 use super::stats_rows::{StatsGate, StatsProject, StatsRows, permille};
+use crate::json_units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub struct GateStatistics {
     pub executed: u64,
     pub cached: u64,
     /// The share of results that were known already, in thousandths.
+    #[serde(rename = "cached_share", serialize_with = "json_units::share")]
     pub cached_permille: u32,
     pub passed: u64,
     pub failed: u64,
@@ -23,6 +25,7 @@ pub struct GateStatistics {
     /// Results that differ from another one on the same content.
     pub flaky: u64,
     /// Their share of the executed ones, in thousandths.
+    #[serde(rename = "flaky_share", serialize_with = "json_units::share")]
     pub flaky_permille: u32,
     pub took_ms: u64,
     pub saved_ms: u64,
