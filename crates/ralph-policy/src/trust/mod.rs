@@ -5,19 +5,24 @@
 //! project, needs a new approval.
 
 mod brace_expansion;
+mod code_texts;
 mod command_parts;
 mod content_digest;
 mod content_hash;
+mod entered_directories;
 mod executed_scripts;
 mod gate_search;
 mod interpreter_options;
 mod list_subjects;
+mod loop_inputs;
 mod package_scripts;
 mod pattern_matches;
 mod policy_subject;
+mod program_starts;
 mod references;
 mod runner_files;
 mod seal_differences;
+mod shell_variables;
 mod work_arguments;
 
 use crate::config::POLICY_FILE_NAMES;
