@@ -3,6 +3,9 @@
 //! Variables with values that the command itself lists are resolved (`for t in chk/*.sh; do sh "$t"; done`). Anything
 //! else that only a shell can resolve is reported, because a file that is not known cannot be sealed.
 
+mod entered_directories;
+mod loop_inputs;
+
 use super::brace_expansion::expand_braces;
 use super::code_texts::{TextEffect, loading_text};
 use super::command_parts::{CommandPart, PROCESS_FILE, PartKind, input_of};
@@ -133,6 +136,11 @@ impl ExecutedScripts {
             if is_executed {
                 let from = if start.caller == ProgramCaller::Input { 0 } else { start.at };
                 self.add_unknown(&words[from..].join(" "));
+            }
+        }
+        if base_name(program) == "run-parts" {
+            for directory in arguments.iter().filter(|word| !word.starts_with('-')) {
+                self.add_word(&format!("{directory}/*"), program, variables);
             }
         }
         for name in variables.resolve(program).unwrap_or_default() {

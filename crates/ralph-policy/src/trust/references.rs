@@ -6,17 +6,17 @@
 //! (`shellcheck greet.sh`) and programs whose output is compared. Scripts that a command executes by a pattern or a
 //! variable are in `executed_scripts`. Files that a program finds by itself are out of scope.
 
+mod unnamed_references;
+
 use super::code_texts::expand_code_texts;
 use super::command_parts::{CommandPart, gate_parts, line_parts, takes_script_text};
 use super::content_hash::hash_deciding_content;
 use super::executed_scripts::{find_executed_scripts, is_pattern};
-use super::pattern_matches::find_matches;
 use super::work_arguments::{judging_words, names_judge, strip_version};
-use super::{TrustError, gate_search, package_scripts, runner_files};
+use super::{TrustError, package_scripts, runner_files};
 use ralph_core::gate::Gate;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::sealed_file::{SealReason, SealedFile};
-use ralph_core::text;
 use ralph_gates::gates::simple_commands::{PACKAGE_RUNNERS, base_name};
 use ralph_sys::fs::{self, FileKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +26,6 @@ use std::rc::Rc;
 const MAX_WORDS: usize = 5000;
 const MAX_LOOKUPS: usize = 200_000;
 const MAX_FILES: usize = 1000;
-const MAX_DIRECTORIES: usize = 1000;
-const MAX_SHOWN_CHARS: usize = 80;
 /// Longer words cannot be paths.
 const MAX_WORD_BYTES: usize = 4096;
 /// Generated makefiles can have several megabytes.
@@ -228,124 +226,6 @@ impl ReferenceSearch<'_> {
 
     fn add_unsealed(&mut self, command: String) {
         self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
-    }
-
-    /// The directories of the project in which commands run. Each may be relative to those before.
-    fn entered_directories(
-        &mut self,
-        cwd: &Path,
-        entered: &[String],
-    ) -> Result<BTreeSet<PathBuf>, TrustError> {
-        let mut bases: BTreeSet<PathBuf> = BTreeSet::new();
-        bases.extend(self.resolve_inside(cwd));
-        for name in entered {
-            let mut found = Vec::new();
-            for base in &bases.clone() {
-                self.lookups += 1;
-                if is_pattern(name) {
-                    found.extend(self.add_matching_directories(base, name)?);
-                } else {
-                    found.extend(self.resolve_inside(&base.join(name)));
-                }
-            }
-            bases.extend(found.into_iter().filter(|path| fs::is_directory(path)));
-            if bases.len() > MAX_DIRECTORIES || self.lookups > MAX_LOOKUPS {
-                return Err(TrustError::TooManyReferences("a command enters too many directories"));
-            }
-        }
-        Ok(bases)
-    }
-
-    /// The directories that match a pattern. The list of their names is sealed, because a new one runs more commands.
-    fn add_matching_directories(
-        &mut self,
-        base: &Path,
-        pattern: &str,
-    ) -> Result<Vec<PathBuf>, TrustError> {
-        let budget = MAX_LOOKUPS.saturating_sub(self.lookups);
-        let Some(found) = find_matches(base, pattern, budget)? else {
-            self.add_unsealed(pattern.to_string());
-            return Ok(Vec::new());
-        };
-        self.lookups += found.lookups;
-        let inside = found.paths.iter().filter_map(|path| self.resolve_inside(path));
-        let directories: Vec<PathBuf> = inside.filter(|path| fs::is_directory(path)).collect();
-        let names: Vec<String> = directories.iter().map(|path| self.relative_name(path)).collect();
-        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
-        if !names.is_empty() && !Path::new(&name).is_absolute() {
-            let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
-            let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
-            self.add_reference(name, hash, &origin)?;
-        }
-        Ok(directories)
-    }
-
-    /// Adds the programs in a directory that the command line adds to `PATH`.
-    fn add_search_path(
-        &mut self,
-        cwd: &Path,
-        bases: &BTreeSet<PathBuf>,
-        directory: &str,
-    ) -> Result<(), TrustError> {
-        for base in bases.iter().map(PathBuf::as_path).chain([cwd]) {
-            let path = std::ffi::OsStr::new(directory);
-            for found in gate_search::directories_in_project(self.project, base, path) {
-                let mut programs = Vec::new();
-                gate_search::add_programs(self.project, &self.gate, &found, &mut programs)?;
-                for program in programs {
-                    let origin = SealOrigin { why: program.why, by: program.by };
-                    self.add_reference(program.name, program.hash, &origin)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the files that a program text names. One that names none finds them in another way.
-    fn add_loaded_files(
-        &mut self,
-        bases: &BTreeSet<PathBuf>,
-        text: &str,
-    ) -> Result<(), TrustError> {
-        let words = candidate_words(std::iter::once(text));
-        let mut is_found = false;
-        for (base, word) in bases.iter().flat_map(|base| words.iter().map(move |word| (base, word)))
-        {
-            let real = self.resolve_inside(&base.join(word));
-            if real.is_some_and(|path| !fs::is_directory(&path)) {
-                is_found = true;
-                self.add_if_file(base, word, &SealOrigin::NAMED)?;
-            }
-        }
-        if !is_found {
-            self.add_unsealed(text::clean_line(text, MAX_SHOWN_CHARS));
-        }
-        Ok(())
-    }
-
-    /// Adds the files that match a pattern, and the list of their names: a new one can change the result of the others,
-    /// because the last command of a loop decides. A manifest cannot exclude one: the agent may write it beside the file.
-    fn add_matches(&mut self, base: &Path, pattern: &str) -> Result<(), TrustError> {
-        let budget = MAX_LOOKUPS.saturating_sub(self.lookups);
-        let Some(found) = find_matches(base, pattern, budget)? else {
-            self.add_unsealed(pattern.to_string());
-            return Ok(());
-        };
-        self.lookups += found.lookups;
-        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
-        let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
-        let mut names = Vec::new();
-        for path in found.paths {
-            if !fs::is_directory(&path) {
-                self.add_if_file(self.project, &path.to_string_lossy(), &origin)?;
-                names.push(self.relative_name(&path));
-            }
-        }
-        if names.is_empty() || Path::new(&name).is_absolute() {
-            return Ok(());
-        }
-        let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
-        self.add_reference(name, hash, &origin)
     }
 
     fn search_words(

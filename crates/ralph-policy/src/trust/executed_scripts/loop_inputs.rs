@@ -1,11 +1,11 @@
 //! Loops over a list that only a shell knows: an agent who can empty the list skips the checks in them.
 
-use super::command_parts::{CommandPart, PROCESS_FILE, PartKind};
-use super::executed_scripts::ExecutedScripts;
-use super::interpreter_options::{ScriptOperand, script_operand};
-use super::program_starts::program_starts;
-use super::shell_variables::ShellVariables;
-use super::work_arguments::{names_judge, only_reads, strip_version};
+use super::ExecutedScripts;
+use crate::trust::command_parts::{CommandPart, PROCESS_FILE, PartKind};
+use crate::trust::interpreter_options::{ScriptOperand, script_operand};
+use crate::trust::program_starts::{program_starts, runs_scripts};
+use crate::trust::shell_variables::ShellVariables;
+use crate::trust::work_arguments::{names_judge, only_reads, strip_version};
 use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, base_name};
 
 struct OpenLoop {
@@ -94,7 +94,7 @@ fn executes_script(part: &CommandPart) -> bool {
     program_starts(&part.words).iter().any(|start| {
         let (program, arguments) = (words[start.at], &words[start.at + 1..]);
         let counts = |word: &str| !part.is_compared || names_judge(word);
-        let is_path = program.contains('/') && !super::program_starts::runs_scripts(program);
+        let is_path = program.contains('/') && !runs_scripts(program);
         is_path && counts(program)
             || !only_reads(strip_version(base_name(program)), arguments)
                 && match script_operand(program, arguments) {

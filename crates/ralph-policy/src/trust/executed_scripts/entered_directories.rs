@@ -1,9 +1,9 @@
 //! The directories in which a command line runs its commands, and those that it adds to `PATH`.
 
-use super::command_parts::CommandPart;
-use super::executed_scripts::ExecutedScripts;
-use super::shell_variables::ShellVariables;
-use super::work_arguments::program_index;
+use super::ExecutedScripts;
+use crate::trust::command_parts::CommandPart;
+use crate::trust::shell_variables::ShellVariables;
+use crate::trust::work_arguments::program_index;
 use ralph_gates::gates::simple_commands::base_name;
 
 /// Programs whose option changes the directory before they look for files.
