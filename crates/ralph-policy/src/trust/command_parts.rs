@@ -17,6 +17,8 @@ const MAX_DEPTH: usize = 8;
 const MAX_LINE_BYTES: usize = 64 * 1024;
 /// Lines with more commands are not split: a command can read the output of all those before it.
 const MAX_COMMANDS: usize = 500;
+/// Nor are those with a command of more words: a program can begin at each of them.
+const MAX_COMMAND_WORDS: usize = 2000;
 
 /// Stands for a file that a shell makes of the output of a command: `<(…)`.
 pub(super) const PROCESS_FILE: &str = "$";
@@ -69,6 +71,10 @@ pub(super) fn input_of(parts: &[CommandPart], at: usize) -> &[CommandPart] {
 
 pub(super) fn gate_parts(command: &GateInvocation) -> Vec<CommandPart> {
     match command {
+        GateInvocation::Argv(words) if words.len() > MAX_COMMAND_WORDS => {
+            let kind = PartKind::TooLong;
+            vec![CommandPart { kind, ..CommandPart::new(words.clone()) }]
+        }
         GateInvocation::Argv(words) => {
             let mut budget = SplitBudget::default();
             expand_shell_texts(vec![CommandPart::new(words.clone())], 0, &mut budget)
@@ -108,9 +114,10 @@ impl SplitBudget {
         (!self.is_spent).then_some(())
     }
 
-    fn add_commands(&mut self, count: usize) -> Option<()> {
-        self.commands = self.commands.saturating_add(count);
-        self.is_spent |= self.commands > MAX_COMMANDS;
+    fn add_commands(&mut self, commands: &[RawCommand]) -> Option<()> {
+        self.commands = self.commands.saturating_add(commands.len());
+        let has_many_words = |command: &RawCommand| command.words.len() > MAX_COMMAND_WORDS;
+        self.is_spent |= self.commands > MAX_COMMANDS || commands.iter().any(has_many_words);
         (!self.is_spent).then_some(())
     }
 }
@@ -127,7 +134,7 @@ fn split_line(line: &str, depth: usize, budget: &mut SplitBudget) -> Option<Vec<
     };
     splitter.split()?;
     let commands = splitter.commands;
-    budget.add_commands(commands.len())?;
+    budget.add_commands(&commands)?;
     let compared = compared_commands(&commands);
     let mut parts = Vec::new();
     let mut firsts: Vec<usize> = Vec::new();
@@ -525,7 +532,11 @@ mod tests {
 
     #[test]
     fn long_lines_are_not_split() {
-        for line in ["cat|".repeat(MAX_COMMANDS) + "grep x", "x ".repeat(MAX_LINE_BYTES)] {
+        for line in [
+            "cat|".repeat(MAX_COMMANDS) + "grep x",
+            "x ".repeat(MAX_LINE_BYTES),
+            "x ".repeat(MAX_COMMAND_WORDS + 1),
+        ] {
             let parts = line_parts(&line);
             assert_eq!((parts.len(), parts[0].kind), (1, PartKind::TooLong));
             assert!(split_bytes(&line) <= line.len());

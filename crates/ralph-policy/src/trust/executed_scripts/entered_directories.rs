@@ -5,6 +5,7 @@ use crate::trust::command_parts::CommandPart;
 use crate::trust::shell_variables::ShellVariables;
 use crate::trust::work_arguments::program_index;
 use ralph_gates::gates::simple_commands::base_name;
+use std::collections::BTreeSet;
 
 /// Programs whose option changes the directory before they look for files.
 const DIRECTORY_OPTIONS: [(&[&str], &[&str]); 6] = [
@@ -30,9 +31,8 @@ impl ExecutedScripts {
                 self.add_directory(program, operand, variables);
             }
         }
+        let mut callers: BTreeSet<&str> = BTreeSet::new();
         for (at, word) in words.iter().enumerate() {
-            let callers = words[..at].iter().map(|word| base_name(word));
-            let callers: Vec<&str> = callers.collect();
             let (name, value) = match word.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
                 None => (*word, words.get(at + 1).copied()),
@@ -44,6 +44,7 @@ impl ExecutedScripts {
             if let Some(value) = value.filter(|_| is_option) {
                 self.add_directory(name, value, variables);
             }
+            callers.insert(base_name(word));
         }
     }
 
