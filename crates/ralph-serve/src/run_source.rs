@@ -6,6 +6,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::page::{ChangedFiles, FileComparison, RunPage};
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
+use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::control;
 use ralph_sys::clock::{self, Deadline};
@@ -25,6 +26,8 @@ pub(crate) struct RunDetails {
     pub(crate) waivers: Vec<ActiveWaiver>,
     pub(crate) checkpoints: Vec<CheckpointChoice>,
     pub(crate) has_ended: bool,
+    /// Whether a runner has to be started for it to continue, which needs a terminal.
+    pub(crate) needs_runner: bool,
 }
 
 /// A waiver that has not ended.
@@ -80,10 +83,17 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
     });
     let waivers = waivers.collect();
     let has_ended = matches!(control::effective_phase(home, &opened), RunPhase::Ended(_));
+    let needs_runner = opened.run.drive.is_some() && !run_process::may_be_driven(home, run);
     let checkpoints = open_repository(state, run)
         .and_then(|(repository, deadline)| repository.list(&deadline).ok())
         .map(|found| found.iter().map(CheckpointChoice::of).collect());
-    Some(RunDetails { page, waivers, checkpoints: checkpoints.unwrap_or_default(), has_ended })
+    Some(RunDetails {
+        page,
+        waivers,
+        checkpoints: checkpoints.unwrap_or_default(),
+        has_ended,
+        needs_runner,
+    })
 }
 
 fn open_repository(state: &ServerState, run: &RunId) -> Option<(CheckpointRepository, Deadline)> {

@@ -361,8 +361,11 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
         1 => "stop".to_string(),
         count => format!("{count} stops"),
     };
-    let because =
-        format!("the last {stops} made no progress{}, {}", stop.named_unmet(), stop.describe_open());
+    let because = format!(
+        "the last {stops} made no progress{}, {}",
+        stop.named_unmet(),
+        stop.describe_open()
+    );
     Some(StopDecision {
         mark: Some(mark),
         ..stop.end(DecisionRule::Stuck, RunStatus::Stuck, because)

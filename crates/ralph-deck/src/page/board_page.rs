@@ -21,6 +21,8 @@ pub struct BoardPage {
     pub queues: Vec<BoardQueue>,
     /// Ended since `seen_ms`, worst first; the newest 50 in total.
     pub ended: Vec<BoardRow>,
+    /// How many runs ended since `seen_ms`, with those that are not listed.
+    pub ended_total: u64,
     /// When the person last looked; 0 if never.
     pub seen_ms: u64,
     /// How many ended runs are older.
@@ -69,7 +71,10 @@ impl BoardPage {
         });
         self.working.sort_by_key(|row| (row.standing.urgency(), newest(row)));
         self.ended.sort_by_key(|row| (row.standing.urgency(), newest(row)));
-        self.sentence = board_sentence(self.waiting.len(), self.working.len(), self.ended.len());
+        let listed = u64::try_from(self.ended.len() + left_out).unwrap_or(u64::MAX);
+        self.ended_total = self.ended_total.max(listed);
+        let ended = usize::try_from(self.ended_total).unwrap_or(usize::MAX);
+        self.sentence = board_sentence(self.waiting.len(), self.working.len(), ended);
     }
 }
 

@@ -15,6 +15,8 @@ const OPERATORS: &str = "`is:`, `gate:`, `project:`, `since:`, `>5usd` and `<5us
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistoryFilter {
     terms: Vec<FilterTerm>,
+    /// Only runs of these project directories.
+    projects: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +63,7 @@ impl HistoryFilter {
             let kind = parse_term(rest.unwrap_or(&word), now_ms)?;
             terms.push(FilterTerm { leaves_out: rest.is_some(), kind });
         }
-        Ok(Self { terms })
+        Ok(Self { terms, projects: None })
     }
 
     /// Runs that ended with one of these statuses.
@@ -70,7 +72,20 @@ impl HistoryFilter {
         let statuses = statuses
             .iter()
             .map(|status| FilterTerm { leaves_out: false, kind: TermKind::Status(status.name()) });
-        Self { terms: std::iter::once(ended).chain(statuses).collect() }
+        Self { terms: std::iter::once(ended).chain(statuses).collect(), projects: None }
+    }
+
+    /// Runs that have ended, since a time in milliseconds since 1970.
+    pub fn ended_since(since_ms: u64) -> Self {
+        let kinds = [TermKind::Phase("ended"), TermKind::Since(since_ms)];
+        let terms = kinds.map(|kind| FilterTerm { leaves_out: false, kind }).to_vec();
+        Self { terms, projects: None }
+    }
+
+    /// The same filter, limited to these project directories; all of them for `None`.
+    #[must_use]
+    pub fn within(self, projects: Option<&[String]>) -> Self {
+        Self { projects: projects.map(<[_]>::to_vec), ..self }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -92,6 +107,11 @@ impl HistoryFilter {
         sql.add_alternatives("status", &statuses);
         let origin = if wants_sessions { "=" } else { "<>" };
         sql.condition.push_str(&format!(" AND origin {origin} 'session'"));
+        if let Some(projects) = &self.projects {
+            let marks = vec!["?"; projects.len()].join(", ");
+            sql.condition.push_str(&format!(" AND project IN ({marks})"));
+            sql.values.extend(projects.iter().map(|project| Value::from(project.clone())));
+        }
         for FilterTerm { leaves_out, kind } in &self.terms {
             if *leaves_out || !kind.is_state() {
                 sql.add_term(kind, *leaves_out);
