@@ -25,6 +25,7 @@ mod recall_record;
 mod record_sources;
 pub mod report;
 pub mod run_index;
+pub mod standing_wording;
 pub mod stats_source;
 pub mod view;
 pub mod wording;

@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-fn refusal_title(refused: RefusedRequest) -> &'static str {
+pub(crate) fn refusal_title(refused: RefusedRequest) -> &'static str {
     match refused {
         RefusedRequest::WrongHost => "This is not the address of the board",
         RefusedRequest::WrongMethod => "This request is not supported",

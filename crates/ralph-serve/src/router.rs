@@ -46,7 +46,7 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/style.css", get(assets::style))
         .route("/live.js", get(assets::script))
         .route("/favicon.svg", get(assets::icon))
-        .fallback(async || refusal(RefusedRequest::NotFound))
+        .fallback(api::nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&state), guard::guard_requests))
         .with_state(state)
 }

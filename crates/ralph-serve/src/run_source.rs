@@ -5,6 +5,7 @@ use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::page::{ChangedFiles, CheckpointReader, CheckpointRow, FileComparison, RunPage};
+use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::control;
 use ralph_sys::clock::{self, Deadline};
@@ -23,6 +24,8 @@ pub(crate) struct RunDetails {
     pub(crate) waivers: Vec<ActiveWaiver>,
     pub(crate) checkpoints: Vec<CheckpointRow>,
     pub(crate) has_ended: bool,
+    /// Whether a runner has to be started for it to continue, which needs a terminal.
+    pub(crate) needs_runner: bool,
 }
 
 /// A waiver that has not ended.
@@ -70,8 +73,15 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
     });
     let waivers = waivers.collect();
     let has_ended = matches!(control::effective_phase(home, &opened), RunPhase::Ended(_));
+    let needs_runner = opened.run.drive.is_some() && !run_process::may_be_driven(home, run);
     let checkpoints = open_checkpoints(state, run).and_then(|reader| reader.list().ok());
-    Some(RunDetails { page, waivers, checkpoints: checkpoints.unwrap_or_default(), has_ended })
+    Some(RunDetails {
+        page,
+        waivers,
+        checkpoints: checkpoints.unwrap_or_default(),
+        has_ended,
+        needs_runner,
+    })
 }
 
 fn open_checkpoints(state: &ServerState, run: &RunId) -> Option<CheckpointReader> {

@@ -5,6 +5,7 @@ mod approval_text;
 mod cli;
 mod cmd;
 mod command_groups;
+mod config_failure;
 mod describe;
 mod driven_status;
 mod excerpt;

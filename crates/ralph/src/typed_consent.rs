@@ -15,6 +15,8 @@ use std::time::Duration;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 const WORD_CHARS: u64 = 4;
+/// What to do where there is no terminal to type at.
+pub(crate) const FOREGROUND_HINT: &str = "run it in the foreground of your own terminal";
 /// Without vowels, so that it spells nothing, and without characters that look alike.
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz";
 
@@ -67,7 +69,7 @@ fn ask_for_word(why: &str, action: &str) -> Result<(), CommandFailure> {
                 &format!(
                     "{why}, so a person has to confirm this, but {error}; nothing was changed"
                 ),
-                "run it in the foreground of your own terminal",
+                FOREGROUND_HINT,
             ))
         }
         Err(error @ NoAnswer::TimedOut) => Err(CommandFailure::untrusted(

@@ -18,11 +18,12 @@ use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::project_scope::ProjectScope;
 use ralph_policy::config;
+use ralph_sys::clock;
 use ralph_sys::env::Env;
 use std::path::Path;
 
 const MAX_ENDED_RUNS: usize = 50;
-const MAX_SEARCHED_RUNS: usize = 1_000;
+const MAX_REVIEW_RUNS: usize = 1_000;
 /// The ends that wait for a person.
 const REVIEW_STATUSES: [RunStatus; 3] =
     [RunStatus::NeedsHuman, RunStatus::NeedsReview, RunStatus::GateBroken];
@@ -80,17 +81,27 @@ impl BoardPage {
                 Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
             }
         }
-        // Only one project is wanted, so more than its runs have to be looked through.
-        let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
-        let ended = RunFilter::default();
-        let for_review = RunFilter::with_statuses(&REVIEW_STATUSES);
-        let latest = index.ended_page(&ended, None, most)?.runs;
-        let review = index.ended_page(&for_review, None, MAX_SEARCHED_RUNS)?.runs;
+        let projects = scope.map(|scope| projects_in(index, scope)).transpose()?;
+        let projects = projects.as_deref();
+        if let Some(projects) = projects {
+            // The limit of a day is about all projects.
+            page.max_day_micro_usd = None;
+            page.spent_today_micro_usd =
+                index.spent_on_day(&clock::local_date(now_ms), projects)?;
+        }
+        let ended = RunFilter::default().within(projects);
+        let for_review = RunFilter::with_statuses(&REVIEW_STATUSES).within(projects);
+        let latest = index.ended_page(&ended, None, MAX_ENDED_RUNS)?.runs;
+        let review = index.ended_page(&for_review, None, MAX_REVIEW_RUNS)?.runs;
         page.earlier = index.count(&ended)?;
+        let since = index.count(&RunFilter::ended_since(seen_ms).within(projects))?;
+        let is_since = |run: &&IndexedRun| run.ended_ms.unwrap_or(run.last_ms) >= seen_ms;
+        let review_since = review.iter().filter(is_since).count();
+        page.ended_total = since.saturating_sub(u64::try_from(review_since).unwrap_or(u64::MAX));
         let is_for_review = |row: &BoardRow| row.standing.group() == BoardGroup::WaitingForYou;
-        let latest = latest.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
-        let latest = latest.filter(|row| !is_for_review(row)).take(MAX_ENDED_RUNS);
-        let review = review.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let latest = latest.iter().filter_map(BoardRow::from_index);
+        let latest = latest.filter(|row| !is_for_review(row));
+        let review = review.iter().filter_map(BoardRow::from_index);
         let review = review.filter(is_for_review);
         let shown: Vec<_> =
             latest.chain(review).filter(|row| !is_earlier(row, seen_ms, now_ms)).collect();
@@ -104,6 +115,13 @@ impl BoardPage {
         page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
         Ok(page)
     }
+}
+
+/// The directories of the scope that have runs.
+pub fn projects_in(index: &RunIndex, scope: &ProjectScope) -> Result<Vec<String>, RunIndexError> {
+    let mut projects = index.projects()?;
+    projects.retain(|project| scope.contains_directory(Path::new(project)));
+    Ok(projects)
 }
 
 /// When the board is drawn, and when the person last looked; 0 if never.

@@ -31,6 +31,8 @@ pub struct BoardPage {
     pub queues: Vec<BoardQueue>,
     /// Ended since `seen_ms`, worst first; the newest 50 in total.
     pub ended: Vec<BoardRow>,
+    /// How many runs ended since `seen_ms`, with those that are not listed.
+    pub ended_total: u64,
     /// When the person last looked; 0 if never.
     #[serde(rename = "seen_at", serialize_with = "json_units::time_unless_zero")]
     pub seen_ms: u64,
@@ -83,8 +85,10 @@ impl BoardPage {
         self.ended.sort_by_key(|row| (row.standing.urgency(), newest(row)));
         self.waiting_left_out += shorten(&mut self.waiting);
         self.working_left_out += shorten(&mut self.working);
-        self.sentence =
-            board_sentence(self.waiting_count(), self.working_count(), self.ended.len());
+        let listed = u64::try_from(self.ended.len() + left_out).unwrap_or(u64::MAX);
+        self.ended_total = self.ended_total.max(listed);
+        let ended = usize::try_from(self.ended_total).unwrap_or(usize::MAX);
+        self.sentence = board_sentence(self.waiting_count(), self.working_count(), ended);
     }
 
     /// The runs that wait for a person, listed or not.

@@ -42,7 +42,19 @@ impl HistoryPage {
         limit: usize,
         now_ms: u64,
     ) -> Result<Self, HistoryError> {
-        let parsed = RunFilter::parse(filter, now_ms)?;
+        Self::load_within(index, None, filter, before, limit, now_ms)
+    }
+
+    /// As [`Self::load`], limited to these project directories.
+    pub fn load_within(
+        index: &RunIndex,
+        projects: Option<&[String]>,
+        filter: &str,
+        before: Option<&str>,
+        limit: usize,
+        now_ms: u64,
+    ) -> Result<Self, HistoryError> {
+        let parsed = RunFilter::parse(filter, now_ms)?.within(projects);
         let unknown = |key: &str| HistoryError::Key(ralph_core::text::clean_line(key, 60));
         let key = before.map(|key| PageKey::parse(key).ok_or_else(|| unknown(key))).transpose()?;
         let page = index.ended_page(&parsed, key.as_ref(), limit)?;

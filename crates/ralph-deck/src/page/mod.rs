@@ -14,6 +14,7 @@ mod gate_history;
 mod history_page;
 mod look_first;
 pub mod metrics;
+mod open_question;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;
@@ -21,7 +22,7 @@ mod run_standing;
 pub mod stats;
 mod timeline;
 
-pub use board_load::BoardClock;
+pub use board_load::{BoardClock, projects_in};
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
@@ -30,6 +31,7 @@ pub use curves::{CurvePoint, context_curve, spend_curve};
 pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use look_first::{LookFirst, LookFirstKind, look_first};
+pub use open_question::{open_question, view_question};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };

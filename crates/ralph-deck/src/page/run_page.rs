@@ -11,7 +11,7 @@ use super::run_sessions::{
 use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::json_units;
 use crate::view::decisions::journal_damage_text;
-use ralph_core::ending;
+use crate::view::next_step::{AsksPerson, next_step};
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
@@ -118,12 +118,8 @@ impl RunPage {
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
-        let next = match view.phase {
-            RunPhase::Ended(status) => {
-                Some(ending::next_step(status, record, state.limits(record)))
-            }
-            RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => None,
-        };
+        let asks = AsksPerson::from_question(row.question.as_ref());
+        let next = next_step(record, state, view.phase, asks);
         Ok(Self {
             v: 1,
             now_ms,

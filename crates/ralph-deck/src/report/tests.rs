@@ -152,7 +152,7 @@ fn without_times() -> impl Drop {
 fn a_damaged_journal_is_named() {
     let _filter = without_times();
     let markdown = render_markdown(&recorded_report(), &Redactor::default());
-    insta::assert_snapshot!(markdown, @"
+    insta::assert_snapshot!(markdown, @r"
     # paused: make it work
 
     0 of 1 requirement met, 2 iterations, 16 s, ≈ $0.0016
@@ -165,6 +165,7 @@ fn a_damaged_journal_is_named() {
     - **Measured** No stop has been judged yet
     - **Policy** none
     - **Journal** not to be trusted: the journal was edited: line 2 does not continue the one before it
+    - **Next** `` `ralph resume k7f2` continues ``
 
     ## Look at this first
 

@@ -114,6 +114,16 @@ impl RunIndex {
         Ok(run_queries::count_runs(&self.connection, filter)?)
     }
 
+    /// The directories of all projects with runs.
+    pub fn projects(&self) -> Result<Vec<String>, RunIndexError> {
+        Ok(run_queries::list_projects(&self.connection)?)
+    }
+
+    /// What the runs of these projects cost on a day, such as `2026-11-15`, in millionths of a dollar.
+    pub fn spent_on_day(&self, day: &str, projects: &[String]) -> Result<u64, RunIndexError> {
+        Ok(run_queries::spent_on_day(&self.connection, day, projects)?)
+    }
+
     pub fn run(&self, run: &RunId) -> Result<Option<IndexedRun>, RunIndexError> {
         Ok(run_queries::find_run(&self.connection, run)?)
     }

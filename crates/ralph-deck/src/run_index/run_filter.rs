@@ -17,6 +17,8 @@ const OPERATORS: &str = "`is:`, `gate:`, `project:`, `since:`, `>5usd` and `<5us
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
     terms: Vec<FilterTerm>,
+    /// Only runs of these project directories.
+    projects: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -63,14 +65,15 @@ impl RunFilter {
             let kind = parse_term(rest.unwrap_or(&word), now_ms)?;
             terms.push(FilterTerm { leaves_out: rest.is_some(), kind });
         }
-        Ok(Self { terms })
+        Ok(Self { terms, projects: None })
     }
 
     /// Leaves out what has no meaning: a person who is still typing has not finished the last term.
     pub fn parse_typed(text: &str, now_ms: u64) -> Self {
         let words = split_words(text);
         let terms = words.iter().filter_map(|word| Self::parse(word, now_ms).ok());
-        Self { terms: terms.flat_map(|parsed| parsed.terms).take(MAX_TERMS).collect() }
+        let terms = terms.flat_map(|parsed| parsed.terms).take(MAX_TERMS).collect();
+        Self { terms, projects: None }
     }
 
     /// Runs that ended with one of these statuses.
@@ -79,7 +82,20 @@ impl RunFilter {
         let statuses = statuses
             .iter()
             .map(|status| FilterTerm { leaves_out: false, kind: TermKind::Status(status.name()) });
-        Self { terms: std::iter::once(ended).chain(statuses).collect() }
+        Self { terms: std::iter::once(ended).chain(statuses).collect(), projects: None }
+    }
+
+    /// Runs that have ended, since a time in milliseconds since 1970.
+    pub fn ended_since(since_ms: u64) -> Self {
+        let kinds = [TermKind::Phase("ended"), TermKind::Since(since_ms)];
+        let terms = kinds.map(|kind| FilterTerm { leaves_out: false, kind }).to_vec();
+        Self { terms, projects: None }
+    }
+
+    /// The same filter, limited to these project directories; all of them for `None`.
+    #[must_use]
+    pub fn within(self, projects: Option<&[String]>) -> Self {
+        Self { projects: projects.map(<[_]>::to_vec), ..self }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -117,6 +133,11 @@ impl RunFilter {
         sql.add_alternatives("status", &statuses);
         let origin = if wants_sessions { "=" } else { "<>" };
         sql.condition.push_str(&format!(" AND origin {origin} 'session'"));
+        if let Some(projects) = &self.projects {
+            let marks = vec!["?"; projects.len()].join(", ");
+            sql.condition.push_str(&format!(" AND project IN ({marks})"));
+            sql.values.extend(projects.iter().map(|project| Value::from(project.clone())));
+        }
         for FilterTerm { leaves_out, kind } in &self.terms {
             if *leaves_out || !kind.is_state() {
                 sql.add_term(kind, *leaves_out);

@@ -169,6 +169,26 @@ pub(super) fn count_runs(connection: &Connection, filter: &RunFilter) -> rusqlit
     statement.query_row(params_from_iter(values), |row| read_u64(row, 0))
 }
 
+pub(super) fn list_projects(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached("SELECT DISTINCT project FROM run")?;
+    let projects = statement.query_map([], |row| row.get(0))?;
+    projects.collect()
+}
+
+pub(super) fn spent_on_day(
+    connection: &Connection,
+    day: &str,
+    projects: &[String],
+) -> rusqlite::Result<u64> {
+    let marks = vec!["?"; projects.len()].join(", ");
+    let sql = format!(
+        "SELECT coalesce(sum(run_day.micro_usd), 0) FROM run_day JOIN run ON run.id = run_day.run
+         WHERE day = ? AND project IN ({marks})"
+    );
+    let values = std::iter::once(day).chain(projects.iter().map(String::as_str));
+    connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| read_u64(row, 0))
+}
+
 pub(super) fn find_run(
     connection: &Connection,
     run: &RunId,

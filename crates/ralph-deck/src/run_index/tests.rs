@@ -2,11 +2,11 @@ use super::day_tally::DayCache;
 use super::run_tally::RunTally;
 use super::sample_journals::{SampleRandom, sample_entries};
 use super::*;
-use crate::page::BoardRow;
+use crate::page::{BoardRow, open_question};
 use crate::wording;
 use ralph_core::limits::LimitUsage;
 use ralph_core::record::JournalEntry;
-use ralph_core::run::RunState;
+use ralph_core::run::{RunPhase, RunState};
 use ralph_sys::fs::{self, Durability};
 use rusqlite::types::ValueRef;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn tallies_agree_with_the_state_of_the_run() {
             tally.add_line(line(entry).trim_ascii_end(), &mut days);
             let (run, state) = RunState::replay(&entries[..=at]).unwrap();
             let standing = match wording::standing(&state, state.phase) {
-                "trouble" | "held" | "let go" | "armed" | "waiting" => "open",
+                "working" | "asks" | "waiting" => "open",
                 standing => standing,
             };
             let status = match tally.status() {
@@ -80,6 +80,10 @@ fn tallies_agree_with_the_state_of_the_run() {
             };
             let usage = LimitUsage::recorded(&state, state.clock_ms);
             let spent = (usage.micro_usd, usage.tokens);
+            if state.phase == RunPhase::Active {
+                let is_open = open_question(&entries[..=at]).is_some();
+                assert_eq!(tally.asked.is_some(), is_open, "seed {seed}, entry {at}");
+            }
             assert_eq!(status, standing, "seed {seed}, entry {at}: {:?}", entry.change);
             assert_eq!((tally.spend.micro_usd(), tally.spend.tokens()), spent, "seed {seed}, {at}");
             assert_eq!(tally.ran_ms, state.ran_ms, "seed {seed}, entry {at}: {:?}", entry.change);

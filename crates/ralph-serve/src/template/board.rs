@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use ralph_core::text;
 use ralph_core::units;
 use ralph_deck::page::{BoardPage, BoardQueue, BoardRow, RunStanding};
+use ralph_deck::standing_wording;
 
 pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
     let mut regions = vec![
@@ -116,8 +117,15 @@ fn board_detail(page: &BoardPage) -> Option<String> {
         }
         let counts: Vec<_> =
             labels.iter().map(|(label, count)| format!("{count} {label}")).collect();
-        let runs = text::count_noun(page.ended.len(), "run");
-        parts.push(format!("{runs} ended: {}.", counts.join(", ")));
+        let runs = text::count_noun(page.ended_total, "run");
+        let listed = page.ended.len();
+        // Only the newest are listed, and so counted by their labels.
+        let of = if page.ended_total > u64::try_from(listed).unwrap_or(u64::MAX) {
+            format!("; of the newest {listed}, ")
+        } else {
+            ": ".to_string()
+        };
+        parts.push(format!("{runs} ended{of}{}.", counts.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join(" "))
 }
@@ -209,6 +217,9 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                     @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
                     " · " span.mono { (row.run) }
                     @if row.standing.has_ended() { " · ended " (facts::time(row.last_ms, now_ms)) }
+                    @if row.standing == RunStanding::Working && row.gates.is_empty() {
+                        @if let Some(last) = standing_wording::last_event(now_ms, row.last_ms) { " · " (last) }
+                    }
                 }
                 @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
                     p.asked { (question.text) }

@@ -17,6 +17,8 @@ pub(crate) const WIDE_COLUMNS: usize = 80;
 const FULL_ROWS: usize = 24;
 /// From here on every run has its second lines.
 const SPACIOUS_ROWS: usize = 36;
+/// The lines that the problem of a filter may take.
+const LONGEST_PROBLEM_LINES: usize = 8;
 /// How many problems are listed.
 const MAX_PROBLEMS: usize = 5;
 
@@ -101,7 +103,12 @@ fn flat_lines(
     for row in &rows {
         body.extend(lines.run(row));
     }
-    if let (true, false) = (rows.is_empty(), query.is_empty()) {
+    if let Some(problem) = &state.filter_problem {
+        let width = lines.columns.saturating_sub(2);
+        for text in lines.glyphs.wrap(problem, width, LONGEST_PROBLEM_LINES) {
+            body.push(ScreenLine::text(1, text, TextInk::Bad));
+        }
+    } else if let (true, false) = (rows.is_empty(), query.is_empty()) {
         body.push(ScreenLine::text(1, "no run matches", TextInk::Quiet));
     }
     if state.is_filtering() {
@@ -245,7 +252,7 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
         return format!("is switched off: {why}");
     }
     let working = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
-    let (waiting, ended) = (board.waiting.len(), board.ended.len());
+    let (waiting, ended) = (board.waiting.len(), thousands(board.ended_total));
     let verb = if waiting == 1 { "waits" } else { "wait" };
     if is_short {
         return [

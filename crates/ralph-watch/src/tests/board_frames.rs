@@ -2,7 +2,7 @@
 
 use super::frames::{board, press, show, show_with};
 use crate::glyphs::GlyphSet;
-use crate::sample_pages::sample_board;
+use crate::sample_pages::{NOW_MS, sample_board};
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
 use ralph_deck::page::BoardPage;
@@ -349,4 +349,55 @@ fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
     ");
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::default())));
     insta::assert_snapshot!(lines(&state), @"| reading the runs");
+}
+
+/// The problem of a filter is shown whole.
+#[test]
+fn refused_filter() {
+    let mut state = board(60, 24);
+    press(&mut state, "/is:odd");
+    let why = "`is:odd` is not a filter; there are `is:active`, `is:paused`, `is:parked`, `is:orphaned`, `is:ended` and `is:working`";
+    state.update(WatchEvent::Loaded(LoadedPage::FilterRefused(why.to_string())));
+    let shown: Vec<_> = show(&state).lines().take(8).map(str::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    | ralph  0 of 4,992 runs                              $58.55
+    |
+    | / is:odd█
+    |
+    | `is:odd` is not a filter; there are `is:active`,
+    | `is:paused`, `is:parked`, `is:orphaned`, `is:ended` and
+    | `is:working`
+    |
+    ");
+}
+
+/// All ended runs are counted, a small cost keeps its distance, and a quiet run has the time of its last event.
+#[test]
+fn counts_costs_and_quiet_runs() {
+    let mut state = board(60, 24);
+    let mut page = sample_board();
+    page.ended_total = 1_204;
+    page.waiting.truncate(1);
+    page.working.truncate(1);
+    page.working[0].spent_micro_usd = Some(1_600);
+    page.working[0].gates.clear();
+    page.working[0].last_ms = NOW_MS - 9 * 60_000;
+    page.ended.clear();
+    page.queues.clear();
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    let shown: Vec<_> = show(&state).lines().take(12).map(str::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    | ralph  1 waits · 1 work · 1,204 ended               $58.55
+    |
+    | WAITING FOR YOU
+    |▌? k7f2 asks                                    17/25 $11.62
+    |    Upgrade to axum 0.8
+    |    clippy rejects the deprecated /v1 handlers, and the…
+    |
+    | WORKING
+    | • 2ubr working                                 6/25 $0.0016
+    |    People can take their data with them
+    |    9 of 14 met   last event 9 min ago
+    |
+    ");
 }

@@ -48,6 +48,7 @@ pub(crate) mod start_args;
 pub(crate) mod stats;
 pub(crate) mod status;
 pub(crate) mod statusline;
+pub(crate) mod tell;
 pub(crate) mod trust;
 pub(crate) mod uninstall;
 mod uninstall_leftovers;

@@ -380,6 +380,22 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
 }
 
+/// A program gets JSON also for what is not there.
+#[test]
+fn the_api_answers_in_json() {
+    let (sandbox, _) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let answers = ["/api/run/zzzz", "/api/nope"].map(|path| {
+        let reply = server.get(&cookie, path);
+        format!("{} {:?} {}", reply.status, reply.header("content-type"), reply.body)
+    });
+    assert_snapshot!(answers.join("\n"), @r#"
+    404 Some("application/json") {"v":1,"error":"There is nothing here"}
+    404 Some("application/json") {"v":1,"error":"There is nothing here"}
+    "#);
+}
+
 /// Accepting asks for a word at the terminal, as the command does, and the server has none here.
 #[test]
 fn work_without_proof_is_accepted_only_with_the_word() {

@@ -215,6 +215,8 @@ fn without_a_terminal_one_frame_is_printed() {
         >? The agent asks: Keep the old routes?
         >  press a to answer
 
+         next: answer in the session
+
          stop              1  now
          a change          X  not met
          tests             1  1 finding
