@@ -126,6 +126,8 @@ pub fn post_json(
 fn post_command(env: &Env, address: &str, schemes: PostSchemes, body: &str) -> NotifierCommand {
     let argv = [
         "curl",
+        // First, so that `~/.curlrc` has no effect: it could add a proxy, another address or a log file.
+        "-q",
         "--silent",
         "--show-error",
         "--fail",

@@ -83,7 +83,7 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
         RALPH_TITLE=make it work
         "#);
         assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
-        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://hooks.example.org/T0/s3cret?a=1"
         header = "Content-Type: application/json"
         data-raw = "{\"text\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"make it work\",\"because\":\"1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: make it work — 1 requirement is claimed to be met after 1 iteration and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
@@ -190,7 +190,7 @@ fn a_hostile_goal_is_escaped_and_secrets_are_redacted() {
         RALPH_TITLE=use [redacted] and [redacted] "; rm -rf ~ '$(id)` <b>&\
         "#);
         assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
-        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org"
         header = "Content-Type: application/json"
         data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
@@ -236,7 +236,7 @@ fn a_test_message_reports_the_result_of_each_channel() {
     ");
     insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]")]}, {
         assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
-        <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org/s3cret"
         header = "Content-Type: application/json"
         data-raw = "{\"text\":\"test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way\",\"v\":1,\"run\":\"\",\"status\":\"test\",\"title\":\"a test message\",\"because\":\"sent by `ralph notify --test`\",\"next\":\"the end of a run is announced the same way\",\"message\":\"test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way\",\"at\":\"[time]\"}"
@@ -420,7 +420,7 @@ fn a_question_that_a_run_waits_for_is_announced() {
             (r"by \d\d:\d\d:\d\d", "by [time]"),
         ]}, {
             assert_snapshot!(recorded_call(&runner.sandbox, "curl"), @r#"
-            <--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+            <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
             url = "https://example.org/s3cret"
             header = "Content-Type: application/json"
             data-raw = "{\"text\":\"question: Let main.sh say goodbye. — use [redacted]? (run [run]); `ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"v\":1,\"run\":\"[run]\",\"status\":\"question\",\"title\":\"Let main.sh say goodbye.\",\"because\":\"use [redacted]?\",\"next\":\"`ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"message\":\"question: Let main.sh say goodbye. — use [redacted]? (run [run]); `ralph tell [run] \\\"…\\\"` answers it; without an answer by [time] the run is parked\",\"at\":\"[time]\"}"
