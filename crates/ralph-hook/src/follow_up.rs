@@ -4,7 +4,7 @@
 use crate::cleaning_worker;
 use crate::contract::gate_worker;
 use crate::sources::ProgressUpdate;
-use crate::{facts, notify, phases, quality_gate_view, sources};
+use crate::{facts, notify, phases, quality_gate_view, run_output, sources};
 use ralph_core::decide::StopDecision;
 use ralph_core::event::StopEvent;
 use ralph_core::id::SessionId;
@@ -39,6 +39,12 @@ pub fn follow_up_decision(
     // Other tools know nothing of a session without a run, and it has no end to announce.
     if run.origin == RunOrigin::Session {
         return false;
+    }
+    if decision.rule == DecisionRule::NeedsHuman
+        && decision.report.is_none()
+        && decision.outcome != StopOutcome::Repeated
+    {
+        checkpoint_question(world, run);
     }
     let done = match &decision.outcome {
         StopOutcome::Allowed | StopOutcome::Repeated | StopOutcome::Orphaned => Ok(()),
@@ -97,6 +103,22 @@ pub fn follow_up_decision(
         | StopOutcome::HandedOver
         | StopOutcome::Repeated
         | StopOutcome::Orphaned => false,
+    }
+}
+
+/// Checkpoints the work of an agent that asks a person. Its question settles the stop before anything is judged; whatever
+/// is judged is checkpointed already.
+fn checkpoint_question(world: &World, run: &RunRecord) {
+    let has_base = run.seal.as_ref().is_some_and(|seal| seal.base.is_some());
+    if !has_base || world.env.is_rehearsal() {
+        return;
+    }
+    let deadline = world.step_deadline();
+    let made =
+        run_output::checkpoint_work_tree(&world.home, run, "the agent asked a person", &deadline);
+    if let Err(error) = made {
+        let why = faults::describe_error(&error);
+        faults::record_fault(&world.home, &Fault::new(FaultKind::File, &why).with_run(&run.id));
     }
 }
 

@@ -103,6 +103,23 @@ fn checkpoint_output(
     why: &str,
     deadline: &Deadline,
 ) -> Result<(Checkpoint, Vec<String>), RunOutputError> {
+    let (repository, now) = checkpoint_work_tree(home, run, why, deadline)?;
+    let first = repository.list(deadline)?.into_iter().next();
+    let changed = match first {
+        Some(first) => repository.diff(&first, &now, deadline)?,
+        None => Vec::new(),
+    };
+    let paths = changed.iter().take(MAX_OUTPUT_FILES).map(|one| one.path.to_string_lossy());
+    Ok((now, paths.map(|path| text::clean_line(&path, MAX_SHOWN_PATH_CHARS)).collect()))
+}
+
+/// Checkpoints the work tree of a run as it is now.
+pub(crate) fn checkpoint_work_tree(
+    home: &RalphHome,
+    run: &RunRecord,
+    why: &str,
+    deadline: &Deadline,
+) -> Result<(CheckpointRepository, Checkpoint), RunOutputError> {
     let project = Path::new(&run.project);
     let repository = CheckpointRepository::open(home, &run.id, project, deadline)?;
     let exclude = run_lists::excluded_paths(home, run);
@@ -118,11 +135,5 @@ fn checkpoint_output(
     let why = CheckpointReason::Other(why.to_string());
     let snapshot = CheckpointSnapshot { listing: &listing, excluded: &exclude, reason: why };
     let now = repository.create(&snapshot, deadline)?.checkpoint;
-    let first = repository.list(deadline)?.into_iter().next();
-    let changed = match first {
-        Some(first) => repository.diff(&first, &now, deadline)?,
-        None => Vec::new(),
-    };
-    let paths = changed.iter().take(MAX_OUTPUT_FILES).map(|one| one.path.to_string_lossy());
-    Ok((now, paths.map(|path| text::clean_line(&path, MAX_SHOWN_PATH_CHARS)).collect()))
+    Ok((repository, now))
 }

@@ -64,6 +64,32 @@ fn run_with_checkpoints() -> (Sandbox, String) {
     (sandbox, run)
 }
 
+/// A question settles a stop before anything is judged, and the work is checkpointed all the same.
+#[test]
+fn a_stop_that_asks_is_checkpointed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"false\"]\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(GOAL_FROM_STDIN);
+    sandbox.write("work.txt", "half\n");
+    let asked = sandbox.ralph(["ask", "--run", &run, "which licence?"]);
+    assert_eq!(asked.code, Some(0), "{asked}");
+    assert!(!sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.run_status(&run).0, "needs_human");
+    let listed = sandbox.ralph(["list", "checkpoints", &run]).stdout.replace(&run, "[run]");
+    let listed = sandbox.normalize(&listed);
+    snapshot_settings().bind(|| {
+        assert_snapshot!(listed, @"
+        [run]  2 checkpoints of `$ROOT/project`
+                0  [time]  start of the run
+                1  [time]  the agent asked a person
+        ");
+    });
+    let changed = checkpoint_succeeds(&sandbox, &["diff", &run]).stdout;
+    assert!(changed.contains("work.txt"), "{changed}");
+}
+
 #[test]
 fn checkpoints_are_listed_compared_and_restored() {
     let (sandbox, run) = run_with_checkpoints();
