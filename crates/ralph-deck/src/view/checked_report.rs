@@ -38,6 +38,19 @@ pub fn checked_report_view(checked: &CheckedStatement) -> CheckedReportView<'_> 
     }
 }
 
+/// The result if the statement, the key or the repository cannot be read, so that nothing was checked.
+pub fn unchecked_report_view<'a>(why: &'a str, hint: Option<&'a str>) -> CheckedReportView<'a> {
+    CheckedReportView {
+        v: 1,
+        valid: false,
+        checks: vec![ReportCheckView { name: "input", passed: false, detail: why, hint }],
+        tree: None,
+        judged_commit: None,
+        landed_commit: None,
+        predicate: None,
+    }
+}
+
 fn check_view(check: &StatementCheck) -> ReportCheckView<'_> {
     ReportCheckView {
         name: check.name,

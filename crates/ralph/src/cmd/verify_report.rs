@@ -11,7 +11,7 @@ use ralph_attest::{
     AttestedStatus, CheckTarget, CheckedStatement, EnvelopeError, MAX_ENVELOPE_BYTES, PublicKey,
     RunStatement, StatementExpectations,
 };
-use ralph_deck::view::checked_report::checked_report_view;
+use ralph_deck::view::checked_report::{checked_report_view, unchecked_report_view};
 use ralph_deck::wording::{FactMark, safe_line};
 use ralph_git::commit_content::{CommitReader, CommittedFile};
 use ralph_home::paths::RalphHome;
@@ -71,7 +71,25 @@ pub(crate) struct VerifyReportArgs {
 }
 
 pub(crate) fn run(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailure> {
+    match check_statement(env, args) {
+        Err(failure) if args.json => {
+            let text = failure.to_plain_text();
+            let (why, hint) = match text.split_once("\n  hint: ") {
+                Some((why, hint)) => (why, Some(hint)),
+                None => (text.as_str(), None),
+            };
+            let why = why.replace("\n  caused by: ", ": ");
+            print_json(&unchecked_report_view(&why, hint))?;
+            Ok(FAILURE)
+        }
+        checked => checked,
+    }
+}
+
+fn check_statement(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
+    // A file that is missing is the mistake to name, wherever the command runs.
+    let given = args.file.as_deref().map(read_statement).transpose()?;
     let repository = open_repository(env, args.repo.as_deref())?;
     let key = trusted_key(&home, args.key.as_deref())?;
     let noted = args.note.as_deref().map(|name| noted_commit(&repository, name)).transpose()?;
@@ -86,9 +104,9 @@ pub(crate) fn run(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFailu
         policy: args.policy.as_deref(),
         target,
     };
-    let bytes = match (&noted, &args.file) {
+    let bytes = match (noted.as_ref(), given) {
         (Some((_, bytes)), _) => bytes.clone(),
-        (None, Some(file)) => read_statement(file)?,
+        (None, Some(bytes)) => bytes,
         (None, None) => None,
     };
     let checked = match bytes {

@@ -91,7 +91,31 @@ fn a_statement_is_valid_for_what_was_judged() {
     assert_eq!((&json["valid"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
 }
 
-/// The same run has the same statement, whenever it is made.
+/// A file that is not there is the mistake, wherever the command runs; `--json` prints nothing but JSON.
+#[test]
+fn a_statement_that_cannot_be_read_is_named() {
+    let sandbox = Sandbox::without_git("project");
+    assert_snapshot!(sandbox.ralph(["verify-report", "nope.json"]), @r"
+    exit 1
+    --- stderr
+    error: cannot read the statement
+      caused by: cannot read `nope.json`
+      caused by: No such file or directory (os error 2)
+    ");
+    assert_snapshot!(sandbox.ralph(["verify-report", "nope.json", "--json"]), @r#"
+    exit 1
+    --- stdout
+    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)","hint":null}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
+    "#);
+    sandbox.write("some.json", "{}");
+    assert_snapshot!(sandbox.ralph(["verify-report", "some.json", "--json"]), @r#"
+    exit 1
+    --- stdout
+    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"this is not in a git repository","hint":"change to the repository, or name it: `--repo DIR`"}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
+    "#);
+}
+
+/// The same run has the same statement, until a commit has the judged tree.
 #[test]
 fn a_statement_is_deterministic() {
     let runner = attested_run();
