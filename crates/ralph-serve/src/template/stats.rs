@@ -50,8 +50,10 @@ fn next_step(next: Option<&str>) -> Markup {
     html! { @if let Some(next) = next { p.hint { (code_text(next)) } } }
 }
 
+/// Empty if there are too few runs.
 fn middle_half(cost: CostRange) -> String {
-    format!("{} to {}", format_usd(cost.lower), format_usd(cost.upper))
+    let text = |(lower, upper)| format!("{} to {}", format_usd(lower), format_usd(upper));
+    cost.middle_half().map(text).unwrap_or_default()
 }
 
 fn verified_cost(page: &StatsPage, cost: CostRange) -> Markup {
@@ -60,7 +62,7 @@ fn verified_cost(page: &StatsPage, cost: CostRange) -> Markup {
             div.head { h2 #h-cost { "Cost of a verified run" } }
             dl.strip {
                 div { dt { "Median" } dd { (format_usd(cost.median)) } }
-                div { dt { "Middle half" } dd { (middle_half(cost)) } }
+                @if cost.middle_half().is_some() { div { dt { "Middle half" } dd { (middle_half(cost)) } } }
                 div { dt { "Verified runs with a known cost" } dd { (cost.runs) } }
                 div {
                     dt { "Spent on runs that did not end verified" }
@@ -165,19 +167,22 @@ fn slow(table: &SlowTable) -> Markup {
 /// The middle half as a bar with the median as a tick, on a scale from nothing to `most`.
 fn cost_bar(cost: CostRange, most: u64) -> Markup {
     let place = |amount: u64| facts::scaled(amount, most, RANGE);
-    let (lower, upper) = (place(cost.lower), place(cost.upper));
+    let half = cost.middle_half().map(|(lower, upper)| (place(lower), place(upper)));
     let median = place(cost.median).min(RANGE - MEDIAN);
     html! {
         svg.wk viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true" {
             rect.rail y="6" width="1000" height="1" {}
-            rect.half x=(lower) y="4" width=(upper.saturating_sub(lower)) height="6" {}
+            @if let Some((lower, upper)) = half {
+                rect.half x=(lower) y="4" width=(upper.saturating_sub(lower)) height="6" {}
+            }
             rect.med x=(median) width=(MEDIAN) height="14" {}
         }
     }
 }
 
 fn weeks(page: &StatsPage) -> Markup {
-    let most = page.weeks.iter().filter_map(|week| Some(week.cost?.upper)).max().unwrap_or(0);
+    let costs = page.weeks.iter().filter_map(|week| week.cost);
+    let most = costs.map(|cost| cost.upper.unwrap_or(cost.median)).max().unwrap_or(0);
     let row = |week: &WeekRow| {
         html! {
             tr {
@@ -311,8 +316,12 @@ mod tests {
     fn hostile_page() -> StatsPage {
         let text = || HOSTILE.to_string();
         let project = || StatsProject { name: text(), path: text() };
-        let cost =
-            Some(CostRange { median: 6_200_000, lower: 3_400_000, upper: 9_100_000, runs: 10 });
+        let cost = Some(CostRange {
+            median: 6_200_000,
+            lower: Some(3_400_000),
+            upper: Some(9_100_000),
+            runs: 10,
+        });
         let holds = HoldTable {
             stops: 40,
             held_stops: 20,

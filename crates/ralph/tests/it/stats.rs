@@ -127,6 +127,21 @@ fn a_proposal_is_shown_applied_and_measured() {
     let counts = ["ended", "verified", "open", "sessions"].map(|key| page[key].to_string());
     assert_snapshot!(counts.join(" "), @"10 10 0 0");
 
+    // A hint keeps the options that chose the runs, because the numbers depend on them.
+    let all = sandbox.ralph(["stats", "--all", "--since", "30d"]).stdout;
+    assert!(all.contains("→ `ralph stats --all --since 2592000s --apply N` shows"), "{all}");
+    assert_snapshot!(stats(&sandbox, &["--all", "--apply", "9"]), @r"
+    exit 1
+    --- stderr
+    error: there is no proposal 9
+      hint: `ralph stats --all` lists the proposals
+    ");
+    assert_snapshot!(stats(&sandbox, &["--week", "2026-W99"]), @r"
+    exit 1
+    --- stderr
+    error: `--week` cannot be `2026-W99`
+      hint: expected an ISO week such as `2026-W46`, from W01 to W53
+    ");
     // Nothing is applied without an answer.
     assert_snapshot!(stats(&sandbox, &["--apply", "1"]), @r#"
     exit 3
@@ -214,7 +229,7 @@ fn scopes_are_checked() {
     exit 1
     --- stderr
     error: `--week` cannot be `yesterday`
-      hint: expected an ISO week such as `2026-W46`
+      hint: expected an ISO week such as `2026-W46`, from W01 to W53
     ");
     assert_snapshot!(stats(&sandbox, &["--since", "soon"]), @r"
     exit 1
@@ -463,7 +478,7 @@ agent = \"Done.\"
         (r"\b\d+ (ms|s)\b", "[duration]"),
     ]}, {
         assert_snapshot!(runner.sandbox.normalize(&span_tree(&trace)), @r#"
-        ralph.run [1] ralph.run.id="[run]" ralph.run.title="Let main.sh say goodbye." ralph.run.status="verified" ralph.project.name="project" ralph.host="claude" ralph.run.iterations="0" ralph.run.cost_usd=0.0016 ralph.run.tokens="240"
+        ralph.run [1] ralph.run.id="[run]" ralph.run.title="Let main.sh say goodbye." ralph.run.status="verified" ralph.project.name="project" ralph.host="claude" ralph.run.iterations="0" ralph.run.cost_usd=0.0016 ralph.run.cost_basis="reported" ralph.run.tokens="240"
           ralph.session [0] ralph.session.id="[session]"
             ralph.stop [0] ralph.stop.seq="3" ralph.stop.rule="final-look" ralph.stop.outcome="let go" ralph.stop.because="all 5 requirements are met after 0 iterations and [duration]" ralph.iteration="0" ralph.requirements.total="5" ralph.requirements.open="0"
               ralph.gate tests [0] ralph.gate.name="tests" ralph.gate.site="tree" ralph.gate.outcome="passed" ralph.gate.cached=false ralph.gate.findings="0"

@@ -50,7 +50,7 @@ pub struct StatsPage {
     #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     pub scope: StatsScope,
-    /// The answer a person came for: `A verified run costs $6.20`.
+    /// The answer a person came for: `A verified run costs $6.20, counting all runs`.
     pub sentence: String,
     pub detail: String,
     pub ended: usize,
@@ -174,8 +174,11 @@ fn sentence(page: &StatsPage) -> String {
             if is_part { "No runs in this time" } else { "No runs yet" }.to_string()
         }
         (0, _) => "No run has ended yet".to_string(),
-        (_, Some(cost)) if page.is_compared => {
-            format!("A verified run costs {}", format_usd(cost.median))
+        // What was spent on the others bought the verified ones too.
+        (_, Some(_)) if page.is_compared => {
+            let verified = u64::try_from(page.verified).unwrap_or(u64::MAX).max(1);
+            let each = format_usd(page.spent_micro_usd / verified);
+            format!("A verified run costs {each}, counting all runs")
         }
         (ended, _) => format!("{} ended, {} verified", count_noun(ended, "run"), page.verified),
     }
@@ -188,12 +191,15 @@ fn detail(page: &StatsPage) -> String {
         if let Some(change) = week_change(&page.weeks) {
             parts.push(change);
         }
-        if page.cost.is_some() {
-            parts.push(format!(
-                "{} ended, {} of them verified",
-                count_noun(page.ended, "run"),
-                page.verified
-            ));
+        if let Some(cost) = page.cost {
+            let (ended, spent) = (page.ended, format_usd(page.spent_micro_usd));
+            let alone = format_usd(cost.median);
+            parts.push(match page.verified {
+                1 => format!("{ended} runs ended and cost {spent}; the verified one cost {alone}"),
+                verified => format!(
+                    "{ended} runs ended and cost {spent}; {verified} were verified, at a median of {alone}"
+                ),
+            });
         }
     } else if page.ended > 0 {
         parts.push(format!(

@@ -2,13 +2,14 @@
 
 use super::gate_tables::GateStatistics;
 use super::hold_table::{HoldRow, HoldTable, hold_table};
-use super::stats_rows::{LimitHit, StatsProject, StatsRows, percent};
+use super::stats_rows::{LimitHit, StatsProject, StatsRows, StatsRun, percent};
 use ralph_core::gate::{Gate, GateTrigger, RerunPolicy};
 use ralph_core::limits::RunLimits;
 use ralph_core::requirement::RequirementStage;
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// A gate that holds at least this share of the stops of a project is worth an earlier look, in thousandths.
 const HOLDS_OFTEN_PERMILLE: u32 = 300;
@@ -296,10 +297,23 @@ fn propose_limits(rows: &StatsRows, settings: &ProjectSettings) -> Vec<PolicyPro
         .filter(|run| run.project == settings.project && !run.is_session)
         .filter(|run| run.ended_ms.is_some() || run.limit_hit().is_some())
         .collect();
-    let all = u64::try_from(runs.len()).unwrap_or(u64::MAX);
+    let with_progress: HashSet<_> = rows
+        .requirements
+        .iter()
+        .filter(|row| row.stops_until_met.is_some())
+        .map(|row| row.run.as_str())
+        .collect();
     let mut proposals = Vec::new();
     for limit in [LimitHit::Iterations, LimitHit::Time, LimitHit::Cost, LimitHit::RateLimit] {
-        let hit = runs.iter().filter(|run| run.limit_hit() == Some(limit));
+        // A limit that a person gave for one run says nothing about that of the policy.
+        let runs: Vec<_> =
+            runs.iter().filter(|run| has_policy_limit(run, limit, &settings.limits)).collect();
+        let all = u64::try_from(runs.len()).unwrap_or(u64::MAX);
+        // More of the same does not help a run that met nothing on its way.
+        let is_close = |run: &StatsRun| {
+            limit == LimitHit::RateLimit || with_progress.contains(run.id.as_str())
+        };
+        let hit = runs.iter().filter(|run| run.limit_hit() == Some(limit) && is_close(run));
         let hit = u64::try_from(hit.count()).unwrap_or(u64::MAX);
         let share = super::stats_rows::permille(hit, all);
         if hit < LIMIT_RUNS || share < LIMIT_PERMILLE {
@@ -309,6 +323,16 @@ fn propose_limits(rows: &StatsRows, settings: &ProjectSettings) -> Vec<PolicyPro
         proposals.extend(propose_limit(settings, limit, &counted));
     }
     proposals
+}
+
+/// Whether the limit of a run was that of the policy.
+fn has_policy_limit(run: &StatsRun, limit: LimitHit, policy: &RunLimits) -> bool {
+    match limit {
+        LimitHit::Iterations => run.max_iterations == policy.max_iterations,
+        LimitHit::Time => run.max_time_ms == policy.max_duration_ms,
+        LimitHit::Cost => run.max_micro_usd == policy.max_cost_micro_usd,
+        LimitHit::RateLimit | LimitHit::Other => true,
+    }
 }
 
 fn propose_limit(
@@ -343,7 +367,7 @@ fn propose_limit(
         project: StatsProject::of(&settings.project),
         title: format!("Raise the limit of {} to {shown}", limit.name()),
         reason: format!(
-            "{counted} ended at it; it is {now} now. Smaller goals would help as well."
+            "{counted} with this limit made progress and ended at it; it is {now} now. Smaller goals would help as well."
         ),
         gain: "runs that were close to their end".to_string(),
         price: format!("a run that leads nowhere can use up to {shown}"),

@@ -114,8 +114,8 @@ fn short_holds(table: &HoldTable) -> String {
 fn the_page_of_many_runs_compares_them() {
     let page = page_of(sample_rows(), &[]);
     assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @r"
-    A verified run costs $5.95
-    Median of 2026-W47: $4.75, down from $7.15. 14 runs ended, 12 of them verified. `tsc` holds agents most; `e2e` is flaky.
+    A verified run costs $6.94, counting all runs
+    Median of 2026-W47: $4.75, down from $7.15. 14 runs ended and cost $83.30; 12 were verified, at a median of $5.95. `tsc` holds agents most; `e2e` is flaky.
     ");
     assert_snapshot!(short_holds(&page.holds), @r"
     tsc 14 33 % until met Some(1), false 0
@@ -124,8 +124,8 @@ fn the_page_of_many_runs_compares_them() {
     assert_snapshot!(short_holds(&page.session_holds), @"lint 2 67 % until met Some(2), false 0");
     let weeks: Vec<_> = page.weeks.iter().map(|week| format!("{week:?}")).collect();
     assert_snapshot!(weeks.join("\n"), @r#"
-    WeekRow { week: "2026-W47", ended: 7, verified: 6, cost: Some(CostRange { median: 4750000, lower: 4450000, upper: 5200000, runs: 6 }), stops: 28, held: 21, micro_usd: 34300000, limits_hit: 1 }
-    WeekRow { week: "2026-W46", ended: 7, verified: 6, cost: Some(CostRange { median: 7150000, lower: 6700000, upper: 7450000, runs: 6 }), stops: 28, held: 21, micro_usd: 49000000, limits_hit: 1 }
+    WeekRow { week: "2026-W47", ended: 7, verified: 6, cost: Some(CostRange { median: 4750000, lower: Some(4450000), upper: Some(5200000), runs: 6 }), stops: 28, held: 21, micro_usd: 34300000, limits_hit: 1 }
+    WeekRow { week: "2026-W46", ended: 7, verified: 6, cost: Some(CostRange { median: 7150000, lower: Some(6700000), upper: Some(7450000), runs: 6 }), stops: 28, held: 21, micro_usd: 49000000, limits_hit: 1 }
     "#);
     let gates = page.flaky.rows.iter().chain(&page.slow.rows);
     let gates: Vec<_> = gates.map(|gate| format!("{gate:?}")).collect();
@@ -204,6 +204,46 @@ fn settings_that_are_there_are_not_proposed() {
     }
     known.limits.max_iterations = None;
     assert_eq!(page_of(sample_rows(), &[known]).proposals, []);
+}
+
+/// Only runs with the limit of the policy that met something on their way speak for a higher one.
+#[test]
+fn a_limit_is_raised_for_runs_that_it_stopped() {
+    let raised = |change: fn(&mut StatsRows)| {
+        let mut rows = sample_rows();
+        for run in rows.runs.iter_mut().filter(|run| !run.is_session) {
+            run.status = "exhausted".to_string();
+            run.iteration = 25;
+        }
+        change(&mut rows);
+        let proposals = page_of(rows, &[settings(&[])]).proposals;
+        proposals
+            .into_iter()
+            .map(|one| format!("{}. {}", one.title, one.reason))
+            .collect::<Vec<_>>()
+    };
+    let progress = "Raise the limit of iterations to 37. 14 of 14 runs (100 %) with this limit made progress and ended at it; it is 25 now. Smaller goals would help as well.";
+    assert_eq!(raised(|_| {}), [progress]);
+    let small = |rows: &mut StatsRows| {
+        for run in &mut rows.runs {
+            (run.iteration, run.max_iterations) = (2, Some(2));
+        }
+    };
+    assert_eq!(raised(small), [""; 0]);
+    assert_eq!(raised(|rows| rows.requirements.clear()), [""; 0]);
+}
+
+/// One verified run of many is no price of a verified run, and has no quarters.
+#[test]
+fn what_failed_is_part_of_the_price() {
+    let mut rows = sample_rows();
+    for run in rows.runs.iter_mut().filter(|run| !run.is_session && run.id != "r000") {
+        run.status = "stuck".to_string();
+    }
+    let page = page_of(rows, &[]);
+    assert_snapshot!(page.sentence, @"A verified run costs $83.30, counting all runs");
+    assert_snapshot!(page.detail, @"14 runs ended and cost $83.30; the verified one cost $4. `tsc` holds agents most; `e2e` is flaky.");
+    assert_eq!(page.cost.and_then(CostRange::middle_half), None);
 }
 
 type ChangeRun = fn(&mut StatsRun);

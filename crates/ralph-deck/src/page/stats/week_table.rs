@@ -5,18 +5,28 @@ use crate::json_units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// The quarters of fewer values are hardly more than the values themselves.
+const LEAST_FOR_QUARTERS: usize = 5;
+
 /// The cost of verified runs, in millionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CostRange {
     #[serde(rename = "median_usd", serialize_with = "json_units::usd")]
     pub median: u64,
-    /// The middle half is between `lower` and `upper`.
-    #[serde(rename = "lower_usd", serialize_with = "json_units::usd")]
-    pub lower: u64,
-    #[serde(rename = "upper_usd", serialize_with = "json_units::usd")]
-    pub upper: u64,
+    /// The middle half is between `lower` and `upper`; `None` if there are too few runs for quarters.
+    #[serde(rename = "lower_usd", serialize_with = "json_units::optional_usd")]
+    pub lower: Option<u64>,
+    #[serde(rename = "upper_usd", serialize_with = "json_units::optional_usd")]
+    pub upper: Option<u64>,
     /// Verified runs whose cost is known.
     pub runs: u64,
+}
+
+impl CostRange {
+    /// The middle half; `None` if there are too few runs.
+    pub fn middle_half(self) -> Option<(u64, u64)> {
+        self.lower.zip(self.upper)
+    }
 }
 
 /// The runs that ended in an ISO week.
@@ -76,10 +86,11 @@ pub(super) fn verified_cost<'a>(runs: impl Iterator<Item = &'a StatsRun>) -> Opt
     let mut costs: Vec<u64> =
         runs.filter(|run| run.is_verified()).filter_map(|run| run.micro_usd).collect();
     costs.sort_unstable();
+    let bound = |quarter| quartile(&costs, quarter).filter(|_| costs.len() >= LEAST_FOR_QUARTERS);
     Some(CostRange {
         median: quartile(&costs, 2)?,
-        lower: quartile(&costs, 1)?,
-        upper: quartile(&costs, 3)?,
+        lower: bound(1),
+        upper: bound(3),
         runs: u64::try_from(costs.len()).unwrap_or(u64::MAX),
     })
 }

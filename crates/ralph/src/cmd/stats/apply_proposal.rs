@@ -23,22 +23,31 @@ struct PlannedEdit {
     after: String,
 }
 
+/// The proposal to apply.
+#[derive(Clone, Copy)]
+pub(super) struct ChosenProposal<'a> {
+    pub number: usize,
+    /// The command that lists the proposals: a number means another one with other options.
+    pub command: &'a str,
+    pub is_confirmed: bool,
+}
+
 pub(super) fn apply(
     home: &RalphHome,
     page: &StatsPage,
-    number: usize,
-    is_confirmed: bool,
+    chosen: &ChosenProposal<'_>,
 ) -> Result<(), CommandFailure> {
+    let ChosenProposal { number, command, .. } = *chosen;
     let proposal = page.proposals.iter().find(|one| one.number == number).ok_or_else(|| {
         let what = format!("there is no proposal {number}");
-        CommandFailure::new(&what, "`ralph stats` lists the proposals")
+        CommandFailure::new(&what, &format!("`{command}` lists the proposals"))
     })?;
     let planned = plan_edit(home, proposal)?;
     let before = planned.before.as_deref();
     let diff = file_change::unified_diff(&planned.path, before, Some(planned.after.as_bytes()));
     term::out(&format!("{}\n{}\n", safe_line(&proposal.title), safe_line(&proposal.reason)))?;
     term::out(&format!("{}\n", init_text::render_diff(&diff)))?;
-    confirm(number, is_confirmed)?;
+    confirm(chosen)?;
     typed_consent::require_while_held(home, "change this setting")?;
     write_edit(&planned)?;
     record(home, proposal)?;
@@ -47,7 +56,7 @@ pub(super) fn apply(
     } else {
         "the policy changed, so its approval lapsed: `ralph trust` shows it and asks"
     };
-    term::out(&format!("applied; {next}\n`ralph stats` compares the runs before and after\n"))?;
+    term::out(&format!("applied; {next}\n`{command}` compares the runs before and after\n"))?;
     Ok(())
 }
 
@@ -70,11 +79,12 @@ fn plan_edit(home: &RalphHome, proposal: &PolicyProposal) -> Result<PlannedEdit,
     Ok(PlannedEdit { path, before, after })
 }
 
-fn confirm(number: usize, is_confirmed: bool) -> Result<(), CommandFailure> {
+fn confirm(chosen: &ChosenProposal<'_>) -> Result<(), CommandFailure> {
+    let ChosenProposal { number, command, is_confirmed } = *chosen;
     if is_confirmed {
         return Ok(());
     }
-    let hint = format!("paste `ralph stats --apply {number} --yes`");
+    let hint = format!("paste `{command} --apply {number} --yes`");
     if !term::can_ask() {
         let what = "not a terminal, so I can't ask; nothing was written";
         return Err(CommandFailure::untrusted(what, &hint));
@@ -83,7 +93,7 @@ fn confirm(number: usize, is_confirmed: bool) -> Result<(), CommandFailure> {
     if term::is_confirmed().unwrap_or(false) {
         return Ok(());
     }
-    let hint = format!("`ralph stats --apply {number}` asks again");
+    let hint = format!("`{command} --apply {number}` asks again");
     Err(CommandFailure::chosen("nothing was written", &hint))
 }
 

@@ -8,7 +8,9 @@ use super::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::term;
 use crate::value_parsers::parse_duration;
+use apply_proposal::ChosenProposal;
 use clap::Args;
+use ralph_core::gate::shell_quote;
 use ralph_core::text;
 use ralph_deck::page::stats::{self, StatsScope};
 use ralph_sys::clock;
@@ -58,12 +60,13 @@ pub(crate) struct StatsArgs {
 fn parse_week(word: &str) -> Result<String, String> {
     let is_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_week = word.split_once("-W").is_some_and(|(year, week)| {
-        year.len() == 4 && week.len() == 2 && is_digits(year) && is_digits(week)
+        let is_in_year = week.parse::<u8>().is_ok_and(|week| (1..=53).contains(&week));
+        year.len() == 4 && week.len() == 2 && is_digits(year) && is_digits(week) && is_in_year
     });
     if is_week || word.is_empty() {
         Ok(word.to_string())
     } else {
-        Err("expected an ISO week such as `2026-W46`".to_string())
+        Err("expected an ISO week such as `2026-W46`, from W01 to W53".to_string())
     }
 }
 
@@ -91,9 +94,34 @@ pub(crate) fn run(env: &Env, args: &StatsArgs) -> Result<(), CommandFailure> {
             .and_then(|week| if week.is_empty() { latest() } else { Some(week) }),
     };
     let page = stats::stats_page(data.rows, scope, &data.settings, &data.applied, now_ms);
+    let command = scope_command(args);
     match args.apply {
-        Some(number) => apply_proposal::apply(&home, &page, number, args.yes),
+        Some(number) => {
+            let chosen = ChosenProposal { number, command: &command, is_confirmed: args.yes };
+            apply_proposal::apply(&home, &page, &chosen)
+        }
         None if args.json => print_json(&page).map(drop),
-        None => term::out_wrapped(&stats_text::render_page(&page), 2).map(drop),
+        None => term::out_wrapped(&stats_text::render_page(&page, &command), 2).map(drop),
     }
+}
+
+/// The command with the options that choose the runs, for hints.
+fn scope_command(args: &StatsArgs) -> String {
+    let mut command = "ralph stats".to_string();
+    if args.all {
+        command.push_str(" --all");
+    }
+    if let Some(directory) = &args.project {
+        let directory = text::clean_line(&directory.to_string_lossy(), 1000);
+        command.push_str(&format!(" --project {}", shell_quote(&directory)));
+    }
+    if let Some(since_ms) = args.since {
+        command.push_str(&format!(" --since {}s", since_ms / 1000));
+    }
+    match args.week.as_deref() {
+        Some("") => command.push_str(" --week"),
+        Some(week) => command.push_str(&format!(" --week {week}")),
+        None => {}
+    }
+    command
 }

@@ -6,7 +6,7 @@ use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::page::state_label;
 use ralph_deck::page::stats::{
-    AppliedComparison, GateStatistics, HoldRow, HoldTable, LimitHitRow, PolicyProposal,
+    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, LimitHitRow, PolicyProposal,
     RunSummaryRow, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
@@ -16,13 +16,14 @@ const MAX_TITLE_CHARS: usize = 40;
 
 use ColumnSide::{Left, Right};
 
-pub(super) fn render_page(page: &StatsPage) -> String {
+/// `command` is the one that shows this page, without `--apply`.
+pub(super) fn render_page(page: &StatsPage, command: &str) -> String {
     let mut out = format!("{}\n", paint(term::BOLD, &page.sentence));
     if !page.detail.is_empty() {
         out.push_str(&format!("{}\n", page.detail));
     }
     let projects = projects_of(page);
-    let view = PageView { page, has_projects: projects > 1 };
+    let view = PageView { page, command, has_projects: projects > 1 };
     let sections = [
         view.runs(),
         view.holds("What holds agents", &page.holds),
@@ -49,6 +50,7 @@ fn projects_of(page: &StatsPage) -> usize {
 
 struct PageView<'a> {
     page: &'a StatsPage,
+    command: &'a str,
     /// Whether more than one project is shown, so that rows name theirs.
     has_projects: bool,
 }
@@ -162,13 +164,11 @@ impl PageView<'_> {
             return None;
         }
         let row = |week: &WeekRow| {
-            let range = |cost: ralph_deck::page::stats::CostRange| {
-                format!("{} to {}", format_usd(cost.lower), format_usd(cost.upper))
-            };
+            let range = |(lower, upper)| format!("{} to {}", format_usd(lower), format_usd(upper));
             vec![
                 week.week.clone(),
                 week.cost.map(|cost| format_usd(cost.median)).unwrap_or_default(),
-                week.cost.map(range).unwrap_or_default(),
+                week.cost.and_then(CostRange::middle_half).map(range).unwrap_or_default(),
                 format!("{} of {}", week.verified, week.ended),
                 format!("{} of {}", week.held, week.stops),
                 format_usd(week.micro_usd),
@@ -224,7 +224,8 @@ impl PageView<'_> {
                 out.push_str(&format!("     {line}\n"));
             }
         }
-        out.push_str(&next_line("`ralph stats --apply N` shows the change and asks"));
+        let command = self.command;
+        out.push_str(&next_line(&format!("`{command} --apply N` shows the change and asks")));
         Some(out)
     }
 
