@@ -320,8 +320,12 @@ fn long_and_wide_pipelines_are_shown_and_required() {
         let shown = sandbox.normalize(&shown);
         let next = if wide { "c150, c151, c152, c153, c154, " } else { "c150" };
         let expected = format!("[run]  working  pipeline 150 of 200 done; next: {next}");
-        let head = shown.lines().next().unwrap_or_default();
-        assert_eq!((head.starts_with(&expected), head.ends_with('…')), (true, wide), "{head}");
+        let first_line = shown.lines().next().unwrap_or_default();
+        assert_eq!(
+            (first_line.starts_with(&expected), first_line.ends_with('…')),
+            (true, wide),
+            "{first_line}"
+        );
         let json: serde_json::Value =
             serde_json::from_str(&sandbox.ralph(["pipeline", "show", &run, "--json"]).stdout)
                 .unwrap();

@@ -406,7 +406,7 @@ fn work_without_proof_is_accepted_only_with_the_word() {
     let reply = server.post_form(&cookie, &page, &format!("{page}/accept"), "why=read+it");
     let shown = server.get(&cookie, reply.header("location").unwrap()).body;
     let notice = shown.split_once("id=\"notice\"").unwrap().1.split_once("<div>").unwrap().1;
-    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run it in the foreground of your own terminal</p>");
+    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run `ralph accept RUN --why 'read it'` in the foreground of your own terminal</p>");
     assert_eq!(sandbox.run_status(&run).0, "needs_review");
     assert_eq!(form_token(&shown, &format!("{page}/limits")), None);
 }
@@ -638,7 +638,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
     tell: Sent; the agent gets it at its next stop
     waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
-      hint: run it in the foreground of your own terminal
+      hint: run `ralph waive tests --until 2h --why 'the service is down' --run RUN` in the foreground of your own terminal
     waive: run `RUN` has no requirement `test`
       hint: did you mean `tests`?
     waive: no reason given
@@ -646,7 +646,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     limits: `many` is no value for `--max-iterations`
       hint: expected a whole number
     limits: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
-      hint: run it in the foreground of your own terminal
+      hint: run `ralph limits RUN --max-iterations 40` in the foreground of your own terminal
     pause: Paused; the agent may stop freely until it is resumed
     limits: Limits  40 iterations · 1 h 30 min · stuck at the 3rd stop without progress from now on
     waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
