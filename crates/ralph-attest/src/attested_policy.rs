@@ -92,10 +92,13 @@ impl AttestedPolicy {
         self.hash.is_empty() || hash_references(&self.references()) == self.hash
     }
 
+    /// Compares the files with those of `tree`. `judged` is the tree that the gates judged, if the repository has it:
+    /// only a file that was not in that one either can be untracked, all others are gone.
     pub(crate) fn compare(
         &self,
         reader: &CommitReader,
         tree: &str,
+        judged: Option<&str>,
     ) -> Result<PolicyComparison, GitCommandError> {
         let references = self.references();
         let path = |reference: &ReferencedContent| match reference_source(&reference.name) {
@@ -106,11 +109,21 @@ impl AttestedPolicy {
         let paths: Vec<_> = references.iter().filter_map(path).collect();
         let paths: Vec<_> = paths.iter().map(String::as_str).collect();
         let files = reader.read_files(tree, &paths, MAX_FILE_BYTES)?;
+        let judged = match judged {
+            Some(judged) if judged == tree => Some(files.clone()),
+            Some(judged) => Some(reader.read_files(judged, &paths, MAX_FILE_BYTES)?),
+            None => None,
+        };
+        let was_untracked = |path: &str| {
+            let file = judged.as_ref().and_then(|files| files.get(path));
+            matches!(file, Some(CommittedFile::Missing))
+        };
         let mut comparison = PolicyComparison::default();
         for reference in &references {
             let is_policy = POLICY_FILE_NAMES.contains(&reference.name.as_str());
             let name = reference.name.clone();
-            match path(reference).and_then(|path| files.get(&path)) {
+            let path = path(reference);
+            match path.as_ref().and_then(|path| files.get(path)) {
                 Some(CommittedFile::Content(bytes))
                     if reference_digest(reference, bytes).as_ref() == Some(&reference.hash) =>
                 {
@@ -119,7 +132,11 @@ impl AttestedPolicy {
                 Some(CommittedFile::Content(_) | CommittedFile::Unreadable) => {
                     comparison.changed.push(name);
                 }
-                Some(CommittedFile::Missing) if is_policy => comparison.changed.push(name),
+                Some(CommittedFile::Missing)
+                    if is_policy || !path.as_deref().is_some_and(was_untracked) =>
+                {
+                    comparison.changed.push(name);
+                }
                 Some(CommittedFile::Missing) | None => comparison.untracked.push(name),
             }
         }

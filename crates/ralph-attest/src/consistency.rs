@@ -29,7 +29,8 @@ impl RunPredicate {
             return (!is_possible).then(|| "its acceptance does not fit its status".to_string());
         }
         if self.requirements.open > 0 {
-            return Some(format!("{} requirements are not met", self.requirements.open));
+            let open = text::count_noun(self.requirements.open, "open requirement");
+            return Some(format!("it has {open}"));
         }
         let weakened = |gate: &AttestedGate| {
             status == AttestedStatus::Claimed
@@ -144,7 +145,7 @@ mod tests {
             let contradiction = predicate.find_contradiction();
             found.push_str(&format!("{name}: {}\n", contradiction.as_deref().unwrap_or("-")));
         }
-        insta::assert_snapshot!(found, @"
+        insta::assert_snapshot!(found, @r"
         as it is: -
         without proof: -
         green: -
@@ -154,7 +155,7 @@ mod tests {
         no gates: no required gate has a result
         none required: no required gate has a result
         accepted, no gates: no required gate has a result
-        open: 2 requirements are not met
+        open: it has 2 open requirements
         edited: files of ralph were edited during the run
         gate waived: gate `tests` was waived
         other waived: -

@@ -7,7 +7,6 @@ use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
 use ralph_git::worktree::GitCommandError;
 
-const SHORT_ID_CHARS: usize = 10;
 const MAX_NAME_CHARS: usize = 80;
 const MAX_ERROR_CHARS: usize = 200;
 const MAX_NAMED_FILES: usize = 5;
@@ -29,6 +28,7 @@ pub struct StatementExpectations<'a> {
 pub enum CheckTarget<'a> {
     /// The commits that the statement names, as far as the repository has them.
     Attested,
+    /// What is checked out, and those commits, as far as the repository has them: a squashed merge has none.
     Head,
     /// The commit that the statement is a note on, by its id.
     Commit(&'a str),
@@ -38,7 +38,7 @@ pub enum CheckTarget<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementCheck {
     pub name: &'static str,
-    pub holds: bool,
+    pub passed: bool,
     /// Without foreign text that is not cleaned.
     pub detail: String,
     pub hint: Option<String>,
@@ -58,18 +58,18 @@ impl CheckedStatement {
         Self { checks: vec![failed_envelope(error)], statement: None }
     }
 
-    pub fn holds(&self) -> bool {
-        self.statement.is_some() && self.checks.iter().all(|check| check.holds)
+    pub fn is_valid(&self) -> bool {
+        self.statement.is_some() && self.checks.iter().all(|check| check.passed)
     }
 }
 
 impl StatementCheck {
     fn passed(name: &'static str, detail: String) -> Self {
-        Self { name, holds: true, detail, hint: None }
+        Self { name, passed: true, detail, hint: None }
     }
 
     fn failed(name: &'static str, detail: String, hint: &str) -> Self {
-        Self { name, holds: false, detail, hint: Some(hint.to_string()) }
+        Self { name, passed: false, detail, hint: Some(hint.to_string()) }
     }
 }
 
@@ -165,44 +165,62 @@ fn check_commit(
     target: CheckTarget<'_>,
     repository: &CommitReader,
 ) -> Result<(StatementCheck, Option<String>), GitCommandError> {
+    let attested = || {
+        let landed = statement.landed_commit().map(str::to_string);
+        landed.into_iter().chain([statement.judged_commit().to_string()])
+    };
     let named: Vec<String> = match target {
-        CheckTarget::Head => vec!["HEAD".to_string()],
+        CheckTarget::Head => std::iter::once("HEAD".to_string()).chain(attested()).collect(),
         CheckTarget::Commit(commit) => vec![commit.to_string()],
-        CheckTarget::Attested => {
-            let landed = statement.landed_commit().map(str::to_string);
-            landed.into_iter().chain([statement.judged_commit().to_string()]).collect()
-        }
+        CheckTarget::Attested => attested().collect(),
     };
     let mut found: Option<(String, String)> = None;
+    let mut has_attested = false;
     for name in &named {
-        let Some(tree) = repository.tree_of(name)? else { continue };
+        let Some(tree) = repository.tree_of(name)? else {
+            if name == "HEAD" {
+                break;
+            }
+            continue;
+        };
+        has_attested |= name != "HEAD";
         if tree != statement.tree() {
-            let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(name) };
+            let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(name) };
             let detail = format!(
                 "{label} has tree {}, but {} was judged",
-                short_id(&tree),
-                short_id(statement.tree())
+                text::short_id(&tree),
+                text::short_id(statement.tree())
             );
+            let other = match target {
+                CheckTarget::Head => "; `--judged-commit` checks the commit that was judged",
+                CheckTarget::Attested | CheckTarget::Commit(_) => "",
+            };
             let hint = format!(
-                "`git diff {} {}` shows the difference",
-                short_id(statement.tree()),
-                short_id(&tree)
+                "`git diff {} {}` shows the difference{other}",
+                text::short_id(statement.tree()),
+                text::short_id(&tree)
             );
             return Ok((StatementCheck::failed("commit", detail, &hint), Some(tree)));
         }
         found = found.or(Some((name.clone(), tree)));
     }
     let Some((name, tree)) = found else {
-        let detail = "the repository has none of the commits that were judged".to_string();
-        let hint = "fetch them, or compare with what is checked out: `--head`";
-        return Ok((StatementCheck::failed("commit", detail, hint), None));
+        let (detail, hint) = match target {
+            CheckTarget::Head => ("the repository has no commit yet", "fetch the judged commit"),
+            CheckTarget::Attested | CheckTarget::Commit(_) => (
+                "the repository has none of the commits that were judged",
+                "fetch them, or omit `--judged-commit` to compare with HEAD",
+            ),
+        };
+        return Ok((StatementCheck::failed("commit", detail.to_string(), hint), None));
     };
-    let label = if name == "HEAD" { "HEAD".to_string() } else { short_id(&name) };
+    let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(&name) };
     let unchecked = match target {
-        CheckTarget::Attested => "; HEAD was not compared (`--head`)",
+        CheckTarget::Attested => "; HEAD was not compared",
+        CheckTarget::Head if !has_attested => "; the judged commits are not in this repository",
         CheckTarget::Head | CheckTarget::Commit(_) => "",
     };
-    let detail = format!("{label} has the judged tree {}{unchecked}", short_id(&tree));
+    let detail = format!("{label} has the judged tree {}{unchecked}", text::short_id(&tree));
     Ok((StatementCheck::passed("commit", detail), Some(tree)))
 }
 
@@ -236,15 +254,15 @@ fn check_policy(
         let detail = "not compared, because there is no commit to compare with".to_string();
         return Ok(StatementCheck::failed(name, detail, "see the commit"));
     };
-    let compared = policy.compare(repository, tree)?;
+    let judged = repository.tree_of(statement.tree())?;
+    let compared = policy.compare(repository, tree, judged.as_deref())?;
     if !compared.changed.is_empty() {
         let (verb, names) = (plural_verb(compared.changed.len()), join_names(&compared.changed));
         let detail = format!("{names} {verb} not what the gates were judged by");
         let hint = "a new run with the changed policy, or the old policy, settles it";
         return Ok(StatementCheck::failed(name, detail, hint));
     }
-    let files =
-        if compared.same == 1 { "1 file".to_string() } else { format!("{} files", compared.same) };
+    let files = text::count_noun(compared.same, "file");
     let untracked = match compared.untracked.as_slice() {
         [] => String::new(),
         names => format!("; not in the commit, so not compared: {}", join_names(names)),
@@ -272,8 +290,4 @@ fn join_names(names: &[String]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
-}
-
-fn short_id(id: &str) -> String {
-    id.chars().take(SHORT_ID_CHARS).collect()
 }

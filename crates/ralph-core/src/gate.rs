@@ -434,7 +434,10 @@ impl Gate {
 
 /// Quotes a word for a POSIX shell, if necessary.
 pub fn shell_quote(word: &str) -> String {
+    // Some shells expand `{a,b}` and `{1..9}`.
+    let has_braces = word.contains('{') && (word.contains(',') || word.contains(".."));
     let is_plain = !word.is_empty()
+        && !has_braces
         && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./=:,@%+{}".contains(&byte));
     if is_plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -131,6 +131,12 @@ pub fn count_noun<Count: Copy + PartialEq + From<u8> + Display>(
     if count == Count::from(1) { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// The beginning of the id of a commit or tree: long enough to be unique, short enough to read.
+pub fn short_id(id: &str) -> String {
+    const SHORT_ID_CHARS: usize = 10;
+    id.chars().take(SHORT_ID_CHARS).collect()
+}
+
 /// `1st`, `2nd`, `3rd`, `11th`.
 pub fn ordinal(number: u32) -> String {
     let suffix = match (number % 100, number % 10) {

@@ -1,14 +1,20 @@
-//! Shows what happened: the [`view`]s of runs, decisions, gates and queues that `--json` prints, the [`wording`] of
-//! their facts, and the [`search`] over past runs, learnings and memory, to which [`learning`] adds.
+//! Everything that is shown of runs, before it is laid out: nothing here prints, decides or knows colours, and answering
+//! a hook event needs nothing of this crate.
 //!
-//! A terminal or a page lays the views out; nothing here prints, decides or knows colours. Answering a hook event needs
-//! nothing of this crate. The search uses an index of files that other parts own: journals,
-//! goals and hand-overs of runs, learnings, and the memory that agents keep in a project. Every search first indexes the
-//! files that changed. The index is a cache and can be deleted at any time.
+//! - [`page`]: what the screens show (board, one run, history, statistics). The terminal and the web page draw these
+//!   types, and `--json` prints them.
+//! - [`report`]: the report of a run as Markdown, HTML and JSON. [`otlp`]: runs as OpenTelemetry traces and metrics.
+//! - [`view`]: what `--json` of the other commands prints. [`wording`] and [`gate_wording`]: facts in words.
+//! - [`run_index`]: the index of all runs, for the board, the history, statistics and `ralph sql`.
+//! - [`search`]: past runs, hand-overs, learnings and memory, in an index of its own. [`learning`] adds to them.
+//!
+//! Both indexes are caches of files that other parts own. They are brought up to date before they are read, and can be
+//! deleted at any time.
 
 pub mod gate_wording;
 mod index;
 mod index_file;
+mod json_units;
 pub mod learning;
 pub mod otlp;
 pub mod page;
@@ -19,6 +25,7 @@ mod recall_record;
 mod record_sources;
 pub mod report;
 pub mod run_index;
+pub mod standing_wording;
 pub mod stats_source;
 pub mod view;
 pub mod wording;

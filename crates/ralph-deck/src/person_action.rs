@@ -1,5 +1,6 @@
 //! What a person can do to a run from a screen. Each action is the command of the same name.
 
+use ralph_core::gate::shell_quote;
 use ralph_core::id::RunId;
 
 /// The longest message to an agent, in characters.
@@ -73,14 +74,9 @@ impl PersonAction {
     }
 }
 
-/// A word of a command line: as it is, or in single quotes, between which a shell interprets nothing.
+/// A word of a command line, quoted if a shell would interpret it. Nothing was typed yet for an empty one.
 fn quoted(word: &str) -> String {
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.:/".contains(char);
-    match word {
-        "" => "\"…\"".to_string(),
-        _ if word.chars().all(is_plain) => word.to_string(),
-        _ => format!("'{}'", word.replace('\'', "'\\''")),
-    }
+    if word.is_empty() { "\"…\"".to_string() } else { shell_quote(word) }
 }
 
 #[cfg(test)]
@@ -112,6 +108,7 @@ mod tests {
                 "ralph limits k7f2 --max-iterations 40 --max-cost 50",
             ),
             (PersonAction::Accept { why: String::new() }, "ralph accept k7f2"),
+            (PersonAction::Tell { text: "{a,b}".into() }, "ralph tell k7f2 '{a,b}'"),
             (PersonAction::Accept { why: "read it".into() }, "ralph accept k7f2 --why 'read it'"),
         ] {
             assert_eq!(action.command_line(&run), line);

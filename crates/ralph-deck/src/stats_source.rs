@@ -1,9 +1,14 @@
-//! Reads what insights are computed from: the runs of the index, the settings of projects, and applied proposals.
+//! Reads what stats are computed from: the runs of the index, the settings of projects, and applied proposals.
 
 use crate::IndexCoverage;
-use crate::page::insights::{AppliedProposal, ProjectSettings, StatsRows};
+use crate::page::RunStanding;
+use crate::page::stats::{AppliedProposal, ProjectSettings, StatsRows, StatsRun};
 use crate::run_index::{RunIndex, RunIndexError};
+use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
 use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::control;
 use ralph_hook::project_scope::ProjectScope;
 use ralph_policy::config;
 use ralph_sys::clock::Deadline;
@@ -15,7 +20,7 @@ use std::path::Path;
 const MAX_PROJECTS: usize = 50;
 const MAX_APPLIED_BYTES: usize = 4 * 1024 * 1024;
 
-/// What insights are computed from.
+/// What stats are computed from.
 #[derive(Clone, Debug, Default)]
 pub struct StatsData {
     pub rows: StatsRows,
@@ -28,9 +33,25 @@ pub fn load_rows(
     home: &RalphHome,
     deadline: &Deadline,
 ) -> Result<(StatsRows, IndexCoverage), RunIndexError> {
-    let mut index = RunIndex::open(home)?;
-    let coverage = index.refresh(deadline)?;
-    Ok((index.stats_rows()?, coverage))
+    let (index, coverage) = RunIndex::open_refreshed(home, deadline)?;
+    let mut rows = index.stats_rows()?;
+    check_liveness(home, &mut rows);
+    Ok((rows, coverage))
+}
+
+/// Corrects the status of runs whose runner or session died. No journal line says so, and the index has only those.
+fn check_liveness(home: &RalphHome, rows: &mut StatsRows) {
+    let is_active = |run: &&mut StatsRun| {
+        !run.is_session && ["working", "waiting", "asks"].contains(&run.status.as_str())
+    };
+    for run in rows.runs.iter_mut().filter(is_active) {
+        let opened = RunId::parse(&run.id).and_then(|id| store::load_run(home, &id).ok());
+        let Some(opened) = opened else { continue };
+        let phase = control::effective_phase(home, &opened);
+        if phase != RunPhase::Active {
+            run.status = RunStanding::from_state(&opened.state, phase).name().to_string();
+        }
+    }
 }
 
 /// The projects of the scope that have runs.

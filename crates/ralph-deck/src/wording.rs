@@ -4,6 +4,7 @@
 //! business of the terminal or the page that shows it.
 
 use crate::gate_wording;
+use crate::page::RunStanding;
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
@@ -18,8 +19,7 @@ use ralph_core::sealed_file::SealedFile;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
-use ralph_hook::overview::{HeldSession, RunView};
-use ralph_install::doctor::protection::UnprotectedReason;
+use ralph_hook::overview::HeldSession;
 use ralph_sys::clock;
 
 const MAX_SEALED_FILES: usize = 8;
@@ -186,27 +186,7 @@ pub fn orchestrator_step(step: &OrchestratorStep) -> String {
 
 /// The state of a run in one word, also used in JSON.
 pub fn standing(state: &RunState, phase: RunPhase) -> &'static str {
-    match phase {
-        RunPhase::Ended(status) => status.name(),
-        RunPhase::Paused { .. } => match &state.driving.parked {
-            Some(parked) => parked.status.name(),
-            None => "paused",
-        },
-        RunPhase::Orphaned => "orphaned",
-        RunPhase::Active if state.driving.wait.is_some() => "waiting",
-        RunPhase::Active if state.trouble.is_some() => "trouble",
-        RunPhase::Active if state.answer.is_some() => "held",
-        RunPhase::Active if state.report.is_some() || state.delivery.is_some() => "let go",
-        RunPhase::Active => "armed",
-    }
-}
-
-/// As [`standing`], or `unprotected` if no hook of the run's session reaches ralph.
-pub fn view_standing(view: &RunView, unprotected: Option<&UnprotectedReason>) -> &'static str {
-    match unprotected {
-        Some(_) => "unprotected",
-        None => standing(&view.opened.state, view.phase),
-    }
+    RunStanding::from_state(state, phase).name()
 }
 
 pub fn progress(run: &RunRecord, state: &RunState, now_ms: u64) -> String {
@@ -254,7 +234,8 @@ pub fn turn_end_cause(class: &str) -> String {
 }
 
 /// An acceptance, waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
-pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
+/// `phase` is the phase now, which a dead process changes without a journal line.
+pub fn remark_lines(state: &RunState, phase: RunPhase, now_ms: u64) -> Vec<MarkedText> {
     // For a run that has ended, the waivers that were in force at its end.
     let then_ms = match state.phase {
         RunPhase::Ended(_) => state.last_seen_ms,
@@ -301,7 +282,11 @@ pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
             MarkedText::new(FactMark::Neutral, text)
         }
     });
-    let declared = declared.filter(|_| !matches!(state.phase, RunPhase::Ended(_)));
+    // An open question has a line of its own, with the time until it is waited for.
+    let is_open_question =
+        matches!((&state.declared, phase), (Some(DeclaredPause::NeedsHuman(_)), RunPhase::Active));
+    let has_ended = matches!(state.phase, RunPhase::Ended(_));
+    let declared = declared.filter(|_| !has_ended && !is_open_question);
     let accepted = state.accepted.iter().map(|acceptance| {
         let text =
             format!("{}; it had ended {}", acceptance.describe_status(), acceptance.was.name());
@@ -358,6 +343,12 @@ pub fn requirement_mark(known: ReportedStatus) -> FactMark {
         ReportedStatus::Unknown => FactMark::Unclear,
         ReportedStatus::Pending | ReportedStatus::Advisory => FactMark::Neutral,
     }
+}
+
+/// With its first letter in upper case.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// `0.4 s`, `12 s`, `3 min`.
@@ -449,7 +440,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
         }
         RunnerEvent::Settled { how } => format!("settled    {}", safe_line(how)),
         RunnerEvent::ProofBase { commit: Some(commit) } => {
-            let commit = safe_line(commit.get(..10).unwrap_or(commit));
+            let commit = safe_line(&text::short_id(commit));
             format!("compares   with the target branch at {commit}")
         }
         RunnerEvent::ProofBase { commit: None } => {

@@ -178,6 +178,11 @@ impl RunContext<'_> {
         Ok(())
     }
 
+    /// Records a question that a pause removed from the state of the run.
+    pub(crate) fn record_question_again(&self, question: &str) -> Result<(), StoreError> {
+        runner::record_question_again(&self.world_without_driver(), &self.run, question)
+    }
+
     /// Records the session's cost, and books its growth since `booked` in today's ledger.
     pub(crate) fn charge(
         &self,

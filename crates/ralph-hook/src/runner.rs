@@ -103,6 +103,12 @@ fn write_change(
     })
 }
 
+/// Records the agent's question again. A pause ends what the agent declared; a runner that continues still has to ask.
+pub fn record_question_again(world: &World, run: &RunId, question: &str) -> Result<(), StoreError> {
+    let change = RunChange::Asked { question: question.to_string() };
+    write_change(world, run, change, Durability::Synced)
+}
+
 /// Resumes a run that was parked or paused, or whose runner is gone.
 pub fn resume_run(world: &World, run: &RunId) -> Result<LoadedRun, StoreError> {
     write_change(world, run, RunChange::Resumed, Durability::Synced)?;

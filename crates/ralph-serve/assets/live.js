@@ -74,7 +74,7 @@
   // Keys. Single letters only outside of fields, so that screen readers and typing are left alone.
   const rows = () => [...document.querySelectorAll(".run h3 a, .stops > li[id] summary")];
   const dialog = document.getElementById("keys");
-  const go = { b: "/", h: "/history", q: "/queues", i: "/insights" };
+  const go = { b: "/", h: "/history", q: "/queues", s: "/stats" };
   const letters = document.getElementById("letters");
   if (letters) {
     letters.checked = localStorage.getItem("letters") !== "off";

@@ -14,8 +14,10 @@ use std::time::Duration;
 const MAX_SESSIONS: usize = 16;
 /// Messages of actions that a session can still show.
 const MAX_NOTICES: usize = 16;
-/// How long a link for one use is valid: as long as a browser needs to start.
-const SINGLE_USE_TIMEOUT: Duration = Duration::from_mins(2);
+/// Used links whose second use is noticed. Only entries add to them.
+const MAX_USED_LINKS: usize = 64;
+/// How long a link is valid that other processes can see: as long as a browser needs to start.
+const SHORT_LINK_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longer tokens are wrong without a comparison.
 const MAX_TOKEN_CHARS: usize = 128;
 
@@ -59,15 +61,47 @@ pub(crate) struct ActionNotice {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionMark(Hash);
 
+/// Links and the sessions that they opened.
+#[derive(Default)]
+struct SessionTable {
+    /// The token of the printed link that no browser has used yet.
+    printed_link: Option<Hash>,
+    /// The token of the link that ralph gave to a browser by itself.
+    short_link: Option<(Hash, Deadline)>,
+    used_links: VecDeque<UsedLink>,
+    sessions: VecDeque<BrowserSession>,
+    last_notice: u64,
+}
+
+/// The token of a link, and the session of the browser that used it.
+struct UsedLink {
+    token: Hash,
+    session: Hash,
+}
+
+/// What a link led to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LinkEntry {
+    /// A session began. `next_token` is the token of the next printed link, if this one was the printed one.
+    Begun {
+        cookie: SecretText,
+        next_token: Option<SecretText>,
+    },
+    /// The browser has a session already.
+    Known {
+        next_token: Option<SecretText>,
+    },
+    /// A second browser used the link, so the session that the first one opened has ended.
+    Reused,
+    Wrong,
+}
+
 pub(crate) struct AccessKeys {
     /// Makes hashes of secrets unpredictable for clients.
     key: [u8; 32],
-    link: Hash,
     /// Opens the metrics, if a person asked for it.
     metrics: Option<Hash>,
-    single_use: Mutex<Option<(Hash, Deadline)>>,
-    sessions: Mutex<VecDeque<BrowserSession>>,
-    next_notice: Mutex<u64>,
+    table: Mutex<SessionTable>,
 }
 
 impl fmt::Debug for AccessKeys {
@@ -81,28 +115,58 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl SessionTable {
+    fn is_short_link(&self, token: Hash) -> bool {
+        let known = self.short_link.as_ref();
+        known.is_some_and(|(known, deadline)| *known == token && !deadline.has_passed())
+    }
+
+    fn session_of_used_link(&self, token: Hash) -> Option<Hash> {
+        self.used_links.iter().find(|used| used.token == token).map(|used| used.session)
+    }
+
+    fn add_used_link(&mut self, used: UsedLink) {
+        if self.used_links.len() >= MAX_USED_LINKS {
+            self.used_links.pop_front();
+        }
+        self.used_links.push_back(used);
+    }
+
+    fn add_session(&mut self, secret: Hash) {
+        if self.sessions.len() >= MAX_SESSIONS {
+            self.sessions.pop_front();
+        }
+        self.sessions.push_back(BrowserSession { secret, notices: VecDeque::new() });
+    }
+
+    fn has_session(&self, secret: Hash) -> bool {
+        // Every session is compared, so that the time does not depend on which one matches.
+        self.sessions.iter().filter(|session| session.secret == secret).count() > 0
+    }
+
+    /// Returns whether there was one.
+    fn end_session(&mut self, secret: Hash) -> bool {
+        let count = self.sessions.len();
+        self.sessions.retain(|session| session.secret != secret);
+        self.sessions.len() < count
+    }
+}
+
 impl AccessKeys {
     /// New keys, with the token for the printed link. `None` if the system has no random numbers.
     pub(crate) fn generate() -> Option<(Self, SecretText)> {
         let key = clock::random_key()?;
         let token = SecretText::new()?;
         let link = blake3::keyed_hash(&key, token.as_str().as_bytes());
-        let keys = Self {
-            key,
-            link,
-            metrics: None,
-            single_use: Mutex::default(),
-            sessions: Mutex::default(),
-            next_notice: Mutex::new(1),
-        };
-        Some((keys, token))
+        let table = SessionTable { printed_link: Some(link), ..SessionTable::default() };
+        Some((Self { key, metrics: None, table: Mutex::new(table) }, token))
     }
 
-    /// A token that is valid once and for a short time, for a link that other processes can see.
-    pub(crate) fn add_single_use_token(&self) -> Option<SecretText> {
+    /// A token that is valid for a short time, for a link that other processes can see.
+    pub(crate) fn add_short_link(&self) -> Option<SecretText> {
         let token = SecretText::new()?;
         let hash = self.hash(token.as_str());
-        *lock(&self.single_use) = Some((hash, Deadline::after(SINGLE_USE_TIMEOUT)));
+        lock(&self.table).short_link = Some((hash, Deadline::after(SHORT_LINK_TIMEOUT)));
         Some(token)
     }
 
@@ -122,38 +186,56 @@ impl AccessKeys {
         blake3::keyed_hash(&self.key, text.as_bytes())
     }
 
-    /// Begins a session for the token of a link. Returns the secret for the cookie.
-    pub(crate) fn begin_session(&self, token: &str) -> Option<SecretText> {
-        if !self.is_link_token(token) {
-            return None;
+    /// Exchanges the token of a link for a session. A token works for one browser: it stays in the history of that browser, and the
+    /// arguments of a program show it. If a second browser presents it, nothing tells which of the two is the person's, so
+    /// neither keeps a session.
+    pub(crate) fn use_link(&self, token: &str, browser: Option<SessionMark>) -> LinkEntry {
+        if token.len() > MAX_TOKEN_CHARS {
+            return LinkEntry::Wrong;
         }
-        let secret = SecretText::new()?;
-        let mut sessions = lock(&self.sessions);
-        if sessions.len() >= MAX_SESSIONS {
-            sessions.pop_front();
+        let token = self.hash(token);
+        let mut table = lock(&self.table);
+        if let Some(session) = table.session_of_used_link(token) {
+            if browser.is_some_and(|browser| browser.0 == session) {
+                return LinkEntry::Known { next_token: None };
+            }
+            return if table.end_session(session) { LinkEntry::Reused } else { LinkEntry::Wrong };
         }
-        let session =
-            BrowserSession { secret: self.hash(secret.as_str()), notices: VecDeque::new() };
-        sessions.push_back(session);
-        Some(secret)
+        let is_printed = table.printed_link == Some(token);
+        if !is_printed && !table.is_short_link(token) {
+            return LinkEntry::Wrong;
+        }
+        let browser = browser.filter(|browser| table.has_session(browser.0));
+        let cookie = match browser {
+            Some(_) => None,
+            None => match SecretText::new() {
+                Some(secret) => Some(secret),
+                None => return LinkEntry::Wrong,
+            },
+        };
+        let mut next_token = None;
+        if is_printed {
+            next_token = SecretText::new();
+            table.printed_link = next_token.as_ref().map(|next| self.hash(next.as_str()));
+        } else {
+            table.short_link = None;
+        }
+        let known = browser.map(|browser| browser.0);
+        let session = cookie.as_ref().map(|secret| self.hash(secret.as_str())).or(known);
+        let Some(session) = session else { return LinkEntry::Wrong };
+        table.add_used_link(UsedLink { token, session });
+        match cookie {
+            None => LinkEntry::Known { next_token },
+            Some(cookie) => {
+                table.add_session(session);
+                LinkEntry::Begun { cookie, next_token }
+            }
+        }
     }
 
-    fn is_link_token(&self, token: &str) -> bool {
-        if token.len() > MAX_TOKEN_CHARS {
-            return false;
-        }
-        let hash = self.hash(token);
-        if hash == self.link {
-            return true;
-        }
-        let mut single_use = lock(&self.single_use);
-        let is_valid = single_use
-            .as_ref()
-            .is_some_and(|(known, deadline)| hash == *known && !deadline.has_passed());
-        if is_valid {
-            *single_use = None;
-        }
-        is_valid
+    /// Whether the session has not ended since its cookie was checked.
+    pub(crate) fn is_open(&self, session: SessionMark) -> bool {
+        lock(&self.table).has_session(session.0)
     }
 
     /// The session of a cookie.
@@ -162,10 +244,7 @@ impl AccessKeys {
             return None;
         }
         let hash = self.hash(secret);
-        let sessions = lock(&self.sessions);
-        // Every session is compared, so that the time does not depend on which one matches.
-        let found = sessions.iter().filter(|session| session.secret == hash).count();
-        (found > 0).then_some(SessionMark(hash))
+        lock(&self.table).has_session(hash).then_some(SessionMark(hash))
     }
 
     /// The token of the forms on pages of this session that post to `path`.
@@ -185,13 +264,10 @@ impl AccessKeys {
 
     /// Keeps the result of an action for the page after it. Returns its number.
     pub(crate) fn add_notice(&self, session: SessionMark, notice: ActionNotice) -> u64 {
-        let number = {
-            let mut next = lock(&self.next_notice);
-            *next += 1;
-            *next - 1
-        };
-        let mut sessions = lock(&self.sessions);
-        if let Some(known) = sessions.iter_mut().find(|known| known.secret == session.0) {
+        let mut table = lock(&self.table);
+        table.last_notice += 1;
+        let number = table.last_notice;
+        if let Some(known) = table.sessions.iter_mut().find(|known| known.secret == session.0) {
             if known.notices.len() >= MAX_NOTICES {
                 known.notices.pop_front();
             }
@@ -202,8 +278,8 @@ impl AccessKeys {
 
     /// The result of an earlier action of this session. Showing it does not remove it, because a GET changes nothing.
     pub(crate) fn notice(&self, session: SessionMark, number: u64) -> Option<ActionNotice> {
-        let sessions = lock(&self.sessions);
-        let known = sessions.iter().find(|known| known.secret == session.0)?;
+        let table = lock(&self.table);
+        let known = table.sessions.iter().find(|known| known.secret == session.0)?;
         known.notices.iter().find(|(known, _)| *known == number).map(|(_, text)| text.clone())
     }
 }
@@ -212,31 +288,71 @@ impl AccessKeys {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_the_tokens_of_links_begin_sessions_and_a_token_for_one_use_works_once() {
-        let (keys, link) = AccessKeys::generate().unwrap();
-        let once = keys.add_single_use_token().unwrap();
-        assert_eq!(link.as_str().len(), 64);
-        let first = keys.begin_session(link.as_str()).unwrap();
-        let second = keys.begin_session(link.as_str()).unwrap();
-        assert_ne!(first, second);
-        assert!(keys.begin_session(once.as_str()).is_some());
-        assert!(keys.begin_session(once.as_str()).is_none());
-        for wrong in ["", "0", first.as_str(), &link.as_str()[1..], &"0".repeat(4_000)] {
-            assert!(keys.begin_session(wrong).is_none(), "{wrong}");
+    /// The links of a person, one after the other.
+    struct LinkChain {
+        keys: AccessKeys,
+        link: SecretText,
+    }
+
+    impl LinkChain {
+        fn new() -> Self {
+            let (keys, link) = AccessKeys::generate().unwrap();
+            Self { keys, link }
         }
-        assert!(keys.find_session(first.as_str()).is_some());
-        assert!(keys.find_session(link.as_str()).is_none());
+
+        /// Enters with the printed link, and takes the next one.
+        fn enter(&mut self) -> SecretText {
+            let LinkEntry::Begun { cookie, next_token: Some(next) } =
+                self.keys.use_link(self.link.as_str(), None)
+            else {
+                panic!("the printed link begins no session")
+            };
+            self.link = next;
+            cookie
+        }
+    }
+
+    #[test]
+    fn a_link_opens_one_session_and_its_second_use_ends_it() {
+        let mut chain = LinkChain::new();
+        let short = chain.keys.add_short_link().unwrap();
+        assert_eq!(chain.link.as_str().len(), 64);
+        let used = chain.link.clone();
+        let (first, second) = (chain.enter(), chain.enter());
+        assert_ne!(first, second);
+        let keys = &chain.keys;
+        let session = |secret: &SecretText| keys.find_session(secret.as_str());
+        for wrong in ["", "0", first.as_str(), &chain.link.as_str()[1..], &"0".repeat(4_000)] {
+            assert_eq!(keys.use_link(wrong, None), LinkEntry::Wrong, "{wrong}");
+        }
+        assert!(session(&used).is_none());
+        // A reload in the same browser.
+        let known = LinkEntry::Known { next_token: None };
+        assert_eq!(keys.use_link(used.as_str(), session(&first)), known);
+        // Another browser, with a session or without one.
+        assert_eq!(keys.use_link(used.as_str(), session(&second)), LinkEntry::Reused);
+        assert!(session(&first).is_none() && session(&second).is_some());
+        assert_eq!(keys.use_link(used.as_str(), None), LinkEntry::Wrong);
+        // A browser with a session keeps it, and uses the link up.
+        assert_eq!(keys.use_link(short.as_str(), session(&second)), known);
+        assert_eq!(keys.use_link(short.as_str(), None), LinkEntry::Reused);
+        assert!(session(&second).is_none());
+        assert!(matches!(
+            keys.use_link(chain.link.as_str(), None),
+            LinkEntry::Begun { next_token: Some(_), .. }
+        ));
     }
 
     #[test]
     fn the_token_of_the_metrics_opens_nothing_else_and_nothing_else_opens_them() {
-        let (mut keys, link) = AccessKeys::generate().unwrap();
-        assert!(!keys.is_metrics_token("") && !keys.is_metrics_token(link.as_str()));
-        let token = keys.add_metrics_token().unwrap();
-        let session = keys.begin_session(link.as_str()).unwrap();
+        let mut chain = LinkChain::new();
+        let link = chain.link.clone();
+        assert!(!chain.keys.is_metrics_token("") && !chain.keys.is_metrics_token(link.as_str()));
+        let token = chain.keys.add_metrics_token().unwrap();
+        let session = chain.enter();
+        let keys = chain.keys;
         assert!(keys.is_metrics_token(token.as_str()));
-        assert!(keys.begin_session(token.as_str()).is_none());
+        assert_eq!(keys.use_link(token.as_str(), None), LinkEntry::Wrong);
         assert!(keys.find_session(token.as_str()).is_none());
         for wrong in ["", link.as_str(), session.as_str(), &token.as_str()[1..]] {
             assert!(!keys.is_metrics_token(wrong), "{wrong}");
@@ -245,12 +361,11 @@ mod tests {
 
     #[test]
     fn a_form_token_is_bound_to_its_session_and_path() {
-        let (keys, link) = AccessKeys::generate().unwrap();
-        let session = |keys: &AccessKeys| {
-            let secret = keys.begin_session(link.as_str()).unwrap();
-            keys.find_session(secret.as_str()).unwrap()
-        };
-        let (one, other) = (session(&keys), session(&keys));
+        let mut chain = LinkChain::new();
+        let (one, other) = (chain.enter(), chain.enter());
+        let keys = chain.keys;
+        let session = |secret: &SecretText| keys.find_session(secret.as_str()).unwrap();
+        let (one, other) = (session(&one), session(&other));
         let token = keys.form_token(one, "/run/k7f2/pause");
         assert!(keys.is_form_token(one, "/run/k7f2/pause", &token));
         assert!(!keys.is_form_token(one, "/run/k7f2/cancel", &token));
@@ -260,10 +375,9 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_sessions_ends() {
-        let (keys, link) = AccessKeys::generate().unwrap();
-        let secrets: Vec<_> =
-            (0..=MAX_SESSIONS).map(|_| keys.begin_session(link.as_str()).unwrap()).collect();
-        assert!(keys.find_session(secrets[0].as_str()).is_none());
-        assert!(keys.find_session(secrets[1].as_str()).is_some());
+        let mut chain = LinkChain::new();
+        let secrets: Vec<_> = (0..=MAX_SESSIONS).map(|_| chain.enter()).collect();
+        assert!(chain.keys.find_session(secrets[0].as_str()).is_none());
+        assert!(chain.keys.find_session(secrets[1].as_str()).is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! The same views as JSON, for programs that have the cookie.
 
-use crate::error_page::refusal;
+use crate::error_page::{refusal, refusal_title};
 use crate::history_source::{self, HistoryAnswer};
 use crate::query::query_field;
 use crate::refusal::RefusedRequest;
@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ralph_core::id::RunId;
 use ralph_deck::IndexCoverage;
+use serde::Serialize;
 use std::sync::Arc;
 
 async fn json_response(
@@ -22,8 +23,31 @@ async fn json_response(
             let kind = HeaderValue::from_static("application/json");
             ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
-        Ok(None) => refusal(RefusedRequest::NotFound),
-        Err(refused) => refusal(refused),
+        Ok(None) => json_refusal(RefusedRequest::NotFound),
+        Err(refused) => json_refusal(refused),
+    }
+}
+
+#[derive(Serialize)]
+struct ApiError {
+    v: u8,
+    error: &'static str,
+}
+
+/// The answer to a request that is refused, for a program.
+fn json_refusal(refused: RefusedRequest) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    let error = ApiError { v: 1, error: refusal_title(refused) };
+    let body = serde_json::to_vec(&error).unwrap_or_default();
+    (refused.status(), [(header::CONTENT_TYPE, kind)], body).into_response()
+}
+
+/// The answer about an address that has no page: JSON below `/api/`.
+pub(crate) async fn nothing_here(uri: Uri) -> Response {
+    if uri.path().starts_with("/api/") {
+        json_refusal(RefusedRequest::NotFound)
+    } else {
+        refusal(RefusedRequest::NotFound)
     }
 }
 
@@ -32,11 +56,9 @@ pub(crate) async fn board(State(state): State<Arc<ServerState>>) -> Response {
         .await
 }
 
-pub(crate) async fn insights(State(state): State<Arc<ServerState>>) -> Response {
-    json_response(&state, |state| {
-        serde_json::to_vec(&stats_source::load_insights(state)?.page).ok()
-    })
-    .await
+pub(crate) async fn stats(State(state): State<Arc<ServerState>>) -> Response {
+    json_response(&state, |state| serde_json::to_vec(&stats_source::load_stats(state)?.page).ok())
+        .await
 }
 
 /// For a scraper. Without all journals the figures would be too low, and no figures are better than wrong ones.
@@ -56,7 +78,7 @@ pub(crate) async fn metrics(State(state): State<Arc<ServerState>>) -> Response {
 }
 
 pub(crate) async fn run(State(state): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
-    let Some(id) = RunId::parse(&id) else { return refusal(RefusedRequest::NotFound) };
+    let Some(id) = RunId::parse(&id) else { return json_refusal(RefusedRequest::NotFound) };
     json_response(&state, move |state| {
         serde_json::to_vec(&run_source::load_run(state, &id)?.page).ok()
     })

@@ -16,8 +16,8 @@ pub(crate) fn load_board(
     let index = open_index(state)?;
     let clock = BoardClock { seen_ms, now_ms: clock::now_ms() };
     let page = BoardPage::load(&state.env, &state.home, &index, None, &clock).ok()?;
-    let going = page.waiting.iter().chain(&page.working).filter(|row| !row.standing.has_ended());
-    let runs = going.filter_map(|row| RunId::parse(&row.run));
+    let open = page.waiting.iter().chain(&page.working).filter(|row| !row.standing.has_ended());
+    let runs = open.filter_map(|row| RunId::parse(&row.run));
     let mut directories: BTreeSet<_> =
         runs.map(|run| state.home.run(&run).directory().to_path_buf()).collect();
     let queues = state.home.queues();

@@ -7,13 +7,14 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 
-fn refusal_title(refused: RefusedRequest) -> &'static str {
+pub(crate) fn refusal_title(refused: RefusedRequest) -> &'static str {
     match refused {
         RefusedRequest::WrongHost => "This is not the address of the board",
         RefusedRequest::WrongMethod => "This request is not supported",
         RefusedRequest::ForeignPage => "Another page sent this request",
         RefusedRequest::NoSession => "Open the link from your terminal",
         RefusedRequest::WrongLink => "This link is not valid",
+        RefusedRequest::UsedLink => "This link was used before",
         RefusedRequest::StaleForm => "This form is out of date",
         RefusedRequest::WrongForm => "This form cannot be read",
         RefusedRequest::TooLarge => "This form is too large",
@@ -33,12 +34,15 @@ fn refusal_hint(refused: RefusedRequest) -> Markup {
             }
         }
         RefusedRequest::NoSession => html! {
-            code { "ralph serve" } " printed it when it started. If you have just opened it from another page, "
+            "The newest link that " code { "ralph serve" } " printed opens the board once. If you have just opened it from another page, "
             a href="/" { "open the board" } "."
         },
         RefusedRequest::WrongLink => html! {
-            "Every start of " code { "ralph serve" } " makes a new link, and a link that it opens by itself works once. "
-            "Use the link in your terminal."
+            "A link works once, and until " code { "ralph serve" } " ends. Use the newest link in your terminal."
+        },
+        RefusedRequest::UsedLink => html! {
+            "Another program may have read it, so the session that it opened has ended. "
+            "Use the newest link in your terminal."
         },
         RefusedRequest::StaleForm => {
             html! { "Nothing was changed. Go back, reload the page and send it again." }

@@ -177,7 +177,8 @@ fn is_from_own_page(headers: &HeaderMap, is_post: bool) -> bool {
     }
 }
 
-fn session_of(state: &ServerState, headers: &HeaderMap) -> Option<SessionMark> {
+/// The session of the cookie.
+pub(crate) fn session_of(state: &ServerState, headers: &HeaderMap) -> Option<SessionMark> {
     state.access.find_session(cookie_value(headers, &state.cookie_name())?)
 }
 

@@ -23,9 +23,8 @@ pub(crate) enum HistoryAnswer {
 
 /// The index with everything that was appended until now.
 pub(crate) fn open_index(state: &ServerState) -> Option<RunIndex> {
-    let mut index = RunIndex::open(&state.home).ok()?;
-    index.refresh(&Deadline::after(REFRESH_TIMEOUT)).ok()?;
-    Some(index)
+    let opened = RunIndex::open_refreshed(&state.home, &Deadline::after(REFRESH_TIMEOUT));
+    opened.ok().map(|(index, _)| index)
 }
 
 /// The runs of a filter, latest first. `None` if the index or the key of the page cannot be read.

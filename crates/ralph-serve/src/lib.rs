@@ -19,6 +19,7 @@ mod listener;
 mod live;
 mod live_hub;
 mod live_page;
+mod open_connections;
 mod page_actions;
 mod page_region;
 mod query;
@@ -31,5 +32,5 @@ mod stats_source;
 mod template;
 mod timed_stream;
 
-pub use listener::{ListenRequest, PageServer, PageServerError};
-pub use run_actions::RunCommands;
+pub use listener::{ListenRequest, PageServer, PageServerError, USUAL_PORT};
+pub use run_actions::{EntryReport, RunCommands};

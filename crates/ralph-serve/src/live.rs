@@ -29,6 +29,9 @@ use tokio::sync::mpsc;
 const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(250);
 /// Times such as "in 19 min" are made anew this often while a page is open.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
+/// How often a page is made for one update, while the directories that it depends on change.
+const MAX_LOADS: usize = 3;
+
 /// `GET /events?page=/run/ID`.
 pub(crate) async fn events(
     State(state): State<Arc<ServerState>>,
@@ -67,6 +70,9 @@ impl UpdateStream {
             let number = *changes.borrow_and_update();
             let loading = Stopwatch::start();
             let Some(view) = self.load_watched().await else { return };
+            if !self.state.access.is_open(self.session) {
+                return;
+            }
             if let Some(message) = memory.update_message(&view, number)
                 && sender.send(Bytes::from(message)).await.is_err()
             {
@@ -85,14 +91,19 @@ impl UpdateStream {
 
     /// The page as it is now. Its directories are watched before it is loaded, so that no change is missed.
     async fn load_watched(&self) -> Option<LiveView> {
-        loop {
-            let (page, session) = (self.page.clone(), self.session);
-            let view =
-                run_blocking(&self.state, move |state| page.load(state, session)).await.ok()??;
+        for _ in 1..MAX_LOADS {
+            let view = self.load().await?;
             if !self.interest.set_directories(view.directories.clone()) {
                 return Some(view);
             }
         }
+        // Runs begin faster than a page is made. The directory of all runs is watched, so the next change makes the page again.
+        self.load().await
+    }
+
+    async fn load(&self) -> Option<LiveView> {
+        let (page, session) = (self.page.clone(), self.session);
+        run_blocking(&self.state, move |state| page.load(state, session)).await.ok()?
     }
 }
 

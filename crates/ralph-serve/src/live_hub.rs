@@ -4,7 +4,7 @@
 
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
-use ralph_sys::fs::{DirectoryWatch, WatchOutcome};
+use ralph_sys::fs::{self, DirectoryWatch, WatchOutcome};
 use ralph_sys::proc::cancel::CancelToken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct LiveHub {
     changes: Arc<watch::Sender<u64>>,
     is_over: Arc<watch::Sender<bool>>,
     streams: Arc<Semaphore>,
-    runs: PathBuf,
+    always: [PathBuf; 2],
 }
 
 impl LiveHub {
@@ -37,7 +37,7 @@ impl LiveHub {
             changes: Arc::new(watch::Sender::new(1)),
             is_over: Arc::new(watch::Sender::new(false)),
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
-            runs: home.runs(),
+            always: [home.root().to_path_buf(), home.runs()],
         }
     }
 
@@ -76,7 +76,7 @@ impl LiveHub {
             id: clock::nonce(),
             wanted: Arc::clone(&self.wanted),
             watch: Arc::clone(&self.watch),
-            runs: self.runs.clone(),
+            always: self.always.clone(),
             _slot: slot,
         })
     }
@@ -88,14 +88,16 @@ pub(crate) struct StreamInterest {
     id: u64,
     wanted: Arc<Mutex<BTreeMap<u64, BTreeSet<PathBuf>>>>,
     watch: Arc<DirectoryWatch>,
-    runs: PathBuf,
+    always: [PathBuf; 2],
     _slot: OwnedSemaphorePermit,
 }
 
 impl StreamInterest {
-    /// Watches these directories, and that of the runs. Returns whether they are others than before.
+    /// Watches these directories, the home, and that of the runs. Returns whether they are others than before.
     pub(crate) fn set_directories(&self, mut directories: BTreeSet<PathBuf>) -> bool {
-        directories.insert(self.runs.clone());
+        directories.extend(self.always.iter().cloned());
+        // One that does not exist yet cannot be watched. The first run makes that of the runs, which changes the home.
+        directories.retain(|path| fs::exists(path));
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = wanted.get(&self.id) != Some(&directories);
         if is_new {

@@ -6,9 +6,13 @@ use crate::page_region::LiveView;
 use crate::run_source;
 use crate::server_state::ServerState;
 use crate::template::run_forms::FormKeys;
-use crate::template::{board, run};
+use crate::template::{board, queues, run};
 use ralph_core::id::RunId;
+use ralph_deck::view::queue_status;
 use std::collections::BTreeSet;
+
+/// Changes of further queues appear with the next refresh.
+const MAX_WATCHED_QUEUES: usize = 100;
 
 /// A page that a browser asks updates for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +22,7 @@ pub(crate) enum LivePage {
         seen_ms: u64,
     },
     Run(RunId),
+    Queues,
 }
 
 impl LivePage {
@@ -25,7 +30,11 @@ impl LivePage {
     pub(crate) fn at_path(path: &str, seen_ms: u64) -> Option<Self> {
         match path.strip_prefix("/run/") {
             Some(run) => RunId::parse(run).map(Self::Run),
-            None => (path == "/").then_some(Self::Board { seen_ms }),
+            None => match path {
+                "/" => Some(Self::Board { seen_ms }),
+                "/queues" => Some(Self::Queues),
+                _ => None,
+            },
         }
     }
 
@@ -34,6 +43,7 @@ impl LivePage {
         match self {
             Self::Board { seen_ms } => format!("/events?page=/&seen={seen_ms}"),
             Self::Run(run) => format!("/events?page=/run/{run}"),
+            Self::Queues => "/events?page=/queues".to_string(),
         }
     }
 
@@ -57,6 +67,19 @@ impl LivePage {
                     news: run::run_news(&details.page),
                     regions: run::run_regions(&details, &forms),
                     directories: BTreeSet::from([state.home.run(id).directory().to_path_buf()]),
+                })
+            }
+            Self::Queues => {
+                let (queues, unreadable) = queue_status::all_queues(&state.home);
+                let home = state.home.queues();
+                let own = queues.iter().map(|queue| home.join(queue.id.as_str()));
+                let mut directories: BTreeSet<_> = own.take(MAX_WATCHED_QUEUES).collect();
+                directories.insert(home);
+                Some(LiveView {
+                    title: "Queues · ralph".to_string(),
+                    news: None,
+                    regions: queues::queues_regions(&queues, unreadable.len()),
+                    directories,
                 })
             }
         }

@@ -4,7 +4,7 @@ use crate::access::{ActionNotice, SessionMark};
 use crate::error_page::refusal;
 use crate::guard::PostedForm;
 use crate::refusal::RefusedRequest;
-use crate::server_state::{ServerState, run_blocking};
+use crate::server_state::{ServerState, run_action};
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -50,7 +50,7 @@ pub(crate) async fn act_on_run(
         return refusal(RefusedRequest::NotFound);
     };
     let back = format!("/run/{run}");
-    let done = run_blocking(&state, move |state| {
+    let done = run_action(&state, move |state| {
         if !fs::exists(state.home.run(&run).directory()) {
             return None;
         }
@@ -67,7 +67,7 @@ pub(crate) async fn test_notification(
     State(state): State<Arc<ServerState>>,
     Extension(session): Extension<SessionMark>,
 ) -> Response {
-    match run_blocking(&state, |state| state.commands.test_notification()).await {
+    match run_action(&state, |state| state.commands.test_notification()).await {
         Ok(outcome) => lead_back(&state, session, "/states", outcome),
         Err(refused) => refusal(refused),
     }

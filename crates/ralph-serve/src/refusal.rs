@@ -10,6 +10,8 @@ pub(crate) enum RefusedRequest {
     ForeignPage,
     NoSession,
     WrongLink,
+    /// The session that the link opened has ended.
+    UsedLink,
     StaleForm,
     WrongForm,
     TooLarge,
@@ -26,9 +28,11 @@ impl RefusedRequest {
         match self {
             Self::WrongHost => StatusCode::MISDIRECTED_REQUEST,
             Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
-            Self::ForeignPage | Self::NoSession | Self::StaleForm | Self::WrongLink => {
-                StatusCode::FORBIDDEN
-            }
+            Self::ForeignPage
+            | Self::NoSession
+            | Self::StaleForm
+            | Self::WrongLink
+            | Self::UsedLink => StatusCode::FORBIDDEN,
             Self::WrongForm => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,

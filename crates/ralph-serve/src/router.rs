@@ -1,26 +1,26 @@
 //! The addresses and their handlers.
 
-use crate::access::SessionMark;
+use crate::access::{LinkEntry, SessionMark};
 use crate::board_visit::BoardVisit;
 use crate::cookies::cookie_value;
 use crate::error_page::{html_response, refusal};
 use crate::live_page::LivePage;
 use crate::query::query_field;
 use crate::refusal::RefusedRequest;
+use crate::run_actions::EntryReport;
 use crate::run_source::{self, ComparisonQuery};
 use crate::server_state::{ServerState, run_blocking};
 use crate::template::frame::{self, NavigationPlace, PageFrame};
 use crate::template::run_forms::FormKeys;
-use crate::template::{changes, facts, history, insights, queues, states, stops};
+use crate::template::{changes, facts, history, states, stats, stops};
 use crate::{api, assets, guard, history_source, live, page_actions, stats_source};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
 use maud::{Markup, html};
 use ralph_core::id::RunId;
-use ralph_deck::view::queue_status;
 use ralph_sys::clock;
 use std::sync::Arc;
 
@@ -33,11 +33,11 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/run/{id}/{action}", post(page_actions::act_on_run))
         .route("/history", get(history))
         .route("/queues", get(queues))
-        .route("/insights", get(insights))
+        .route("/stats", get(stats))
         .route("/api/board", get(api::board))
         .route("/api/run/{id}", get(api::run))
         .route("/api/history", get(api::history))
-        .route("/api/insights", get(api::insights))
+        .route("/api/stats", get(api::stats))
         .route(guard::METRICS_PATH, get(api::metrics))
         .route("/notify/test", post(page_actions::test_notification))
         .route("/states", get(states))
@@ -46,24 +46,57 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/style.css", get(assets::style))
         .route("/live.js", get(assets::script))
         .route("/favicon.svg", get(assets::icon))
-        .fallback(async || refusal(RefusedRequest::NotFound))
+        .fallback(api::nothing_here)
         .layer(middleware::from_fn_with_state(Arc::clone(&state), guard::guard_requests))
         .with_state(state)
 }
 
 /// Exchanges the token of a link for the cookie of a session, and removes it from the address.
-async fn enter(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
+async fn enter(
+    State(state): State<Arc<ServerState>>,
+    method: Method,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Response {
+    // Programs that only look at a link would use it up.
+    if method != Method::GET || headers.contains_key("sec-purpose") {
+        return refusal(RefusedRequest::WrongMethod);
+    }
     let token = query_field(&uri, "token").unwrap_or_default();
-    let Some(secret) = state.access.begin_session(&token) else {
-        return refusal(RefusedRequest::WrongLink);
+    let browser = guard::session_of(&state, &headers);
+    let (cookie, next_token) = match state.access.use_link(&token, browser) {
+        LinkEntry::Begun { cookie, next_token } => (Some(cookie), next_token),
+        LinkEntry::Known { next_token } => (None, next_token),
+        LinkEntry::Reused => {
+            report_entry(&state, EntryReport::LinkReused);
+            return refusal(RefusedRequest::UsedLink);
+        }
+        LinkEntry::Wrong => return refusal(RefusedRequest::WrongLink),
     };
-    let cookie =
-        format!("{}={}; HttpOnly; SameSite=Strict; Path=/", state.cookie_name(), secret.as_str());
-    let Ok(cookie) = HeaderValue::from_str(&cookie) else {
-        return refusal(RefusedRequest::Failed);
-    };
-    let headers = [(header::LOCATION, HeaderValue::from_static("/")), (header::SET_COOKIE, cookie)];
-    (StatusCode::SEE_OTHER, headers).into_response()
+    if let Some(next) = next_token {
+        report_entry(&state, EntryReport::NextLink(state.link(&next)));
+    }
+    let cookie = cookie.map(|secret| {
+        let name = state.cookie_name();
+        HeaderValue::from_str(&format!(
+            "{name}={}; HttpOnly; SameSite=Strict; Path=/",
+            secret.as_str()
+        ))
+    });
+    let location = [(header::LOCATION, HeaderValue::from_static("/"))];
+    match cookie {
+        Some(Ok(cookie)) => {
+            (StatusCode::SEE_OTHER, location, [(header::SET_COOKIE, cookie)]).into_response()
+        }
+        Some(Err(_)) => refusal(RefusedRequest::Failed),
+        None => (StatusCode::SEE_OTHER, location).into_response(),
+    }
+}
+
+/// In a thread of its own, because a terminal can be stopped.
+fn report_entry(state: &Arc<ServerState>, report: EntryReport) {
+    let state = Arc::clone(state);
+    tokio::task::spawn_blocking(move || state.commands.report_entry(&report));
 }
 
 /// The result of the action before this page, if the address names one.
@@ -199,17 +232,17 @@ async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
     .await
 }
 
-async fn queues(State(state): State<Arc<ServerState>>) -> Response {
-    plain_page(&state, NavigationPlace::Queues, "Queues · ralph", |state| {
-        let (queues, unreadable) = queue_status::all_queues(&state.home);
-        Some(queues::queues_page(&queues, unreadable.len()))
-    })
-    .await
+async fn queues(
+    state: State<Arc<ServerState>>,
+    session: Extension<SessionMark>,
+    uri: Uri,
+) -> Response {
+    live_page(LivePage::Queues, Some(NavigationPlace::Queues), state, session, uri).await
 }
 
-async fn insights(State(state): State<Arc<ServerState>>) -> Response {
-    plain_page(&state, NavigationPlace::Insights, "Insights · ralph", |state| {
-        Some(insights::insights_page(&stats_source::load_insights(state)?))
+async fn stats(State(state): State<Arc<ServerState>>) -> Response {
+    plain_page(&state, NavigationPlace::Stats, "Stats · ralph", |state| {
+        Some(stats::stats_page(&stats_source::load_stats(state)?))
     })
     .await
 }

@@ -10,4 +10,16 @@ pub trait RunCommands: Send + Sync + 'static {
 
     /// Sends a test notification.
     fn test_notification(&self) -> Result<String, String>;
+
+    /// Shows this where the server was started.
+    fn report_entry(&self, report: &EntryReport);
+}
+
+/// What became of the links of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryReport {
+    /// A browser used the printed link. This one is for the next browser.
+    NextLink(String),
+    /// A used link was opened in another browser, and the session that it had opened has ended.
+    LinkReused,
 }

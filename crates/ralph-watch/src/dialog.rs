@@ -70,8 +70,12 @@ impl FormDialog {
             editor: TextEditor::single_line(text, most),
             is_required: true,
         };
+        let open = match row.open.as_slice() {
+            [] => "as the matrix names it".to_string(),
+            names => format!("open: {}", names.join(", ")),
+        };
         let fields = vec![
-            field("requirement", "as the matrix names it", requirement, LONGEST_NAME),
+            field("requirement", &open, requirement, LONGEST_NAME),
             field("until", "2h, a date, or 2026-11-20T18:00:00Z", "", LONGEST_TIME),
             field("reason", "every report shows it with your name", "", LONGEST_WAIVER_REASON),
         ];

@@ -35,7 +35,7 @@ fn draw_message(message: &MessageDialog, state: &WatchState, canvas: &mut CellCa
     let MessageDialog { run, row, rests_on, editor } = message;
     let (columns, rows) = (canvas.columns, canvas.rows);
     let end = columns.saturating_sub(1);
-    let title = format!("{run} {}  {}", row.standing.word(), row.title);
+    let title = format!("{run} {}  {}", row.standing.label(), row.title);
     canvas.put(1, 0, &title, end.saturating_sub(1), TextInk::Strong);
     let mut at = 2;
     if let Some(question) = &row.question {
@@ -189,10 +189,10 @@ const HELP: &str = "\
   + green         ¿ needs human   # gate broken       % rate limited
   ▁ exhausted     = stuck         ✗ crashed           → overridden
   - cancelled     • working       … waiting           ‖ paused
-  o orphaned      ≡ queue
+  o orphaned      p parked        ≡ queue
 
   In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
-                 ? no result   w waived or advisory   • still runs
+                 ? no result   w waived or advisory   • still running
   Quitting never stops a run.";
 
 const ASCII_HELP: [(&str, &str); 12] = [
@@ -210,7 +210,7 @@ const ASCII_HELP: [(&str, &str); 12] = [
     ("≡ queue", "Q queue"),
     ("✓ met   ✗ or", "V met   X or"),
     ("· not reached", ". not reached"),
-    ("• still runs", "* still runs"),
+    ("• still running", "* still running"),
 ];
 
 fn draw_help(canvas: &mut CellCanvas) {

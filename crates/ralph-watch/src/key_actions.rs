@@ -236,6 +236,7 @@ impl WatchState {
         match key {
             WatchKey::Escape => {
                 self.is_typing_filter = false;
+                self.filter_problem = None;
                 self.filter.replace("");
                 self.earlier = None;
             }
@@ -246,6 +247,7 @@ impl WatchState {
                 let before = self.filter_text().to_string();
                 self.filter.press(key);
                 if self.filter_text() != before {
+                    self.filter_problem = None;
                     self.earlier = None;
                     return if self.filter_text().trim().is_empty() {
                         Vec::new()
@@ -265,7 +267,7 @@ impl WatchState {
             return Vec::new();
         };
         if row.standing.has_ended() {
-            self.say(format!("{run} has ended; `ralph why {run}` says what to do next"));
+            self.say(has_ended_message(&run));
             return Vec::new();
         }
         match key {
@@ -300,7 +302,13 @@ impl WatchState {
 
     /// The selected requirement, or the first one that is not met.
     fn waivable_requirement(&self) -> String {
-        let Some(screen) = &self.run else { return String::new() };
+        let Some(screen) = &self.run else {
+            // One of several has to be chosen; the form lists them.
+            return match self.current_row().map(|row| row.open.as_slice()) {
+                Some([only]) => only.clone(),
+                Some(_) | None => String::new(),
+            };
+        };
         if let Some(selected) = screen.selected_requirement() {
             return selected.to_string();
         }
@@ -315,6 +323,10 @@ impl WatchState {
         let (Some(run), Some(row)) = (self.current_run(), self.current_row()) else {
             return Vec::new();
         };
+        if row.standing.has_ended() {
+            self.say(has_ended_message(&run));
+            return Vec::new();
+        }
         let empty = String::new;
         let action = match key {
             WatchKey::Char('a' | 't') => PersonAction::Tell { text: empty() },
@@ -402,6 +414,10 @@ impl WatchState {
 
 fn comparison(run: RunId, files: &ChangedFiles, path: String) -> LoadRequest {
     LoadRequest::Comparison { run, from: files.from, to: files.to, path }
+}
+
+fn has_ended_message(run: &RunId) -> String {
+    format!("{run} has ended; `ralph why {run}` says what to do next")
 }
 
 fn pause_or_resume(standing: RunStanding) -> PersonAction {

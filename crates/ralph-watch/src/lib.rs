@@ -1,15 +1,14 @@
-//! The board of runs in a terminal: what waits for a person, what works and what ended; one run with its requirements
-//! over its stops; and the keys that answer, pause, waive and cancel.
+//! The board in a terminal: the runs that wait for a person, those that are working, and those that ended; one run with
+//! its requirements over its stops; and the keys that answer, pause, waive and cancel.
 //!
 //! The core is pure: [`WatchState`] is changed by a [`WatchEvent`] and returns [`WatchEffect`]s, and a frame is cells
-//! drawn from the state. Only the loop reads the terminal, loads pages and carries out actions. Every text of an agent or
+//! drawn from the state. Only the event loop reads the terminal, loads pages and carries out actions. Every text of an agent or
 //! a tool reaches the terminal as the content of cells, never as bytes of its own.
 
 mod canvas;
 mod dialog;
 mod dialog_draw;
 mod duration_text;
-mod filter_query;
 mod glyphs;
 mod input_reader;
 mod key_actions;
@@ -17,6 +16,7 @@ mod key_event;
 mod key_parser;
 mod layout;
 mod opened_run;
+mod page_loader;
 mod page_source;
 mod palette;
 #[cfg(test)]
@@ -33,7 +33,6 @@ mod watch_update;
 
 pub use canvas::{TerminalLook, buffer_text};
 pub use duration_text::{TimeText, local_minute};
-pub use filter_query::FilterQuery;
 pub use glyphs::GlyphSet;
 pub use key_event::{PersonInput, WatchKey};
 pub use page_source::WatchPages;

@@ -5,7 +5,7 @@ use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_deck::page::{
     BoardClock, BoardPage, CheckpointReadError, CheckpointReader, HistoryError, HistoryPage,
-    RunPage, stop_reason,
+    RunPage, projects_in, stop_reason,
 };
 use ralph_deck::run_index::{RunIndex, RunIndexError};
 use ralph_home::faults::describe_error;
@@ -98,7 +98,20 @@ impl WatchPages {
     }
 
     fn load_earlier(&self, filter: &str, before: Option<&str>) -> LoadedPage {
-        match HistoryPage::load(&self.index, filter, before, EARLIER_RUNS, clock::now_ms()) {
+        let projects = self.scope.as_ref().map(|scope| projects_in(&self.index, scope));
+        let projects = match projects.transpose() {
+            Ok(projects) => projects,
+            Err(why) => return LoadedPage::Failed(show(&why)),
+        };
+        let page = HistoryPage::load_within(
+            &self.index,
+            projects.as_deref(),
+            filter,
+            before,
+            EARLIER_RUNS,
+            clock::now_ms(),
+        );
+        match page {
             Ok(page) => LoadedPage::Earlier {
                 filter: filter.to_string(),
                 is_first: before.is_none(),
@@ -123,14 +136,20 @@ impl WatchPages {
         CheckpointReader::open(&self.home, run, Deadline::after(GIT_TIMEOUT))
     }
 
-    /// The directories whose changes matter: those of the runs in progress, and where new runs and queues appear.
-    pub fn directories<'a>(&self, runs: impl Iterator<Item = &'a RunId>) -> BTreeSet<PathBuf> {
-        let home = &self.home;
-        let mut directories: BTreeSet<PathBuf> =
-            runs.map(|run| home.run(run).directory().to_path_buf()).collect();
-        directories.extend([home.root().to_path_buf(), home.runs(), home.queues()]);
-        directories
+    pub(crate) fn home(&self) -> &RalphHome {
+        &self.home
     }
+}
+
+/// The directories whose changes matter: those of the runs in progress, and where new runs and queues appear.
+pub(crate) fn watched_directories<'a>(
+    home: &RalphHome,
+    runs: impl Iterator<Item = &'a RunId>,
+) -> BTreeSet<PathBuf> {
+    let mut directories: BTreeSet<PathBuf> =
+        runs.map(|run| home.run(run).directory().to_path_buf()).collect();
+    directories.extend([home.root().to_path_buf(), home.runs(), home.queues()]);
+    directories
 }
 
 fn show(error: &dyn std::error::Error) -> String {

@@ -31,10 +31,10 @@ pub(crate) fn ink_style(ink: TextInk, colors: ColorDepth) -> Style {
         TextInk::Strong => Style::new().add_modifier(Modifier::BOLD),
         TextInk::Quiet => Style::new().add_modifier(Modifier::DIM),
         TextInk::Attention(attention) => match attention {
-            Attention::Going => Style::new().fg(Color::Blue),
+            Attention::InProgress => Style::new().fg(Color::Blue),
             Attention::Done => Style::new().fg(Color::Green),
-            Attention::Said => Style::new().fg(Color::Cyan),
-            Attention::Yours => Style::new().fg(Color::Magenta),
+            Attention::Unproven => Style::new().fg(Color::Cyan),
+            Attention::NeedsPerson => Style::new().fg(Color::Magenta),
             Attention::NotDone => Style::new().fg(Color::Yellow),
             Attention::Broken => Style::new().fg(Color::Red),
             Attention::Closed => Style::new().fg(Color::DarkGray),

@@ -54,6 +54,7 @@ fn row(sample: &SampleRun) -> BoardRow {
         max_micro_usd: Some(20_000_000),
         met: None,
         requirements: None,
+        open: Vec::new(),
         trend: Vec::new(),
         context_permille: None,
         session: 1,
@@ -165,7 +166,10 @@ pub(crate) fn sample_board() -> BoardPage {
     for row in ended.iter_mut().skip(1) {
         row.last_ms = today(3, 0);
     }
+    let ended_total = ended.len() as u64;
     BoardPage {
+        waiting_left_out: 0,
+        working_left_out: 0,
         v: 1,
         now_ms: NOW_MS,
         sentence: String::new(),
@@ -187,6 +191,7 @@ pub(crate) fn sample_board() -> BoardPage {
             has_ended: false,
         }],
         ended,
+        ended_total,
         seen_ms: DAY_MS - at(0, 50),
         earlier: 4_982,
         unreadable: Vec::new(),

@@ -2,6 +2,7 @@
 
 use crate::canvas::CellCanvas;
 use crate::palette::TextInk;
+use ralph_core::text::count_noun;
 
 /// From here on a terminal has room for blank lines.
 const ROOMY_ROWS: usize = 24;
@@ -255,9 +256,11 @@ fn hidden_line(hidden: &[ScreenLine]) -> ScreenLine {
     let texts: Vec<_> = hidden.iter().filter(|line| !line.parts.is_empty()).collect();
     match (items.as_slice(), texts.as_slice()) {
         ([], [only]) => (*only).clone(),
-        ([], _) => {
-            ScreenLine::text(4, format!("{} more lines below", hidden.len()), TextInk::Quiet)
-        }
+        ([], _) => ScreenLine::text(
+            4,
+            format!("{} below", count_noun(hidden.len(), "more line")),
+            TextInk::Quiet,
+        ),
         (items, _) => ScreenLine::text(4, format!("{} more below", items.len()), TextInk::Quiet),
     }
 }

@@ -2,6 +2,7 @@
 
 mod board_frames;
 mod dialog_frames;
+mod filter_table;
 mod frames;
 mod key_tables;
 mod random_keys;

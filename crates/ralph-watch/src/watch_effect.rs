@@ -1,4 +1,4 @@
-//! What the state machine asks the rim to do, and what the rim reports back.
+//! What the state machine asks the event loop to do, and what the event loop reports back.
 
 use crate::key_event::PersonInput;
 use ralph_core::id::RunId;

@@ -1,15 +1,17 @@
-//! The loop at the rim: waits for keys, signals and changes, and carries out effects.
+//! The event loop: waits for keys, signals and changes, and carries out effects.
 
 use crate::canvas::TerminalLook;
 use crate::input_reader::InputReader;
 use crate::key_event::PersonInput;
-use crate::page_source::WatchPages;
+use crate::page_loader::{PageAnswer, PageLoader};
+use crate::page_source::{self, WatchPages};
 use crate::screen::{MouseUse, TerminalScreen, give_back};
 use crate::watch_effect::{LoadRequest, WatchEffect, WatchEvent};
 use crate::watch_state::{WatchStart, WatchState};
 use ralph_core::id::RunId;
 use ralph_deck::person_action::PersonAction;
-use ralph_sys::clock::{self, Deadline, Stopwatch};
+use ralph_home::paths::RalphHome;
+use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::{DirectoryWatch, WatchOutcome};
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::terminal::{self, TerminalSignal};
@@ -50,6 +52,7 @@ pub(crate) enum LoopEvent {
     Input(PersonInput),
     Signal(TerminalSignal),
     Changed,
+    Loaded(Box<PageAnswer>),
     /// The terminal is gone.
     InputEnded,
 }
@@ -64,7 +67,10 @@ enum LoopOutcome {
 struct WatchLoop<'a, C: WatchCommands> {
     options: WatchOptions,
     state: WatchState,
-    pages: &'a mut WatchPages,
+    loader: PageLoader,
+    /// The run that the person wants to see, until its page is loaded.
+    opening: Option<RunId>,
+    home: RalphHome,
     commands: &'a mut C,
     screen: TerminalScreen,
     /// `None` while another program has the terminal.
@@ -83,7 +89,7 @@ struct WatchLoop<'a, C: WatchCommands> {
 /// Shows the board until the person quits. `opened` is the run to begin with.
 pub fn run_watch<C: WatchCommands>(
     options: WatchOptions,
-    pages: &mut WatchPages,
+    mut pages: WatchPages,
     commands: &mut C,
     opened: Option<RunId>,
 ) -> io::Result<()> {
@@ -108,7 +114,9 @@ pub fn run_watch<C: WatchCommands>(
     let mut watch_loop = WatchLoop {
         options,
         state: WatchState::new(&start),
-        pages,
+        home: pages.home().clone(),
+        loader: PageLoader::start(move |request| pages.load(request), sender.clone())?,
+        opening: None,
         commands,
         screen: TerminalScreen::enter(options.mouse)?,
         input: Some(InputReader::start(sender.clone())?),
@@ -169,7 +177,7 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
     /// How long nothing has to be done.
     fn wait(&self) -> Duration {
         let mut wait = self.state.next_tick_ms().map_or(NO_TICK, Duration::from_millis);
-        if self.is_stale {
+        if self.is_stale && !self.is_loading_board() {
             wait = wait.min(self.next_load.remaining());
         }
         if !self.is_drawn {
@@ -189,6 +197,7 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
                 self.next_frame = Deadline::after(Duration::ZERO);
             }
             Some(LoopEvent::Changed) => self.is_stale = true,
+            Some(LoopEvent::Loaded(answer)) => effects.extend(self.take_answer(*answer)),
             Some(LoopEvent::InputEnded | LoopEvent::Signal(TerminalSignal::Stop)) => {
                 return Ok(LoopOutcome::Quit);
             }
@@ -199,7 +208,7 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
                 }
             }
         }
-        if self.is_stale && self.next_load.has_passed() {
+        if self.is_stale && self.next_load.has_passed() && !self.is_loading_board() {
             effects.extend(self.update(WatchEvent::Changed));
         }
         self.carry_out(effects)
@@ -235,7 +244,10 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
                     }
                     Vec::new()
                 }
-                WatchEffect::Load(request) => self.load(&request),
+                WatchEffect::Load(request) => {
+                    self.request(&request);
+                    Vec::new()
+                }
                 WatchEffect::Act { run, action, asks_at_terminal: false } => {
                     let done = self.commands.carry_out(&run, &action);
                     self.update(WatchEvent::Acted(done))
@@ -254,15 +266,52 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
         Ok(LoopOutcome::Continue)
     }
 
-    fn load(&mut self, request: &LoadRequest) -> Vec<WatchEffect> {
-        let took = Stopwatch::start();
-        let page = self.pages.load(request);
-        if *request == LoadRequest::Board {
-            self.is_stale = false;
-            let rest = took.elapsed().saturating_mul(LOAD_REST_FACTOR).max(SHORTEST_FRAME);
-            self.next_load = Deadline::after(rest);
+    fn is_loading_board(&self) -> bool {
+        self.loader.is_pending(&LoadRequest::Board)
+    }
+
+    fn request(&mut self, request: &LoadRequest) {
+        let is_new = self.loader.request(request);
+        match request {
+            // What changes while a page is loaded may be missing in it.
+            LoadRequest::Board => self.is_stale = !is_new,
+            LoadRequest::Run(run) => {
+                self.is_stale |= !is_new;
+                if self.state.opened_run().as_ref() != Some(run) {
+                    self.opening = Some(run.clone());
+                }
+            }
+            LoadRequest::Earlier { .. }
+            | LoadRequest::Reason { .. }
+            | LoadRequest::Files(_)
+            | LoadRequest::Checkpoints(_)
+            | LoadRequest::CheckpointFiles { .. }
+            | LoadRequest::Comparison { .. } => {}
         }
-        let effects = self.update(WatchEvent::Loaded(page));
+    }
+
+    fn take_answer(&mut self, answer: PageAnswer) -> Vec<WatchEffect> {
+        self.loader.take_answer(&answer);
+        match &answer.request {
+            LoadRequest::Board => {
+                let rest = answer.took.saturating_mul(LOAD_REST_FACTOR).max(SHORTEST_FRAME);
+                self.next_load = Deadline::after(rest);
+            }
+            // A page that the person has left since must not be opened again.
+            LoadRequest::Run(run) => {
+                let is_opened = self.opening.take_if(|opening| opening == run).is_some();
+                if !is_opened && self.state.opened_run().as_ref() != Some(run) {
+                    return Vec::new();
+                }
+            }
+            LoadRequest::Earlier { .. }
+            | LoadRequest::Reason { .. }
+            | LoadRequest::Files(_)
+            | LoadRequest::Checkpoints(_)
+            | LoadRequest::CheckpointFiles { .. }
+            | LoadRequest::Comparison { .. } => {}
+        }
+        let effects = self.update(WatchEvent::Loaded(answer.page));
         self.watch_directories();
         effects
     }
@@ -270,7 +319,7 @@ impl<C: WatchCommands> WatchLoop<'_, C> {
     /// Watches the runs that are shown. What changed before a directory was watched is loaded again.
     fn watch_directories(&mut self) {
         let runs = self.state.watched_runs();
-        let wanted = self.pages.directories(runs.iter());
+        let wanted = page_source::watched_directories(&self.home, runs.iter());
         if wanted != self.watched {
             self.watch.set_directories(&wanted);
             self.watched = wanted;

@@ -67,6 +67,8 @@ pub struct WatchState {
     /// The filter of the board, or the words to search for on a run.
     pub(crate) filter: TextEditor,
     pub(crate) is_typing_filter: bool,
+    /// What is wrong with the filter.
+    pub(crate) filter_problem: Option<String>,
     pub(crate) search: Option<TextEditor>,
     pub(crate) last_search: String,
     pub(crate) board_position: ListPosition,
@@ -108,6 +110,7 @@ impl WatchState {
             sort: BoardSort::NeedsYou,
             filter: TextEditor::single_line("", LONGEST_FILTER),
             is_typing_filter: false,
+            filter_problem: None,
             search: None,
             last_search: String::new(),
             board_position: ListPosition::default(),
@@ -243,8 +246,8 @@ impl WatchState {
 
     /// The runs whose files are watched: those in progress, and the open one.
     pub(crate) fn watched_runs(&self) -> Vec<RunId> {
-        let going = self.active_rows().filter_map(|row| RunId::parse(&row.run));
-        going.chain(self.opened_run()).collect()
+        let active = self.active_rows().filter_map(|row| RunId::parse(&row.run));
+        active.chain(self.opened_run()).collect()
     }
 
     fn active_rows(&self) -> impl Iterator<Item = &BoardRow> {

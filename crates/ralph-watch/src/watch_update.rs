@@ -152,7 +152,11 @@ impl WatchState {
                     screen.update(*page);
                     return self.load_tab();
                 }
-                _ => self.run = Some(OpenedRun::new(*page)),
+                _ => {
+                    // Keys act on this run after it is closed, also if it was not opened from the board.
+                    self.board_position.selected = Some(page.row.run.clone());
+                    self.run = Some(OpenedRun::new(*page));
+                }
             },
             LoadedPage::Earlier { filter, is_first, rows, total, next } => {
                 // The answer to a filter that was changed since is of no use.
@@ -165,7 +169,7 @@ impl WatchState {
                     self.earlier = Some(EarlierRuns { total, next, ..known });
                 }
             }
-            LoadedPage::FilterRefused(why) => self.say(why),
+            LoadedPage::FilterRefused(why) => self.filter_problem = Some(why),
             LoadedPage::Reason { run, seq, text } => {
                 if let Some(screen) = self.screen_of(&run) {
                     let text = text.unwrap_or_default();

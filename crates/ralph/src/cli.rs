@@ -81,7 +81,7 @@ enum RalphCommand {
     Report(cmd::report::ReportArgs),
     /// Check a signed statement about a run against a repository
     VerifyReport(cmd::verify_report::VerifyReportArgs),
-    /// Serve the board on a web page, on this machine only
+    /// Serve the board on a web page, by default to this machine only
     Serve(cmd::serve::ServeArgs),
     /// Show what runs cost, what holds agents, and what to change
     Stats(cmd::stats::StatsArgs),
@@ -106,7 +106,7 @@ enum RalphCommand {
     /// Serve status, verify, ask and more to an agent, as an MCP server
     Mcp(cmd::mcp::McpArgs),
     /// Send a message to the agent; it arrives at the next stop
-    Tell(cmd::adjust::TellArgs),
+    Tell(cmd::tell::TellArgs),
     /// Waive a requirement for a while; every report shows it
     Waive(cmd::adjust::WaiveArgs),
     /// Accept the work of a run that ended `green` or `needs_review`
@@ -115,7 +115,7 @@ enum RalphCommand {
     Limits(cmd::adjust::SetLimitsArgs),
     /// Search past runs, learnings and the memory of this project
     Recall(cmd::recall::RecallArgs),
-    /// Answer an SQL query over all runs; it can only read
+    /// Run a read-only SQL query over all runs
     Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
@@ -328,7 +328,7 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Ask(args) => cmd::declare::ask(env, &args),
         RalphCommand::Dispute(args) => cmd::declare::dispute(env, &args),
         RalphCommand::Mcp(cmd::mcp::McpArgs {}) => cmd::mcp::run(env),
-        RalphCommand::Tell(args) => cmd::adjust::tell(env, &args),
+        RalphCommand::Tell(args) => cmd::tell::run(env, &args),
         RalphCommand::Waive(args) => cmd::adjust::waive(env, &args),
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),

@@ -1,6 +1,6 @@
 //! The errors that commands print: what failed, its causes, and a hint. Holds the hint for every kind of error.
 
-use crate::{FAILURE, UNTRUSTED, excerpt, term};
+use crate::{FAILURE, UNTRUSTED, term};
 use ralph_core::gate::shell_quote;
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
@@ -15,7 +15,6 @@ use ralph_lists::import::loop_files::ImportRenderError;
 use ralph_lists::loop_directory;
 use ralph_lists::loops::FeatureError;
 use ralph_lists::run_lists::ListError;
-use ralph_policy::config::{self, ConfigError};
 use ralph_policy::trust::TrustError;
 use ralph_proof::ProofError;
 use ralph_sys::fs::{FileError, LockError};
@@ -55,7 +54,7 @@ impl CommandFailure {
         Self { code: FAILURE, ..self }
     }
 
-    fn from_chain(chain: Vec<String>, hint: Option<String>) -> Self {
+    pub(crate) fn from_chain(chain: Vec<String>, hint: Option<String>) -> Self {
         let mut causes = chain.into_iter();
         Self {
             what: causes.next().unwrap_or_default(),
@@ -73,6 +72,10 @@ impl CommandFailure {
 
     pub(crate) fn message(&self) -> &str {
         &self.what
+    }
+
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// The whole error as plain text, for an answer in a session instead of a terminal.
@@ -100,6 +103,11 @@ impl CommandFailure {
         Self { hint: Some(hint.to_string()), ..self }
     }
 
+    /// With the places of mistakes in a file, and its own message about them if there is one.
+    pub(crate) fn with_excerpts(self, excerpts: String, what: Option<String>) -> Self {
+        Self { excerpts, what: what.unwrap_or(self.what), ..self }
+    }
+
     pub(crate) fn with_subject(self, subject: &str) -> Self {
         Self { what: format!("{subject}: {}", self.what), ..self }
     }
@@ -123,7 +131,7 @@ pub(crate) fn plain_usage_error(what: &str, hint: &str) -> String {
     format!("error: {what}\n  hint: {hint}\n")
 }
 
-fn error_chain(mut next: Option<&dyn Error>) -> Vec<String> {
+pub(crate) fn error_chain(mut next: Option<&dyn Error>) -> Vec<String> {
     let mut causes: Vec<String> = Vec::new();
     while let Some(error) = next {
         let text = error.to_string();
@@ -257,29 +265,6 @@ impl From<StoreError> for CommandFailure {
 impl From<FileError> for CommandFailure {
     fn from(error: FileError) -> Self {
         ControlError::from(error).into()
-    }
-}
-
-impl From<ConfigError> for CommandFailure {
-    fn from(error: ConfigError) -> Self {
-        let (excerpts, hint) = match &error {
-            ConfigError::Problems { first, more } => {
-                let hint = "`ralph config --schema` describes every key";
-                (excerpt::render(first, *more), Some(hint.to_string()))
-            }
-            ConfigError::NoSuchProject(_) => (String::new(), Some("check the path".to_string())),
-            ConfigError::BothNames(_) => {
-                let [keep, delete] = config::POLICY_FILE_NAMES;
-                let hint = format!("keep `{keep}` and delete `{delete}`, or the other way round");
-                (String::new(), Some(hint))
-            }
-            ConfigError::LinkOutsideProject(_) => {
-                let hint = "put the file itself there; settings for all projects go into `~/.ralph/config.toml`";
-                (String::new(), Some(hint.to_string()))
-            }
-            ConfigError::File(file) => (String::new(), file_hint(file)),
-        };
-        Self { excerpts, ..Self::from_chain(error_chain(Some(&error)), hint) }
     }
 }
 
@@ -484,7 +469,7 @@ fn unreadable_approval_hint(path: &Path) -> String {
     format!("move it away with `mv {path} {path}.bak`, then run `ralph trust`")
 }
 
-fn file_hint(file: &FileError) -> Option<String> {
+pub(crate) fn file_hint(file: &FileError) -> Option<String> {
     let path = file.path().display();
     if file.is_disk_full() {
         Some("the disk is full; nothing was changed".to_string())

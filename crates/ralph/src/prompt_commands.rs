@@ -1,7 +1,7 @@
 //! Carries out the `/ralph:…` commands that a person types in a session. They do what the commands of the same name
 //! do in a terminal, and return their text as the answer to the prompt.
 
-use crate::cmd::{adjust, start, status, verify, why};
+use crate::cmd::{adjust, start, status, tell, verify, why};
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::{RunId, SessionId};
@@ -237,7 +237,7 @@ fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, Comma
 
 fn tell(world: &World, request: &CommandRequest<'_>, text: &str) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    let done = adjust::send_message(
+    let done = tell::send_message(
         &world.env,
         &session_adjustment(world, run, &world.step_deadline()),
         text,

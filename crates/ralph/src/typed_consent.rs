@@ -15,13 +15,20 @@ use std::time::Duration;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 const WORD_CHARS: u64 = 4;
+/// What to do where there is no terminal to type at.
+pub(crate) const FOREGROUND_HINT: &str = "run it in the foreground of your own terminal";
 /// Without vowels, so that it spells nothing, and without characters that look alike.
 const ALPHABET: &[u8] = b"bcdfghjkmnpqrstvwxz";
 
-/// Asks for the word if an agent is held by any run of this user. `action` completes "type the word to …".
+/// Asks for the word if a run of this user holds an agent, or can hold it again. `action` completes "type the word to …".
 pub(crate) fn require_while_held(home: &RalphHome, action: &str) -> Result<(), CommandFailure> {
     match held_run(home)? {
-        Some(run) => ask_for_word(&format!("run `{run}` holds an agent"), action),
+        Some((run, RunPhase::Active)) => {
+            ask_for_word(&format!("run `{run}` holds an agent"), action)
+        }
+        Some((run, _)) => {
+            ask_for_word(&format!("run `{run}` is paused and can hold an agent again"), action)
+        }
         None => Ok(()),
     }
 }
@@ -31,14 +38,16 @@ pub(crate) fn require_always(why: &str, action: &str) -> Result<(), CommandFailu
     ask_for_word(why, action)
 }
 
-/// A run that holds an agent now.
-pub(crate) fn held_run(home: &RalphHome) -> Result<Option<RunId>, CommandFailure> {
+/// A run that holds an agent, or can hold it again: otherwise the agent could pause its run from a detached process,
+/// loosen it and resume it. A run that holds now comes first.
+pub(crate) fn held_run(home: &RalphHome) -> Result<Option<(RunId, RunPhase)>, CommandFailure> {
     let (views, _) = overview::list_run_views(home)?;
-    let held = views.into_iter().find(|view| {
+    let open = views.into_iter().filter(|view| {
         let opened = &view.opened;
-        view.phase == RunPhase::Active && opened.state.owner(&opened.run).is_some()
+        !matches!(view.phase, RunPhase::Ended(_)) && opened.state.owner(&opened.run).is_some()
     });
-    Ok(held.map(|view| view.opened.run.id))
+    let first = open.min_by_key(|view| view.phase != RunPhase::Active);
+    Ok(first.map(|view| (view.opened.run.id, view.phase)))
 }
 
 fn ask_for_word(why: &str, action: &str) -> Result<(), CommandFailure> {
@@ -60,7 +69,7 @@ fn ask_for_word(why: &str, action: &str) -> Result<(), CommandFailure> {
                 &format!(
                     "{why}, so a person has to confirm this, but {error}; nothing was changed"
                 ),
-                "run it in the foreground of your own terminal",
+                FOREGROUND_HINT,
             ))
         }
         Err(error @ NoAnswer::TimedOut) => Err(CommandFailure::untrusted(

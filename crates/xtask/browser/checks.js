@@ -3,6 +3,7 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
+const readline = require("readline");
 const { spawn, execFileSync } = require("child_process");
 const config = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
 const { chromium } = require(path.join(config.tools, "node_modules/playwright-core"));
@@ -21,15 +22,20 @@ const environment = (home) => ({ PATH: process.env.PATH, HOME: home, RALPH_HOME:
 const ralph = (home, ...args) => execFileSync(config.ralph, args, { env: environment(home), cwd: home, encoding: "utf8" });
 const journal = (home, run) => fs.readFileSync(path.join(home, "runs", run, "journal.jsonl"), "utf8");
 
+/// A link opens one window. The server prints the next one when a browser has entered.
 function serve(home) {
   return new Promise((resolve, reject) => {
     const child = spawn(config.ralph, ["serve", "--json", "--port", "0"], { env: environment(home), cwd: home });
-    let text = "";
-    child.stdout.on("data", (data) => {
-      text += data;
-      if (text.includes("\n")) resolve({ child, ...JSON.parse(text) });
+    const links = [];
+    const waiting = [];
+    const nextLink = () => (links.length > 0 ? Promise.resolve(links.shift()) : new Promise((take) => waiting.push(take)));
+    readline.createInterface({ input: child.stdout }).on("line", (line) => {
+      const { url, link } = JSON.parse(line);
+      const take = waiting.shift();
+      if (take) take(link); else links.push(link);
+      if (url) resolve({ child, url, nextLink });
     });
-    child.on("exit", (code) => reject(new Error(`ralph serve ended with ${code}: ${text}`)));
+    child.on("exit", (code) => reject(new Error(`ralph serve ended with ${code}`)));
   });
 }
 
@@ -42,7 +48,7 @@ async function open(browser, server, look, options = {}) {
   page.on("pageerror", (e) => fail(`${page.url()}: ${e.message}`));
   page.on("dialog", (d) => { fail(`${page.url()}: a dialog`); d.dismiss(); });
   page.on("request", (r) => { if (new URL(r.url()).host !== host) fail(`a request to ${r.url()}`); });
-  await page.goto(server.link);
+  await page.goto(await server.nextLink());
   expect(!page.url().includes("token"), "the token stays in the address");
   return { context, page };
 }
@@ -64,7 +70,7 @@ async function inspect(page, server, pathname, name) {
   return result.passes.length;
 }
 
-const PAGES = ["/", "/history", "/queues", "/insights", "/states"];
+const PAGES = ["/", "/history", "/queues", "/stats", "/states"];
 const runPages = (run) => [`/run/${run}`, `/run/${run}/stops`];
 
 async function checkPages(browser, server, pages) {
@@ -175,16 +181,16 @@ async function checkMany(browser, server, home) {
   await context.close();
 }
 
-/// Checkpoints of a real repository side by side, and the insights over enough runs to compare.
+/// Checkpoints of a real repository side by side, and the stats over enough runs to compare.
 async function checkCompared(browser, server) {
   const diff = `/run/${config.changed}/diff`;
   const file = "/run/" + config.changed + "/diff?from=0&to=1&path=" + encodeURIComponent('<b>&"quoted".txt');
-  await checkPages(browser, server, ["/insights", `/run/${config.changed}`, diff, file]);
+  await checkPages(browser, server, ["/stats", `/run/${config.changed}`, diff, file]);
   const { context, page } = await open(browser, server, LOOKS[0][1]);
-  await page.goto(new URL("/insights", server.url).href);
-  expect((await page.textContent("h1")).startsWith("A verified run costs"), `the insights say ${await page.textContent("h1")}`);
-  expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the insights have no proposal");
-  expect((await page.locator("main form, main button").count()) === 0, "the insights have a button");
+  await page.goto(new URL("/stats", server.url).href);
+  expect((await page.textContent("h1")).startsWith("A verified run costs"), `the stats say ${await page.textContent("h1")}`);
+  expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the stats have no proposal");
+  expect((await page.locator("main form, main button").count()) === 0, "the stats have a button");
   await page.goto(new URL(`/run/${config.changed}`, server.url).href);
   await page.locator(`a[href^="${diff}"]`).first().click();
   await page.waitForURL("**/diff*");

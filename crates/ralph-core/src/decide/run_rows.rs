@@ -23,6 +23,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+/// How many unmet requirements the reason of a stuck run names.
+const MAX_NAMED_UNMET: usize = 3;
+
 /// One stop of a run, with everything known about it.
 #[derive(Clone, Copy)]
 pub(super) struct RunStop<'a> {
@@ -80,6 +83,20 @@ impl<'a> RunStop<'a> {
         let parts: Vec<_> = parts.map(|(count, what)| format!("{count} {what}")).collect();
         let open = if parts.is_empty() { "0 not met".to_string() } else { parts.join(", ") };
         format!("{open}{}", self.waived_suffix())
+    }
+
+    /// `` on lint, tests and 2 more``; empty if nothing is known to be unmet.
+    fn named_unmet(&self) -> String {
+        let redactor = self.context.redactor;
+        let unmet = self.required().filter(|one| one.is_unmet());
+        let mut names: Vec<_> = unmet.map(|one| reason::safe_name(one, redactor)).collect();
+        let more = names.len().saturating_sub(MAX_NAMED_UNMET);
+        names.truncate(MAX_NAMED_UNMET);
+        match (names.is_empty(), more) {
+            (true, _) => String::new(),
+            (false, 0) => format!(" on {}", names.join(", ")),
+            (false, more) => format!(" on {} and {more} more", names.join(", ")),
+        }
     }
 
     fn waived_suffix(&self) -> String {
@@ -345,8 +362,8 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
         count => format!("{count} stops"),
     };
     let because = format!(
-        "the last {stops} made no progress (state {}), {}",
-        mark.short(),
+        "the last {stops} made no progress{}, {}",
+        stop.named_unmet(),
         stop.describe_open()
     );
     Some(StopDecision {

@@ -204,8 +204,8 @@ fn the_first_matching_row_wins() {
     without mistrust           end needs_review rule tampered     2 charged  `run.json` was changed after the start
     without tampering          end gate_broken  rule gate-broken  2 charged  lint gave no result twice in a row: timed out after 5 min
     without the unknown        end exhausted    rule limit        2 charged  its budget of $20 is spent, 1 not met
-    without the spending       block            rule remedy       3 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met; trying another approach
-    without a runner           end stuck        rule stuck        2 charged  the last 2 stops made no progress (state 0e0cb64), 1 not met
+    without the spending       block            rule remedy       3 charged  the last 2 stops made no progress on tests, 1 not met; trying another approach
+    without a runner           end stuck        rule stuck        2 charged  the last 2 stops made no progress on tests, 1 not met
     without the known tree     allow            rule hand-over    3 charged  the context is 90 % full, 1 not met
     without the full context   block            rule block        3 charged  1 not met
     "#);
@@ -337,10 +337,10 @@ fn the_hosts_flag_never_changes_the_count() {
 /// R-L2d, R-L10d: the same failures on the same tree three times are no progress, and the end names the state.
 #[test]
 fn the_same_failures_on_the_same_tree_end_the_run() {
-    check!(test_run().stops(3, |_| stop_at(1).unmet("tests")), @"
+    check!(test_run().stops(3, |_| stop_at(1).unmet("tests")), @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met
+    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress on tests, 1 not met
     ");
 }
 
@@ -355,14 +355,14 @@ fn fewer_failures_or_another_tree_are_progress() {
             .stop(stop_at(2).unmet("tests"))
             .stop(stop_at(2).unmet("tests"))
             .stop(stop_at(2).unmet("tests")),
-        @"
+        @r"
     1  block            rule block        1 charged  2 not met
     2  block            rule block        2 charged  2 not met
     3  block            rule block        3 charged  1 not met
     4  block            rule block        4 charged  1 not met
     5  block            rule block        5 charged  1 not met
     6  block            rule block        6 charged  1 not met
-    7  end stuck        rule stuck        6 charged  the last 3 stops made no progress (state 2d077d5), 1 not met
+    7  end stuck        rule stuck        6 charged  the last 3 stops made no progress on tests, 1 not met
     "
     );
 }
@@ -381,11 +381,11 @@ fn unknown_trees_are_never_equal() {
 /// R-L10b, R-L10d: a tree that alternates between two states makes no progress either.
 #[test]
 fn a_tree_that_alternates_ends_the_run() {
-    check!(test_run().stops(4, |turn| stop_at(u64::from(turn % 2)).unmet("tests")), @"
+    check!(test_run().stops(4, |turn| stop_at(u64::from(turn % 2)).unmet("tests")), @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  end stuck        rule stuck        3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met
+    4  end stuck        rule stuck        3 charged  the last 3 stops made no progress on tests, 1 not met
     ");
 }
 
@@ -601,13 +601,13 @@ fn every_circuit_breaker_ends_the_run() {
         writeln!(out, "{notice}").unwrap();
         out
     });
-    check!(notices, @"
+    check!(notices, @r"
     ralph: exhausted: nested quotes — its 1 iteration is used up, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     ralph: exhausted: nested quotes — its time limit of 8 h is reached, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-duration` or `--max-cost-usd`
     ralph: exhausted: nested quotes — its budget of $20 is spent, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     ralph: exhausted: nested quotes — `progress.txt` is at 9 of 9, 1 not met (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
-    ralph: stuck: nested quotes — the last 3 stops made no progress (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    ralph: stuck: nested quotes — the last 3 stops made no progress (state 0e0cb64), 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 3 stops made no progress on tests, 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
+    ralph: stuck: nested quotes — the last 3 stops made no progress on tests, 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     ralph: gate_broken: nested quotes — lint gave no result twice in a row: timed out after 5 min (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
     ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what to do next
     ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it

@@ -199,40 +199,40 @@ fn messages_are_handed_over_with_the_work() {
 #[test]
 fn remedies_are_tried_in_order() {
     let tried = with_stronger_model().stops(9, |_| by_runner(1).unmet("tests"));
-    check!(tried, @"
+    check!(tried, @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress on tests, 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 3 stops made no progress on tests, 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  allow            rule remedy       7 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a stronger model
+    7  allow            rule remedy       7 charged  the last 3 stops made no progress on tests, 1 not met; trying a stronger model
     8  block            rule block        8 charged  1 not met
-    9  end stuck        rule stuck        8 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model
+    9  end stuck        rule stuck        8 charged  the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session, then a stronger model
     ");
-    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
+    check!(notice(&tried), @"ralph: stuck: nested quotes — the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session, then a stronger model (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`");
 }
 
 #[test]
 fn unavailable_remedies_are_skipped() {
     let stuck = |scenario: TestRun| scenario.stops(9, |_| by_runner(1).unmet("tests")).to_string();
-    check!(stuck(driven_run(DriveSettings::DEFAULT)), @"
+    check!(stuck(driven_run(DriveSettings::DEFAULT)), @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress on tests, 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  allow            rule remedy       5 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    5  allow            rule remedy       5 charged  the last 3 stops made no progress on tests, 1 not met; trying a fresh session
     6  block            rule block        6 charged  1 not met
-    7  end stuck        rule stuck        6 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    7  end stuck        rule stuck        6 charged  the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session
     8  allow            rule not-mine     6 charged  the run has ended: stuck
     9  allow            rule not-mine     6 charged  the run has ended: stuck
     ");
-    check!(stuck(with(SessionPolicy::SameSession)), @"
+    check!(stuck(with(SessionPolicy::SameSession)), @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  block            rule remedy       3 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    3  block            rule remedy       3 charged  the last 3 stops made no progress on tests, 1 not met; trying another approach
     4  block            rule block        4 charged  1 not met
-    5  end stuck        rule stuck        4 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach
+    5  end stuck        rule stuck        4 charged  the last 3 stops made no progress on tests, 1 not met; tried another approach
     6  allow            rule not-mine     4 charged  the run has ended: stuck
     7  allow            rule not-mine     4 charged  the run has ended: stuck
     8  allow            rule not-mine     4 charged  the run has ended: stuck
@@ -243,10 +243,10 @@ fn unavailable_remedies_are_skipped() {
         DriveSettings { model: same.clone(), stronger_model: same, ..DriveSettings::DEFAULT };
     assert_eq!(stuck(driven_run(already)), stuck(driven_run(DriveSettings::DEFAULT)));
     // A run without drive settings.
-    check!(test_run().stops(3, |_| by_runner(1).unmet("tests")), @"
+    check!(test_run().stops(3, |_| by_runner(1).unmet("tests")), @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
-    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met
+    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress on tests, 1 not met
     ");
 }
 
@@ -255,15 +255,15 @@ fn unavailable_remedies_are_skipped() {
 fn an_alternating_tree_gets_remedies() {
     let tried = driven_run(DriveSettings::DEFAULT)
         .stops(12, |turn| by_runner(u64::from(turn % 2)).unmet("tests"));
-    check!(tried, @"
+    check!(tried, @r"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  block            rule block        3 charged  1 not met
-    4  block            rule remedy       4 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying another approach
+    4  block            rule remedy       4 charged  the last 3 stops made no progress on tests, 1 not met; trying another approach
     5  block            rule block        5 charged  1 not met
-    6  allow            rule remedy       6 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; trying a fresh session
+    6  allow            rule remedy       6 charged  the last 3 stops made no progress on tests, 1 not met; trying a fresh session
     7  block            rule block        7 charged  1 not met
-    8  end stuck        rule stuck        7 charged  the last 3 stops made no progress (state 0e0cb64), 1 not met; tried another approach, then a fresh session
+    8  end stuck        rule stuck        7 charged  the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session
     9  allow            rule not-mine     7 charged  the run has ended: stuck
     10 allow            rule not-mine     7 charged  the run has ended: stuck
     11 allow            rule not-mine     7 charged  the run has ended: stuck

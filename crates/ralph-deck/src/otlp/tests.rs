@@ -1,6 +1,6 @@
 use super::*;
-use crate::page::insights::{StatsRows, StatsRun};
 use crate::page::metrics::metric_families;
+use crate::page::stats::{StatsRows, StatsRun};
 use insta::assert_snapshot;
 use ralph_core::gate::ResultStability;
 use ralph_core::id::{RunId, SessionId};

@@ -1,9 +1,9 @@
 //! Reads the board: every run in progress, the latest ended ones, queues, spending and faults.
 
-use super::board_page::{BoardPage, BoardQueue};
+use super::board_page::{BoardPage, BoardQueue, MAX_OPEN_RUNS};
 use super::board_row::{BoardRow, project_name};
 use super::run_standing::BoardGroup;
-use crate::run_index::{HistoryFilter, IndexedRun, RunIndex, RunIndexError};
+use crate::run_index::{IndexedRun, RunFilter, RunIndex, RunIndexError};
 use crate::view::queue_status::{self, QueueStatus};
 use ralph_core::id::RunId;
 use ralph_core::record::CostBasis;
@@ -24,7 +24,7 @@ use ralph_sys::env::Env;
 use std::path::Path;
 
 const MAX_ENDED_RUNS: usize = 50;
-const MAX_SEARCHED_RUNS: usize = 1_000;
+const MAX_REVIEW_RUNS: usize = 1_000;
 /// The ends that wait for a person.
 const REVIEW_STATUSES: [RunStatus; 3] =
     [RunStatus::NeedsHuman, RunStatus::NeedsReview, RunStatus::GateBroken];
@@ -58,7 +58,22 @@ impl BoardPage {
             ..Self::default()
         };
         let mut rows = Vec::new();
-        for run in index.waiting_and_working()? {
+        let in_scope = |run: &IndexedRun| {
+            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
+        };
+        let mut open = index.waiting_and_working()?;
+        // The record of a run, not the index, decides on its scope. That is affordable for a few runs only.
+        if open.len() > MAX_OPEN_RUNS {
+            open.retain(in_scope);
+        }
+        let (read, counted) = open.split_at(open.len().min(MAX_OPEN_RUNS));
+        for run in counted {
+            match BoardRow::from_index(run).map(|row| row.standing.group()) {
+                Some(BoardGroup::WaitingForYou) => page.waiting_left_out += 1,
+                Some(BoardGroup::Working | BoardGroup::Ended) | None => page.working_left_out += 1,
+            }
+        }
+        for run in read {
             match store::load_run(home, &run.id) {
                 Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
                     rows.push(live_row(home, &RunView::new(home, opened), now_ms));
@@ -67,20 +82,27 @@ impl BoardPage {
                 Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
             }
         }
-        let in_scope = |run: &IndexedRun| {
-            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
-        };
-        // Only one project is wanted, so more than its runs have to be looked through.
-        let most = if scope.is_some() { MAX_SEARCHED_RUNS } else { MAX_ENDED_RUNS };
-        let ended = HistoryFilter::default();
-        let for_review = HistoryFilter::with_statuses(&REVIEW_STATUSES);
-        let latest = index.ended_page(&ended, None, most)?.runs;
-        let review = index.ended_page(&for_review, None, MAX_SEARCHED_RUNS)?.runs;
+        let projects = scope.map(|scope| projects_in(index, scope)).transpose()?;
+        let projects = projects.as_deref();
+        if let Some(projects) = projects {
+            // The limit of a day is about all projects.
+            page.max_day_micro_usd = None;
+            page.spent_today_micro_usd =
+                index.spent_on_day(&clock::local_date(now_ms), projects)?;
+        }
+        let ended = RunFilter::default().within(projects);
+        let for_review = RunFilter::with_statuses(&REVIEW_STATUSES).within(projects);
+        let latest = index.ended_page(&ended, None, MAX_ENDED_RUNS)?.runs;
+        let review = index.ended_page(&for_review, None, MAX_REVIEW_RUNS)?.runs;
         page.earlier = index.count(&ended)?;
+        let since = index.count(&RunFilter::ended_since(seen_ms).within(projects))?;
+        let is_since = |run: &&IndexedRun| run.ended_ms.unwrap_or(run.last_ms) >= seen_ms;
+        let review_since = review.iter().filter(is_since).count();
+        page.ended_total = since.saturating_sub(u64::try_from(review_since).unwrap_or(u64::MAX));
         let is_for_review = |row: &BoardRow| row.standing.group() == BoardGroup::WaitingForYou;
-        let latest = latest.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
-        let latest = latest.filter(|row| !is_for_review(row)).take(MAX_ENDED_RUNS);
-        let review = review.iter().filter(|run| in_scope(run)).filter_map(BoardRow::from_index);
+        let latest = latest.iter().filter_map(BoardRow::from_index);
+        let latest = latest.filter(|row| !is_for_review(row));
+        let review = review.iter().filter_map(BoardRow::from_index);
         let review = review.filter(is_for_review);
         let shown: Vec<_> =
             latest.chain(review).filter(|row| !is_earlier(row, seen_ms, now_ms)).collect();
@@ -95,6 +117,13 @@ impl BoardPage {
         page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
         Ok(page)
     }
+}
+
+/// The directories of the scope that have runs.
+pub fn projects_in(index: &RunIndex, scope: &ProjectScope) -> Result<Vec<String>, RunIndexError> {
+    let mut projects = index.projects()?;
+    projects.retain(|project| scope.contains_directory(Path::new(project)));
+    Ok(projects)
 }
 
 /// When the board is drawn, and when the person last looked; 0 if never.

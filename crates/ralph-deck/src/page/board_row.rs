@@ -1,12 +1,14 @@
 //! One run in a list of runs.
 
+use super::open_question::open_question;
 use super::run_standing::RunStanding;
+use crate::json_units;
 use crate::run_index::IndexedRun;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
 use ralph_core::record::{
-    CostBasis, JournalEntry, RunChange, RunRecord, StopReport, TranscriptReading,
+    CostBasis, JournalEntry, ReportedStatus, RunChange, RunRecord, StopReport, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
@@ -21,6 +23,8 @@ const LONGEST_TITLE: usize = 300;
 const LONGEST_PATH: usize = 1_000;
 const LONGEST_NOTE: usize = 600;
 const LONGEST_QUESTION: usize = 4_000;
+/// How many open requirements are named.
+const MAX_OPEN_NAMES: usize = 8;
 /// How many stops the trend covers.
 const TREND_STOPS: usize = 12;
 
@@ -28,6 +32,7 @@ const TREND_STOPS: usize = 12;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardRow {
     pub run: String,
+    #[serde(rename = "state")]
     pub standing: RunStanding,
     pub title: String,
     /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
@@ -35,8 +40,10 @@ pub struct BoardRow {
     pub project_name: String,
     /// The branch of its own work tree.
     pub branch: Option<String>,
+    #[serde(rename = "started_at", serialize_with = "json_units::time")]
     pub started_ms: u64,
     /// The time of its last journal line.
+    #[serde(rename = "last_at", serialize_with = "json_units::time")]
     pub last_ms: u64,
     pub iteration: u32,
     pub max_iterations: Option<u32>,
@@ -44,14 +51,19 @@ pub struct BoardRow {
     pub elapsed_ms: u64,
     pub max_elapsed_ms: Option<u64>,
     /// `None` if it is unknown.
+    #[serde(rename = "spent_usd", serialize_with = "json_units::optional_usd")]
     pub spent_micro_usd: Option<u64>,
     pub cost_basis: CostBasis,
+    #[serde(rename = "max_cost_usd", serialize_with = "json_units::optional_usd")]
     pub max_micro_usd: Option<u64>,
     /// How many requirements are met, at the last stop that evaluated them.
     pub met: Option<u32>,
     pub requirements: Option<u32>,
+    /// The first requirements that were not met at that stop. Empty where only the index was read.
+    pub open: Vec<String>,
     /// How many requirements were not met at the latest stops, oldest first. Empty where only the index was read.
     pub trend: Vec<u32>,
+    #[serde(rename = "context_share", serialize_with = "json_units::optional_share")]
     pub context_permille: Option<u16>,
     /// The number of the session.
     pub session: u32,
@@ -59,6 +71,7 @@ pub struct BoardRow {
     /// Why it waits, is parked or ended.
     pub note: Option<String>,
     /// Until when it waits.
+    #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
     /// The gates that run now.
     pub gates: Vec<ActiveGateRow>,
@@ -70,8 +83,10 @@ pub struct BoardRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenQuestion {
     pub text: String,
+    #[serde(rename = "asked_at", serialize_with = "json_units::time")]
     pub asked_ms: u64,
     /// The run is parked then; `None` if nothing waits for the answer.
+    #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
 }
 
@@ -79,6 +94,7 @@ pub struct OpenQuestion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ActiveGateRow {
     pub name: String,
+    #[serde(rename = "since", serialize_with = "json_units::optional_time")]
     pub since_ms: Option<u64>,
     /// How long it took the last time.
     pub usual_ms: Option<u64>,
@@ -93,22 +109,32 @@ impl BoardRow {
         let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
         let parked = state.driving.parked.as_ref().filter(|_| phase != RunPhase::Active);
         let wait = state.driving.wait.as_ref().filter(|_| phase == RunPhase::Active);
+        let continues = |why: &str, command: &str| {
+            let how = format!("`{command} {}` continues", run.id);
+            if why.contains(&how) { why.to_string() } else { format!("{why}; {how}") }
+        };
         let (mut note, mut until_ms) = match (parked, wait) {
-            (Some(parked), _) => (Some(parked.why.as_str()), None),
-            (None, Some(wait)) => (Some(wait.why.as_str()), Some(wait.until_ms)),
+            (Some(parked), _) => (Some(continues(&parked.why, "ralph run --resume")), None),
+            (None, Some(wait)) => (Some(wait.why.clone()), Some(wait.until_ms)),
+            (None, None) if phase == RunPhase::Orphaned && run.drive.is_some() => {
+                (Some(continues("no runner drives it", "ralph run --resume")), None)
+            }
+            (None, None) if phase == RunPhase::Orphaned => {
+                (Some(continues("its session is not held", "ralph resume")), None)
+            }
             (None, None) => (None, None),
         };
         let mut question = None;
         match &state.declared {
             Some(DeclaredPause::NeedsHuman(asked)) => {
                 question = Some(OpenQuestion {
-                    text: clean_paragraph(asked, LONGEST_QUESTION),
+                    text: clean_question(asked),
                     asked_ms: state.last_seen_ms,
                     until_ms: None,
                 });
             }
             Some(DeclaredPause::Waiting { until_ms: until, why }) => {
-                note = Some(why);
+                note = Some(why.clone());
                 until_ms = Some(*until);
             }
             None => {}
@@ -134,11 +160,12 @@ impl BoardRow {
                 .as_ref()
                 .map(|report| report.total.saturating_sub(report.open_count())),
             requirements: state.report.as_ref().map(|report| report.total),
+            open: state.report.as_ref().map(open_names).unwrap_or_default(),
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             session: state.driving.count.max(1),
             question,
-            note: note.map(|note| text::clean_line(note, LONGEST_NOTE)),
+            note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
             gates: Vec::new(),
             seq: state.seq,
@@ -148,7 +175,7 @@ impl BoardRow {
     /// The row of a run in the index; `None` if its status is not one of this version.
     pub fn from_index(run: &IndexedRun) -> Option<Self> {
         let question = run.question.as_ref().map(|question| OpenQuestion {
-            text: clean_paragraph(question, LONGEST_QUESTION),
+            text: clean_question(question),
             asked_ms: run.asked_ms.unwrap_or(run.last_ms),
             until_ms: run.question_until_ms,
         });
@@ -173,6 +200,7 @@ impl BoardRow {
             max_micro_usd: run.max_micro_usd,
             met: Some(run.met).filter(|_| run.required > 0),
             requirements: Some(run.required).filter(|required| *required > 0),
+            open: Vec::new(),
             trend: Vec::new(),
             context_permille: None,
             session: run.sessions.max(1),
@@ -191,7 +219,14 @@ impl BoardRow {
             reports.rev().take(TREND_STOPS).map(StopReport::open_count).collect();
         trend.reverse();
         self.trend = trend;
-        if let Some(question) = &mut self.question {
+        if let RunStanding::Working | RunStanding::Waiting | RunStanding::Asks = self.standing {
+            self.question = open_question(entries);
+            if self.question.is_some() {
+                self.standing = RunStanding::Asks;
+            } else if self.standing == RunStanding::Asks {
+                self.standing = RunStanding::Working;
+            }
+        } else if let Some(question) = &mut self.question {
             for entry in entries {
                 if let RunChange::Asked { .. } = entry.change {
                     question.asked_ms = entry.at_ms;
@@ -223,6 +258,12 @@ impl BoardRow {
     }
 }
 
+/// The names of the first open requirements.
+fn open_names(report: &StopReport) -> Vec<String> {
+    let open = report.lines.iter().filter(|line| line.standing != ReportedStatus::Advisory);
+    open.take(MAX_OPEN_NAMES).map(|line| text::clean_line(&line.name, LONGEST_TITLE)).collect()
+}
+
 /// The report of a decided stop.
 pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
     if let RunChange::Decided(decided) = change { decided.report.as_ref() } else { None }
@@ -232,6 +273,11 @@ pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
 pub(super) fn project_name(project: &str) -> String {
     let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| project.to_string())
+}
+
+/// The text of a question, without control characters and bounded.
+pub(super) fn clean_question(foreign: &str) -> String {
+    clean_paragraph(foreign, LONGEST_QUESTION)
 }
 
 /// Removes what looks like a token. A screen has no list of the secrets in the environment of a run.

@@ -1,6 +1,7 @@
 //! The checkpoints of a run, and what changed between them.
 
 use super::changed_files::{ChangedFiles, FileComparison};
+use crate::json_units;
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
@@ -16,6 +17,7 @@ const LONGEST_REASON: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CheckpointRow {
     pub number: u32,
+    #[serde(rename = "at", serialize_with = "json_units::time")]
     pub at_ms: u64,
     /// Why it was made.
     pub why: String,
@@ -62,13 +64,26 @@ impl CheckpointReader {
         Ok(self.repository.list(&self.deadline)?.iter().map(row).collect())
     }
 
+    /// What changed between two checkpoints: the first and the last unless others are named.
+    pub fn changed_between(
+        &self,
+        from: Option<u32>,
+        to: Option<u32>,
+    ) -> Result<ChangedFiles, CheckpointReadError> {
+        let all = self.repository.list(&self.deadline)?;
+        let find = |number: u32| all.iter().find(|one| one.number == number);
+        let from = from.map_or(all.first(), find);
+        let to = to.map_or(all.last(), find);
+        let (from, to) = from.zip(to).ok_or(CheckpointReadError::NothingToCompare)?;
+        Ok(ChangedFiles::load(&self.repository, from, to, &self.deadline)?)
+    }
+
     /// What changed from the first checkpoint to the last.
     pub fn changed_since_start(&self) -> Result<ChangedFiles, CheckpointReadError> {
-        let all = self.repository.list(&self.deadline)?;
-        let [first, .., last] = all.as_slice() else {
-            return Err(CheckpointReadError::NothingToCompare);
-        };
-        Ok(ChangedFiles::load(&self.repository, first, last, &self.deadline)?)
+        match self.repository.list(&self.deadline)?.len() {
+            0 | 1 => Err(CheckpointReadError::NothingToCompare),
+            _ => self.changed_between(None, None),
+        }
     }
 
     /// What changed between a checkpoint and the one before it.

@@ -1,11 +1,12 @@
 //! Context and spending over time, reduced to what a chart can show.
 
 use super::timeline::SpendMeter;
+use crate::json_units;
 use ralph_core::record::{JournalEntry, RunChange};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// A point of a curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurvePoint {
     pub at_ms: u64,
     pub value: u64,
@@ -33,6 +34,42 @@ pub fn spend_curve(entries: &[JournalEntry], most: usize) -> Vec<CurvePoint> {
         }
     }
     reduce_points(points, most)
+}
+
+/// A point of the context in JSON.
+#[derive(Serialize)]
+struct ContextPointView {
+    #[serde(serialize_with = "json_units::time")]
+    at: u64,
+    share: f64,
+}
+
+/// A point of the spending in JSON.
+#[derive(Serialize)]
+struct SpendPointView {
+    #[serde(serialize_with = "json_units::time")]
+    at: u64,
+    #[serde(serialize_with = "json_units::usd")]
+    usd: u64,
+}
+
+pub(super) fn context_points<S: Serializer>(
+    points: &[CurvePoint],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let permille = |point: &CurvePoint| u32::try_from(point.value).unwrap_or(u32::MAX);
+    serializer.collect_seq(points.iter().map(|point| ContextPointView {
+        at: point.at_ms,
+        share: json_units::permille_as_share(permille(point)),
+    }))
+}
+
+pub(super) fn spend_points<S: Serializer>(
+    points: &[CurvePoint],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let view = |point: &CurvePoint| SpendPointView { at: point.at_ms, usd: point.value };
+    serializer.collect_seq(points.iter().map(view))
 }
 
 /// Keeps the least and the greatest value of each stretch of time, and the first and last point.

@@ -1,5 +1,6 @@
 //! The gates of a run over its stops.
 
+use crate::json_units;
 use ralph_core::gate::{ResultStability, TestCounts};
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange};
 use ralph_core::text;
@@ -38,6 +39,7 @@ pub struct GateHistoryRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GateMeasurement {
     pub seq: u64,
+    #[serde(rename = "at", serialize_with = "json_units::time")]
     pub at_ms: u64,
     pub outcome: String,
     pub took_ms: u64,

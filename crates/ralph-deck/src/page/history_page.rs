@@ -1,7 +1,8 @@
 //! A page of the history: runs that match a filter, latest first.
 
 use super::board_row::BoardRow;
-use crate::run_index::{FilterError, HistoryFilter, PageKey, RunIndex, RunIndexError};
+use crate::json_units;
+use crate::run_index::{FilterError, PageKey, RunFilter, RunIndex, RunIndexError};
 use serde::Serialize;
 
 /// How many runs a page lists.
@@ -11,6 +12,7 @@ pub const HISTORY_PAGE_RUNS: usize = 50;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HistoryPage {
     pub v: u8,
+    #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     /// The filter as the person typed it.
     pub filter: String,
@@ -40,7 +42,19 @@ impl HistoryPage {
         limit: usize,
         now_ms: u64,
     ) -> Result<Self, HistoryError> {
-        let parsed = HistoryFilter::parse(filter, now_ms)?;
+        Self::load_within(index, None, filter, before, limit, now_ms)
+    }
+
+    /// As [`Self::load`], limited to these project directories.
+    pub fn load_within(
+        index: &RunIndex,
+        projects: Option<&[String]>,
+        filter: &str,
+        before: Option<&str>,
+        limit: usize,
+        now_ms: u64,
+    ) -> Result<Self, HistoryError> {
+        let parsed = RunFilter::parse(filter, now_ms)?.within(projects);
         let unknown = |key: &str| HistoryError::Key(ralph_core::text::clean_line(key, 60));
         let key = before.map(|key| PageKey::parse(key).ok_or_else(|| unknown(key))).transpose()?;
         let page = index.ended_page(&parsed, key.as_ref(), limit)?;

@@ -41,7 +41,7 @@ pub enum LookFirstKind {
     Unmet,
     /// Why the run ended or stopped without a good result.
     Halted,
-    /// A test of the base no longer holds on the new code.
+    /// A test of the base no longer passes on the new code.
     BrokenTest,
     /// An expectation of an old test changed.
     AmendedTest,
@@ -56,6 +56,28 @@ pub enum LookFirstKind {
     /// A failure that was there before.
     OldFailure,
     DeniedCall,
+}
+
+impl LookFirstKind {
+    /// The kind for people, before or after the text.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::JournalEdit => "nothing here can be trusted",
+            Self::Question => "the agent asks",
+            Self::Unmet => "not met",
+            Self::Halted => "why it ended",
+            Self::Tampering => "ralph's own files were edited",
+            Self::BrokenTest => "an old test no longer passes",
+            Self::AmendedTest => "an old test was changed",
+            Self::RemovedTest => "an old test no longer runs",
+            Self::Accepted => "accepted without proof",
+            Self::Waiver => "waived",
+            Self::Dispute => "disputed by the agent",
+            Self::Undone => "made and undone",
+            Self::OldFailure => "failed before the work too",
+            Self::DeniedCall => "a tool call was denied",
+        }
+    }
 }
 
 /// What is known of a run besides the changes in its journal.

@@ -2,7 +2,7 @@
 //!
 //! All of them are gauges: `ralph clean` removes old runs, and a counter must not fall.
 
-use super::insights::{StatsGate, StatsProject, StatsRows, StatsRun};
+use super::stats::{StatsGate, StatsProject, StatsRows, StatsRun};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -56,21 +56,18 @@ pub fn metric_families(rows: StatsRows) -> Vec<MetricFamily> {
     let count = |is: &dyn Fn(&StatsRun) -> bool| {
         total(MetricValue::Count(as_u64(rows.runs.iter().filter(|run| is(run)).count())))
     };
-    let sum = |of: fn(&StatsRun) -> u64| runs().map(of).sum::<u64>();
-    let mut statuses: BTreeMap<&str, u64> = BTreeMap::new();
+    let sum = |of: fn(&StatsRun) -> u64| runs().map(of).fold(0, u64::saturating_add);
+    let mut states: BTreeMap<&str, u64> = BTreeMap::new();
     for run in runs() {
-        *statuses.entry(&run.status).or_default() += 1;
+        *states.entry(run.state()).or_default() += 1;
     }
     let held = sum(|run| run.held.into());
     let mut families = vec![
         MetricFamily {
             name: "ralph_runs",
-            help: "Runs by their status.",
+            help: "Runs by their state.",
             unit: "{run}",
-            samples: statuses
-                .iter()
-                .map(|(status, runs)| labelled("status", status, *runs))
-                .collect(),
+            samples: states.iter().map(|(state, runs)| labelled("state", state, *runs)).collect(),
         },
         MetricFamily {
             name: "ralph_runs_active",
@@ -376,10 +373,10 @@ mod tests {
         let text = text_of(&["tests"]);
         parse_exposition(&text);
         insta::assert_snapshot!(text, @r#"
-        # HELP ralph_runs Runs by their status.
+        # HELP ralph_runs Runs by their state.
         # TYPE ralph_runs gauge
-        ralph_runs{status="asks"} 1
-        ralph_runs{status="verified"} 1
+        ralph_runs{state="asks"} 1
+        ralph_runs{state="verified"} 1
         # HELP ralph_runs_active Runs that have not ended.
         # TYPE ralph_runs_active gauge
         ralph_runs_active 1

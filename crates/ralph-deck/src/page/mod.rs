@@ -12,16 +12,17 @@ mod checkpoint_reader;
 mod curves;
 mod gate_history;
 mod history_page;
-pub mod insights;
 mod look_first;
 pub mod metrics;
+mod open_question;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;
 mod run_standing;
+pub mod stats;
 mod timeline;
 
-pub use board_load::BoardClock;
+pub use board_load::{BoardClock, projects_in};
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
@@ -30,11 +31,12 @@ pub use curves::{CurvePoint, context_curve, spend_curve};
 pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use look_first::{LookFirst, LookFirstKind, look_first};
+pub use open_question::{open_question, view_question};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
 pub(crate) use run_page::{met_text, proof_text};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
-pub use run_standing::{Attention, BoardGroup, RunStanding};
+pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
 pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

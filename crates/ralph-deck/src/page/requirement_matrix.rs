@@ -1,5 +1,6 @@
 //! The requirements of a run over its stops.
 
+use crate::json_units;
 use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, StopReport};
 use ralph_core::text;
 use serde::Serialize;
@@ -29,6 +30,7 @@ pub struct StopColumn {
     pub last: u32,
     /// The journal line of the last stop.
     pub seq: u64,
+    #[serde(rename = "at", serialize_with = "json_units::time")]
     pub at_ms: u64,
 }
 
@@ -65,6 +67,20 @@ pub enum CellState {
     /// Its gate gave no result.
     Unknown,
     Unmet,
+}
+
+impl CellState {
+    /// The state for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::NotReached => "not reached",
+            Self::Met => "met",
+            Self::Advisory => "waived or advisory",
+            Self::Pending => "still running",
+            Self::Unknown => "no result",
+            Self::Unmet => "not met",
+        }
+    }
 }
 
 impl MatrixCell {

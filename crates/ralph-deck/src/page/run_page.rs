@@ -1,21 +1,22 @@
 //! One run: how it stands, what that rests on, and how it got there.
 
 use super::board_row::{BoardRow, clean_paragraph};
-use super::curves::{CurvePoint, context_curve, spend_curve};
+use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::look_first::{LookFirst, LookFirstContext, run_look_first};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
-use super::run_standing::{Attention, RunStanding};
+use super::run_standing::Attention;
 use super::timeline::{TimelineRow, stop_reason, timeline};
+use crate::json_units;
 use crate::view::decisions::journal_damage_text;
-use ralph_core::ending;
+use crate::view::next_step::{AsksPerson, next_step};
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
-use ralph_core::run::{RunPhase, RunState};
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
+use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::goal_file;
 use ralph_home::journal::JournalDamage;
@@ -25,6 +26,10 @@ use ralph_hook::contract::gate_log;
 use ralph_hook::control::ControlError;
 use ralph_hook::overview::{self, RunView};
 use serde::Serialize;
+
+/// The next step if the journal was edited.
+const UNTRUSTED_NEXT: &str =
+    "do not rely on this result: review the work yourself, or run it again";
 
 const LONGEST_GOAL: usize = 20_000;
 const LONGEST_LINE: usize = 600;
@@ -36,6 +41,7 @@ const MAX_POINTS: usize = 600;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunPage {
     pub v: u8,
+    #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     pub row: BoardRow,
     pub goal: String,
@@ -53,10 +59,13 @@ pub struct RunPage {
     /// The latest proof.
     pub proof: Option<ProofTable>,
     /// In thousandths.
+    #[serde(serialize_with = "context_points")]
     pub context: Vec<CurvePoint>,
     /// When the work is handed over, in thousandths.
+    #[serde(rename = "handover_at", serialize_with = "json_units::share")]
     pub handover_at_permille: u16,
     /// In millionths of a dollar.
+    #[serde(serialize_with = "spend_points")]
     pub spend: Vec<CurvePoint>,
     pub sessions: Vec<SessionRow>,
     pub handovers: Vec<HandoverRow>,
@@ -92,14 +101,14 @@ pub struct ProofTableRow {
     pub code: &'static str,
     pub tests: &'static str,
     pub result: String,
-    /// `None` where nothing is demanded of the run.
-    pub holds: Option<bool>,
+    /// `None` where nothing is required of the run.
+    pub passed: Option<bool>,
 }
 
 impl ProofTable {
     /// Whether the proof rests on tests that fail without the change.
     pub fn has_telling_tests(&self) -> bool {
-        self.rows.iter().any(|row| row.name == "T3" && row.holds == Some(true))
+        self.rows.iter().any(|row| row.name == "T3" && row.passed == Some(true))
     }
 }
 
@@ -137,7 +146,11 @@ impl RunPage {
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
-        let next = next_step(journal_edit, row.standing, record, state);
+        let asks = AsksPerson::from_question(row.question.as_ref());
+        let next = match journal_edit {
+            Some(_) => Some(UNTRUSTED_NEXT.to_string()),
+            None => next_step(record, state, view.phase, asks),
+        };
         Ok(Self {
             v: 1,
             now_ms,
@@ -173,40 +186,18 @@ impl RunPage {
 
     /// The standing in words, and why it cannot be trusted: `verified, but the journal was edited`.
     pub fn headline(&self) -> String {
-        let word = self.row.standing.word();
+        let label = self.row.standing.label();
         match self.journal_edit {
-            Some(edit) => format!("{word}, but {edit}"),
-            None => word,
+            Some(edit) => format!("{label}, but {edit}"),
+            None => label,
         }
     }
 
     /// The attention that the run needs: after an edit of the journal, a good end needs a person too.
     pub fn attention(&self) -> Attention {
         let attention = self.row.standing.attention();
-        let is_good = matches!(attention, Attention::Done | Attention::Said);
+        let is_good = matches!(attention, Attention::Done | Attention::Unproven);
         if is_good && self.journal_edit.is_some() { Attention::Broken } else { attention }
-    }
-}
-
-/// `None` for a run in progress: a screen shows it with its actions.
-fn next_step(
-    journal_edit: Option<&str>,
-    standing: RunStanding,
-    run: &RunRecord,
-    state: &RunState,
-) -> Option<String> {
-    if journal_edit.is_some() {
-        let next = "do not rely on this result: review the work yourself, or run it again";
-        return Some(next.to_string());
-    }
-    let id = &run.id;
-    match standing {
-        RunStanding::Ended(status) | RunStanding::Parked(status) => {
-            Some(ending::next_step(status, run, state.limits(run)))
-        }
-        RunStanding::Paused => Some(format!("`ralph resume {id}` continues it")),
-        RunStanding::Orphaned => Some(format!("`ralph status {id}` shows how to continue it")),
-        RunStanding::Working | RunStanding::Waiting | RunStanding::Asks => None,
     }
 }
 
@@ -301,14 +292,14 @@ fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
             code: "new",
             tests: "new",
             result: new_result(decided),
-            holds: Some(new_gates(decided).all(|outcome| outcome == "passed")),
+            passed: Some(new_gates(decided).all(|outcome| outcome == "passed")),
         },
         ProofTableRow {
             name: "T2",
             code: "new",
             tests: "old",
-            result: held_result(proof),
-            holds: Some(proof.broken_count == 0),
+            result: old_tests_result(proof),
+            passed: Some(proof.broken_count == 0),
         },
         ProofTableRow {
             name: "T3",
@@ -319,28 +310,28 @@ fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
                 1 => "1 test fails without the change".to_string(),
                 count => format!("{count} tests fail without the change"),
             },
-            holds: Some(proof.telling > 0),
+            passed: Some(proof.telling > 0),
         },
     ];
-    // Nothing is demanded of the old code with its own tests, so it is measured only where it tells old failures apart.
+    // Nothing is required of the old code with its own tests, so it is measured only where it tells old failures apart.
     if decided.gates.iter().any(|gate| gate.site == MeasuredSite::Base) {
         let result = site_result(decided, MeasuredSite::Base);
-        let row = ProofTableRow { name: "T0", code: "old", tests: "old", result, holds: None };
+        let row = ProofTableRow { name: "T0", code: "old", tests: "old", result, passed: None };
         rows.insert(0, row);
     }
     let doubts = proof.doubts.iter().map(|doubt| text::clean_line(doubt, LONGEST_LINE)).collect();
     Some(ProofTable { verdict: proof.verdict.name().to_string(), rows, doubts })
 }
 
-fn held_result(proof: &ProofRecord) -> String {
+fn old_tests_result(proof: &ProofRecord) -> String {
     let removed = match proof.removed.len() {
         0 => String::new(),
-        count => format!(", {count} of them no longer run"),
+        1 => "; 1 of them no longer runs".to_string(),
+        count => format!("; {count} of them no longer run"),
     };
-    match (proof.held, proof.broken_count) {
-        (0, 0) => "no old tests".to_string(),
-        (held, 0) => format!("{held} hold{removed}"),
-        (held, broken) => format!("{held} hold, {broken} fail or are missing{removed}"),
+    match proof.held.saturating_add(proof.broken_count) {
+        0 => "no old tests".to_string(),
+        all => format!("{} of {} pass{removed}", proof.held, text::count_noun(all, "old test")),
     }
 }
 
@@ -375,6 +366,7 @@ fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::RunStanding;
     use ralph_core::drive::RunnerEvent;
     use ralph_core::gate::{ResultStability, TestCounts};
     use ralph_core::record::GateRecord;
@@ -398,7 +390,7 @@ mod tests {
                 row.met.zip(row.requirements).map(|(met, all)| format!(" {met}/{all}")),
             ];
             let facts: String = facts.into_iter().flatten().collect();
-            format!("{} {}: {}{facts}", row.seq, row.kind.word(), row.text)
+            format!("{} {}: {}{facts}", row.seq, row.kind.label(), row.text)
         };
         timeline(entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -425,14 +417,13 @@ mod tests {
         10 runner: session 5999882c resumes
         11 held: tests: 2 findings, as before, feature 4 #2 +1840000 1/3
         12 runner: tries a fresh session: nothing moved
-        13 over: the context is 80 % full, 1 not met #3 +0 2/3
-        14 over: the context is 80 % full, 1 not met
-        15 over: session 6a0b1c2d takes over
+        13 hand-over: the context is 80 % full, 1 not met #3 +0 2/3
+        15 hand-over: session 6a0b1c2d takes over
         16 runner: session 6a0b1c2d starts as a fork
         17 let go: all 3 requirements are met #4 +0 3/3
         18 runner: settled kept as `ralph/k7f2`
         19 runner: waits until TIME (declared wait): the nightly build
-        20 runner: parked rate_limited: the limit is lifted at 6
+        20 runner: parked as rate limited: the limit is lifted at 6
         21 runner: passed on a person's message
         22 runner: checks instead of waiting again: the build is still running
         23 runner: granted 6 h of waiting for limits

@@ -1,6 +1,7 @@
 //! The sessions, hand-overs and questions of a run.
 
 use super::board_row::clean_paragraph;
+use crate::json_units;
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin};
 use ralph_core::record::{JournalEntry, RunChange};
 use ralph_core::text;
@@ -20,17 +21,21 @@ pub struct SessionRow {
     pub number: u32,
     pub session: String,
     pub model: Option<String>,
+    #[serde(rename = "started_at", serialize_with = "json_units::time")]
     pub started_ms: u64,
     pub turns: u32,
     pub tokens: u64,
+    #[serde(rename = "cost_usd", serialize_with = "json_units::usd")]
     pub micro_usd: u64,
     /// What its gates spent on models.
+    #[serde(rename = "gates_cost_usd", serialize_with = "json_units::usd")]
     pub gates_micro_usd: u64,
     /// Whether a part of the cost is assumed.
     pub is_assumed: bool,
     /// Why the next session took over.
     pub handed_over: Option<String>,
     /// How full the context was then, in thousandths.
+    #[serde(rename = "context_share", serialize_with = "json_units::optional_share")]
     pub context_permille: Option<u16>,
 }
 
@@ -45,9 +50,12 @@ pub struct HandoverRow {
 /// A question of the agent and the message that answered it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct QuestionRow {
+    #[serde(rename = "asked_at", serialize_with = "json_units::time")]
     pub asked_ms: u64,
     pub question: String,
+    #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
+    #[serde(rename = "answered_at", serialize_with = "json_units::optional_time")]
     pub answered_ms: Option<u64>,
     pub answer: Option<String>,
     pub by: Option<String>,

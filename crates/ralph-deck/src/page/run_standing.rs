@@ -1,4 +1,6 @@
-//! What a run is doing or how it ended: a word, a mark and the attention that it needs.
+//! What a run is doing or how it ended: its label, its mark and the attention that it needs.
+//!
+//! Every screen takes the label from here, so that a state has one word everywhere.
 
 use ralph_core::facts::DeclaredPause;
 use ralph_core::run::{RunPhase, RunState};
@@ -25,14 +27,13 @@ pub enum RunStanding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Attention {
-    /// In progress.
-    Going,
+    InProgress,
     /// Proved.
     Done,
     /// Finished without proof.
-    Said,
+    Unproven,
     /// A person has to answer or judge.
-    Yours,
+    NeedsPerson,
     NotDone,
     Broken,
     /// Ended from outside.
@@ -97,7 +98,7 @@ impl RunStanding {
         }
     }
 
-    /// The name in JSON and in addresses. A parked run has the name of its status.
+    /// The name in JSON and in filters. `parked` whatever the status: the run continues when a person resumes it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Working => "working",
@@ -105,13 +106,28 @@ impl RunStanding {
             Self::Asks => "asks",
             Self::Paused => "paused",
             Self::Orphaned => "orphaned",
-            Self::Parked(status) | Self::Ended(status) => status.name(),
+            Self::Parked(_) => "parked",
+            Self::Ended(status) => status.name(),
         }
     }
 
-    /// The name in words: `needs review`.
-    pub fn word(self) -> String {
-        self.name().replace('_', " ")
+    /// The phase in the index and in filters.
+    pub fn phase_name(self) -> &'static str {
+        match self {
+            Self::Working | Self::Waiting | Self::Asks => "active",
+            Self::Paused | Self::Orphaned | Self::Parked(_) => self.name(),
+            Self::Ended(_) => "ended",
+        }
+    }
+
+    /// The status in the index and in filters: that under which a run was parked, else the name.
+    pub fn status_name(self) -> &'static str {
+        if let Self::Parked(status) = self { status.name() } else { self.name() }
+    }
+
+    /// The name for people: `needs review`.
+    pub fn label(self) -> String {
+        state_label(self.name())
     }
 
     /// One character, different for every name.
@@ -122,7 +138,8 @@ impl RunStanding {
             Self::Asks => '?',
             Self::Paused => '‖',
             Self::Orphaned => 'o',
-            Self::Parked(status) | Self::Ended(status) => match status {
+            Self::Parked(_) => 'p',
+            Self::Ended(status) => match status {
                 RunStatus::Verified => '✓',
                 RunStatus::Green => '+',
                 RunStatus::Claimed => '~',
@@ -156,14 +173,14 @@ impl RunStanding {
 
     pub fn attention(self) -> Attention {
         match self {
-            Self::Working | Self::Waiting => Attention::Going,
-            Self::Asks => Attention::Yours,
+            Self::Working | Self::Waiting => Attention::InProgress,
+            Self::Asks => Attention::NeedsPerson,
             Self::Paused => Attention::Closed,
             Self::Orphaned => Attention::Broken,
             Self::Parked(status) | Self::Ended(status) => match status {
                 RunStatus::Verified => Attention::Done,
-                RunStatus::Green | RunStatus::Claimed => Attention::Said,
-                RunStatus::NeedsHuman | RunStatus::NeedsReview => Attention::Yours,
+                RunStatus::Green | RunStatus::Claimed => Attention::Unproven,
+                RunStatus::NeedsHuman | RunStatus::NeedsReview => Attention::NeedsPerson,
                 RunStatus::Exhausted | RunStatus::Stuck | RunStatus::RateLimited => {
                     Attention::NotDone
                 }
@@ -213,6 +230,11 @@ impl RunStanding {
     pub fn has_ended(self) -> bool {
         matches!(self, Self::Ended(_))
     }
+}
+
+/// The name of a state for people: `needs review`.
+pub fn state_label(name: &str) -> String {
+    name.replace('_', " ")
 }
 
 impl Serialize for RunStanding {

@@ -1,13 +1,15 @@
 //! The events of a run in the order they happened, each in one line.
 
 use super::board_row::{clean_paragraph, clean_title};
+use super::requirement_matrix::CellState;
+use super::run_standing::{RunStanding, state_label};
+use crate::json_units;
 use crate::wording;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{
-    DecisionRule, JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome,
-    StopRecord, StopReport,
+    JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
+    StopReport,
 };
-use ralph_core::status::RunStatus;
 use ralph_core::text;
 use serde::Serialize;
 
@@ -21,6 +23,7 @@ const MAX_REASONS: usize = 50;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineRow {
     pub seq: u64,
+    #[serde(rename = "at", serialize_with = "json_units::time")]
     pub at_ms: u64,
     pub kind: TimelineKind,
     /// The number of the stop that evaluated requirements.
@@ -35,6 +38,7 @@ pub struct TimelineRow {
     /// How long the gates of the stop took together, without cached results.
     pub gates_ms: Option<u64>,
     /// What was spent since the stop before.
+    #[serde(rename = "cost_usd", serialize_with = "json_units::optional_usd")]
     pub cost_micro_usd: Option<u64>,
     /// The number of the checkpoint that was judged.
     pub checkpoint: Option<u32>,
@@ -42,7 +46,7 @@ pub struct TimelineRow {
     pub requirements: Option<u32>,
 }
 
-/// The kind of a line: its mark and its first word.
+/// The kind of a line: its mark and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimelineKind {
@@ -67,12 +71,13 @@ pub enum TimelineKind {
 }
 
 impl TimelineKind {
-    pub fn word(self) -> &'static str {
+    /// The kind for people: a column in a terminal, the first word of a line elsewhere.
+    pub fn label(self) -> &'static str {
         match self {
             Self::Started => "started",
             Self::Held => "held",
             Self::LetGo => "let go",
-            Self::HandedOver => "over",
+            Self::HandedOver => "hand-over",
             Self::Ended => "ended",
             Self::Asked => "asks",
             Self::Answered => "message",
@@ -92,12 +97,9 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     let mut meter = SpendMeter::default();
     let mut stop = 0_u32;
     let mut before: Option<&StopReport> = None;
-    let mut asked = OpenQuestionText::default();
+    let mut repeated = RepeatedText::default();
     for entry in entries {
         meter.read(&entry.change);
-        if asked.repeats(&entry.change) {
-            continue;
-        }
         let mut row = TimelineRow {
             seq: entry.seq,
             at_ms: entry.at_ms,
@@ -127,7 +129,9 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
         } else {
             continue;
         }
-        rows.push(row);
+        if repeated.shorten(&mut row) {
+            rows.push(row);
+        }
     }
     let mut newest = rows.iter_mut().rev().filter(|row| row.rule.is_some()).take(MAX_REASONS);
     for row in &mut newest {
@@ -136,29 +140,45 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     rows
 }
 
-/// The question that is open. The stop that follows it and the runner record it again; the timeline shows it once.
+/// Texts that the journal repeats on several lines, each of which says something else besides.
 #[derive(Default)]
-struct OpenQuestionText(Option<String>);
+struct RepeatedText {
+    /// The question that a person has not answered yet.
+    question: Option<String>,
+    /// Why the last session was ended.
+    hand_over: Option<String>,
+}
 
-impl OpenQuestionText {
-    /// Whether the change only repeats the open question.
-    fn repeats(&mut self, change: &RunChange) -> bool {
-        let line = |question: &str| text::clean_line(question, LONGEST_LINE);
-        if let RunChange::Asked { question } = change {
-            self.0 = Some(line(question));
-        } else if let RunChange::Decided(decided) = change {
-            return decided.rule == DecisionRule::NeedsHuman
-                && decided.outcome == StopOutcome::Allowed
-                && self.0.as_ref() == Some(&line(&decided.because));
-        } else if let RunChange::Drove(drove) = change
-            && let RunnerEvent::AsksPerson { question, .. } = drove.as_ref()
-        {
-            let question = line(question);
-            return self.0.replace(question.clone()) == Some(question);
-        } else if let RunChange::HintGiven { .. } = change {
-            self.0 = None;
+impl RepeatedText {
+    /// Leaves out of a row what an earlier one says; `false` if nothing remains.
+    fn shorten(&mut self, row: &mut TimelineRow) -> bool {
+        let is_decision = row.rule.is_some();
+        match row.kind {
+            TimelineKind::Asked if self.question.as_ref() == Some(&row.text) => return false,
+            TimelineKind::Asked => self.question = Some(row.text.clone()),
+            TimelineKind::Answered => self.question = None,
+            TimelineKind::HandedOver if self.hand_over.as_ref() == Some(&row.text) => return false,
+            TimelineKind::HandedOver if is_decision => self.hand_over = Some(row.text.clone()),
+            TimelineKind::LetGo | TimelineKind::Runner => {
+                if let Some(question) = &self.question {
+                    if row.text == *question {
+                        row.text = "until a person answers".to_string();
+                    } else if let Some(rest) = row.text.strip_suffix(question.as_str()) {
+                        row.text = rest.trim_end_matches(": ").to_string();
+                    }
+                }
+            }
+            TimelineKind::Started
+            | TimelineKind::Held
+            | TimelineKind::HandedOver
+            | TimelineKind::Ended
+            | TimelineKind::Person
+            | TimelineKind::Agent
+            | TimelineKind::Denied
+            | TimelineKind::Damage
+            | TimelineKind::Note => {}
         }
-        false
+        true
     }
 }
 
@@ -191,7 +211,7 @@ fn add_decision(
         _ => text::clean_line(&decided.because, LONGEST_LINE),
     };
     if let StopOutcome::Ended(status) = decided.outcome {
-        row.text = format!("{}: {}", end_word(status), row.text);
+        row.text = format!("{}: {}", RunStanding::Ended(status).label(), row.text);
     }
     row.rule = Some(decided.rule.name());
     if let Some(report) = &decided.report {
@@ -203,10 +223,6 @@ fn add_decision(
     row.gates_ms = (!decided.gates.is_empty())
         .then(|| executed.map(|gate| gate.took_ms).fold(0, u64::saturating_add));
     row.checkpoint = decided.judged.as_ref().map(|judged| judged.checkpoint);
-}
-
-fn end_word(status: RunStatus) -> String {
-    status.name().replace('_', " ")
 }
 
 /// What changed since the report before: `tests 4 → 2, fmt done`.
@@ -237,8 +253,8 @@ fn report_change(report: &StopReport, before: Option<&StopReport>) -> String {
 fn line_change(line: &ReportLine, before: Option<&ReportLine>) -> String {
     let name = &line.name;
     match (line.standing, line.findings, before.map(|before| before.findings)) {
-        (ReportedStatus::Unknown, ..) => format!("{name}: no result"),
-        (ReportedStatus::Pending, ..) => format!("{name} still runs"),
+        (ReportedStatus::Unknown, ..) => format!("{name}: {}", CellState::Unknown.label()),
+        (ReportedStatus::Pending, ..) => format!("{name}: {}", CellState::Pending.label()),
         (_, 0, _) => name.clone(),
         (_, now, Some(then)) if now == then => {
             format!("{name}: {}, as before", text::count_noun(u64::from(now), "finding"))
@@ -340,6 +356,10 @@ fn describe_runner(drove: &RunnerEvent) -> Option<(TimelineKind, String)> {
         RunnerEvent::Metered(_) | RunnerEvent::ProofBase { .. } => None,
         RunnerEvent::AsksPerson { question, .. } => Some((TimelineKind::Asked, line(question))),
         RunnerEvent::HandsOver { why, .. } => Some((TimelineKind::HandedOver, line(why))),
+        RunnerEvent::Parked { status, why } => {
+            let text = format!("parked as {}: {why}", state_label(status.name()));
+            Some((TimelineKind::Runner, line(&text)))
+        }
         RunnerEvent::Session(_)
         | RunnerEvent::Waits(_)
         | RunnerEvent::Woke
@@ -347,7 +367,6 @@ fn describe_runner(drove: &RunnerEvent) -> Option<(TimelineKind, String)> {
         | RunnerEvent::Tried { .. }
         | RunnerEvent::Silent { .. }
         | RunnerEvent::Broke { .. }
-        | RunnerEvent::Parked { .. }
         | RunnerEvent::Settled { .. }
         | RunnerEvent::PassedOn
         | RunnerEvent::Granted { .. } => {

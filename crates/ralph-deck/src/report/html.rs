@@ -7,6 +7,7 @@ use super::report_lines::{
 };
 use super::requirement_strip::{LEGEND, strip_table};
 use crate::page::ProofTable;
+use crate::wording;
 use base64ct::{Base64, Encoding};
 use maud::{DOCTYPE, Markup, html};
 use ralph_core::redact::Redactor;
@@ -103,7 +104,7 @@ impl HtmlPage<'_> {
                 span { "ralph report · run " span class="mono" { (row.run) } " · " (self.redacted(&row.project_name)) }
                 span { (report_lines::time_range(&self.report.page)) }
             }
-            p class=(class) { span class="mark" aria-hidden="true" { (if self.report.page.journal_edit.is_some() { '!' } else { row.standing.mark() }) } (capitalized(&self.report.page.headline())) }
+            p class=(class) { span class="mark" aria-hidden="true" { (if self.report.page.journal_edit.is_some() { '!' } else { row.standing.mark() }) } (wording::capitalized(&self.report.page.headline())) }
             h1 { (self.redacted(&row.title)) }
             p class="sum" { (self.report.sentence) }
         }
@@ -196,7 +197,7 @@ impl HtmlPage<'_> {
                             th scope="row" { (row.name) }
                             td { (row.code) }
                             td { (row.tests) }
-                            td { @if let Some(holds) = row.holds { (sign(holds)) " " } (self.redacted(&row.result)) }
+                            td { @if let Some(passed) = row.passed { (sign(passed)) " " } (self.redacted(&row.result)) }
                         }
                     }
                 }
@@ -316,7 +317,7 @@ impl HtmlPage<'_> {
                     }
                 }
             }
-            @if left_out > 0 { p class="q" { (left_out) " more files" } }
+            @if left_out > 0 { p class="q" { (text::count_noun(left_out, "more file")) } }
         }
     }
 
@@ -330,9 +331,9 @@ impl HtmlPage<'_> {
     }
 }
 
-fn sign(holds: bool) -> Markup {
+fn sign(passed: bool) -> Markup {
     html! {
-        @if holds { span class="ok" { "✓" } } @else { span class="no" { "✗" } }
+        @if passed { span class="ok" { "✓" } } @else { span class="no" { "✗" } }
     }
 }
 
@@ -347,9 +348,4 @@ fn change_bar(added: Option<u64>, removed: Option<u64>, most: u64) -> Markup {
             rect class="del" x=(added) width=(removed) height="8" {}
         }
     }
-}
-
-fn capitalized(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

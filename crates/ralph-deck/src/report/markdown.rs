@@ -5,6 +5,7 @@ use super::RunReport;
 use super::report_lines::{self, LEFT_OUT_AFTER, ReportLine, ReportPart, line_count, time_of_day};
 use super::requirement_strip::describe_row;
 use ralph_core::redact::Redactor;
+use ralph_core::text::count_noun;
 use ralph_drive::forge::{code_fence, code_span};
 
 const LONGEST_GOAL: usize = 6_000;
@@ -211,7 +212,7 @@ impl MarkdownPage<'_> {
             self.add(&format!("| {path}{gap}{status} | {added} | {removed} |\n"));
         }
         if left_out > 0 {
-            self.add(&format!("\n{left_out} more files.\n"));
+            self.add(&format!("\n{}.\n", count_noun(left_out, "more file")));
         }
     }
 }

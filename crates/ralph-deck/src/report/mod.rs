@@ -13,14 +13,13 @@ mod requirement_strip;
 pub use html::render_html;
 pub use markdown::render_markdown;
 
-use crate::page::{ChangedFiles, ProofTable, RunPage};
+use crate::page::{ChangedFiles, CheckpointReader, ProofTable, RunPage};
 use goal_files::find_outside_goal;
 use ralph_core::id::RunId;
 use ralph_core::record::{RunRecord, Waiver};
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text;
-use ralph_git::checkpoint::CheckpointRepository;
 use ralph_git::commit_content::CommitReader;
 use ralph_home::journal;
 use ralph_home::paths::RalphHome;
@@ -188,16 +187,12 @@ fn load_changes(
     last: Option<u32>,
     deadline: &Deadline,
 ) -> Option<ChangedFiles> {
-    let repository =
-        CheckpointRepository::open(home, &run.id, Path::new(&run.project), deadline).ok()?;
-    let checkpoints = repository.list(deadline).ok()?;
-    let find = |number: u32| checkpoints.iter().find(|one| one.number == number);
     // A stop that asks a person is checkpointed, but not judged.
-    let last = match last {
-        Some(number) => find(number)?,
-        None => checkpoints.last().filter(|last| last.number > 0)?,
-    };
-    ChangedFiles::load(&repository, find(0)?, last, deadline).ok()
+    let reader = CheckpointReader::open(home, &run.id, *deadline).ok()?;
+    match last {
+        Some(number) => reader.changed_between(Some(0), Some(number)).ok(),
+        None => reader.changed_since_start().ok(),
+    }
 }
 
 #[cfg(test)]

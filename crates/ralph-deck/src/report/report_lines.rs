@@ -3,19 +3,20 @@
 
 use super::RunReport;
 use crate::page::{
-    Attention, ChangedFileRow, GateHistoryRow, LookFirst, LookFirstKind, RunPage, RunStanding,
-    SessionRow, TimelineKind, TimelineRow,
+    Attention, ChangedFileRow, GateHistoryRow, LookFirst, RunPage, RunStanding, SessionRow,
+    TimelineKind, TimelineRow,
 };
 use crate::page::{met_text, proof_text};
 use crate::wording::short_duration;
 use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
-use ralph_core::text::{self, count_noun};
+use ralph_core::text::{self, count_noun, short_id};
 use ralph_core::units::{format_duration, format_tokens, format_usd};
 use ralph_sys::clock;
 use std::collections::BTreeSet;
 
-const SHORT_ID_CHARS: usize = 7;
+/// Fewer digits would not name a commit.
+const MIN_ID_CHARS: usize = 7;
 /// Of SHA-256.
 const MAX_ID_CHARS: usize = 64;
 const SHORT_HASH_CHARS: usize = 12;
@@ -48,13 +49,9 @@ pub(super) fn code(text: &str) -> ReportPart {
     ReportPart::Code(text.to_string())
 }
 
-pub(super) fn short_id(id: &str) -> String {
-    id.chars().take(SHORT_ID_CHARS).collect()
-}
-
 /// The beginning of the id of a commit, for texts of ralph's own; `None` if it cannot be one.
 fn plain_id(id: &str) -> Option<String> {
-    let is_id = (SHORT_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
+    let is_id = (MIN_ID_CHARS..=MAX_ID_CHARS).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_id.then(|| short_id(id))
 }
@@ -114,17 +111,17 @@ pub(super) fn next_step(page: &RunPage) -> String {
 
 /// Words of ralph whose parts between backticks are commands or names.
 fn sentence_parts(sentence: &str) -> ReportLine {
-    let parts = sentence.split('`').enumerate();
+    let parts = sentence.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts.map(|(at, part)| if at % 2 == 0 { own(part) } else { code(part) }).collect()
 }
 
 pub(super) fn attention_class(attention: Attention) -> &'static str {
     match attention {
-        Attention::Going => "going",
+        Attention::InProgress => "in-progress",
         Attention::Done => "done",
-        Attention::Said => "said",
-        Attention::Yours => "yours",
-        Attention::NotDone => "undone",
+        Attention::Unproven => "unproven",
+        Attention::NeedsPerson => "needs-person",
+        Attention::NotDone => "not-done",
         Attention::Broken => "broken",
         Attention::Closed => "closed",
     }
@@ -194,22 +191,7 @@ pub(super) fn look_first(report: &RunReport) -> (Vec<ReportLine>, usize) {
 }
 
 fn look_first_line(look: &LookFirst) -> ReportLine {
-    let kind = match look.kind {
-        LookFirstKind::JournalEdit => "nothing here can be trusted",
-        LookFirstKind::Question => "the agent asks",
-        LookFirstKind::Unmet => "not met",
-        LookFirstKind::Halted => "why it ended",
-        LookFirstKind::Tampering => "ralph's files were edited",
-        LookFirstKind::BrokenTest => "an old test does not hold",
-        LookFirstKind::AmendedTest => "a test was changed",
-        LookFirstKind::RemovedTest => "a test was removed",
-        LookFirstKind::Accepted => "accepted by a person",
-        LookFirstKind::Waiver => "waived",
-        LookFirstKind::Dispute => "disputed by the agent",
-        LookFirstKind::Undone => "made and undone",
-        LookFirstKind::OldFailure => "failed before already",
-        LookFirstKind::DeniedCall => "denied",
-    };
+    let kind = look.kind.label();
     let stop = look.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
     vec![own(&format!("{kind}{stop}: ")), foreign(&look.text)]
 }
@@ -274,9 +256,9 @@ pub(super) const LEFT_OUT_AFTER: usize = FIRST_EVENTS;
 
 pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
     let head = match (row.stop, row.kind) {
-        (Some(stop), kind) => format!("stop {stop}, {}: ", kind.word()),
+        (Some(stop), kind) => format!("stop {stop}, {}: ", kind.label()),
         (None, TimelineKind::Started) => "started: ".to_string(),
-        (None, kind) => format!("{}: ", kind.word()),
+        (None, kind) => format!("{}: ", kind.label()),
     };
     vec![own(&head), foreign(&row.text)]
 }
@@ -359,9 +341,9 @@ mod tests {
     #[test]
     fn only_the_id_of_a_commit_is_ralphs_own_text() {
         for (id, expected) in [
-            ("18008aef87", Some("18008ae")),
+            ("18008aef87a1", Some("18008aef87")),
             ("18008AE", Some("18008AE")),
-            (&"0".repeat(64), Some("0000000")),
+            (&"0".repeat(64), Some("0000000000")),
             (&"0".repeat(65), None),
             ("18008a", None),
             ("--output=x", None),

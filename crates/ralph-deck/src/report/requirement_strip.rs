@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use ralph_core::redact::Redactor;
 use ralph_core::text::count_noun;
 
-pub(super) const LEGEND: &str = "full bar: not met · low bar: met · dot: not measured";
+pub(super) const LEGEND: &str = "full bar: not met · low bar: met · dot: not reached";
 const MAX_ROWS: usize = 20;
 const CELL_WIDTH: usize = 12;
 const HEIGHT: usize = 16;
@@ -56,20 +56,13 @@ pub(super) fn describe_row(matrix: &RequirementMatrix, row: &MatrixRow) -> Strin
             _ => parts.push((cell.state, column.first, column.last)),
         }
     }
-    let words = parts.into_iter().map(|(state, first, last)| {
-        let word = match state {
-            CellState::Unmet => "not met",
-            CellState::Unknown => "without a result",
-            CellState::Pending => "still running",
-            CellState::Met => "met",
-            CellState::Advisory => "only reported",
-            CellState::NotReached => "not measured",
-        };
+    let labels = parts.into_iter().map(|(state, first, last)| {
+        let label = state.label();
         if first == last {
-            format!("{word} at stop {first}")
+            format!("{label} at stop {first}")
         } else {
-            format!("{word} at stops {first} to {last}")
+            format!("{label} at stops {first} to {last}")
         }
     });
-    words.collect::<Vec<_>>().join("; ")
+    labels.collect::<Vec<_>>().join("; ")
 }

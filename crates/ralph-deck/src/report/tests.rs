@@ -112,7 +112,7 @@ fn fill_evidence(page: &mut RunPage, foreign: &str) {
             code: "new",
             tests: "new",
             result: text(),
-            holds: Some(false),
+            passed: Some(false),
         }],
         doubts: vec![text()],
     });
@@ -213,7 +213,7 @@ fn tests_of_a_proof_are_asked_for() {
         code: "old",
         tests: "new",
         result: String::new(),
-        holds: Some(telling),
+        passed: Some(telling),
     };
     let table = |telling| ProofTable {
         verdict: "green".to_string(),
@@ -308,4 +308,30 @@ fn a_page_allows_its_own_style_only() {
     );
     assert!(html.contains(&format!("content=\"{policy}\"")));
     assert!(!html.contains("<script") && !html.contains(" style="));
+}
+
+/// The keys of all objects in a value.
+fn json_keys(value: &Value, keys: &mut std::collections::BTreeSet<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| json_keys(value, keys)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                keys.insert(key.clone());
+                json_keys(value, keys);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// docs/json.md promises RFC 3339 times, US dollars, and milliseconds only for durations.
+#[test]
+fn json_has_the_documented_units() {
+    let report = serde_json::to_value(report_with("x")).unwrap();
+    let mut keys = std::collections::BTreeSet::new();
+    json_keys(&report, &mut keys);
+    let units = ["_ms", "_usd", "_share", "_at", "micro", "permille"];
+    keys.retain(|key| units.iter().any(|unit| key.contains(unit)));
+    insta::assert_snapshot!(keys.into_iter().collect::<Vec<_>>().join(" "), @"answered_at asked_at context_share cost_usd elapsed_ms gates_cost_usd gates_ms handover_at last_at longest_ms max_cost_usd max_elapsed_ms saved_ms spent_usd started_at took_ms");
+    insta::assert_snapshot!(report["page"]["row"]["started_at"], @r#""2026-11-17T11:34:03.836Z""#);
 }

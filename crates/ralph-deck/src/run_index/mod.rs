@@ -7,10 +7,10 @@
 mod day_tally;
 mod detail_views;
 mod gate_tally;
-mod history_filter;
 mod journal_line;
 mod journal_reader;
 mod requirement_history;
+mod run_filter;
 mod run_queries;
 mod run_refresh;
 mod run_rows;
@@ -29,7 +29,7 @@ use ralph_sys::clock::Deadline;
 use rusqlite::Connection;
 use std::time::Duration;
 
-pub use history_filter::{FilterError, HistoryFilter};
+pub use run_filter::{FilterError, RunFilter};
 pub use run_queries::{IndexedGate, IndexedPage, IndexedRequirement, IndexedRun, PageKey};
 pub use sql_session::{SqlCell, SqlError, SqlSession, schema_text};
 
@@ -79,6 +79,16 @@ impl RunIndex {
         Ok(Self { home: home.clone(), file, connection, storage, deadline })
     }
 
+    /// Opens the index and reads what was appended to journals, until the deadline.
+    pub fn open_refreshed(
+        home: &RalphHome,
+        deadline: &Deadline,
+    ) -> Result<(Self, IndexCoverage), RunIndexError> {
+        let mut index = Self::open(home)?;
+        let coverage = index.refresh(deadline)?;
+        Ok((index, coverage))
+    }
+
     /// Reads what was appended to journals since the last refresh, until the deadline.
     pub fn refresh(&mut self, deadline: &Deadline) -> Result<IndexCoverage, RunIndexError> {
         let Self { home, file, connection, storage, deadline: query_deadline } = self;
@@ -117,7 +127,7 @@ impl RunIndex {
     /// A page of the history, latest first. Without a filter, only runs that have ended.
     pub fn ended_page(
         &self,
-        filter: &HistoryFilter,
+        filter: &RunFilter,
         before: Option<&PageKey>,
         limit: usize,
     ) -> Result<IndexedPage, RunIndexError> {
@@ -125,8 +135,18 @@ impl RunIndex {
     }
 
     /// How many runs all pages of the filter have.
-    pub fn count(&self, filter: &HistoryFilter) -> Result<u64, RunIndexError> {
+    pub fn count(&self, filter: &RunFilter) -> Result<u64, RunIndexError> {
         self.answer(|connection| run_queries::count_runs(connection, filter))
+    }
+
+    /// The directories of all projects with runs.
+    pub fn projects(&self) -> Result<Vec<String>, RunIndexError> {
+        self.answer(run_queries::list_projects)
+    }
+
+    /// What the runs of these projects cost on a day, such as `2026-11-15`, in millionths of a dollar.
+    pub fn spent_on_day(&self, day: &str, projects: &[String]) -> Result<u64, RunIndexError> {
+        self.answer(|connection| run_queries::spent_on_day(connection, day, projects))
     }
 
     pub fn run(&self, run: &RunId) -> Result<Option<IndexedRun>, RunIndexError> {

@@ -1,6 +1,6 @@
 //! Queries about runs.
 
-use super::history_filter::{FilterSql, HistoryFilter};
+use super::run_filter::{FilterSql, RunFilter};
 use ralph_core::id::RunId;
 use ralph_core::record::CostBasis;
 use rusqlite::types::Value;
@@ -138,7 +138,7 @@ pub(super) fn open_runs(connection: &Connection) -> rusqlite::Result<Vec<Indexed
 
 pub(super) fn history_page(
     connection: &Connection,
-    filter: &HistoryFilter,
+    filter: &RunFilter,
     before: Option<&PageKey>,
     limit: usize,
 ) -> rusqlite::Result<IndexedPage> {
@@ -164,11 +164,31 @@ pub(super) fn history_page(
     Ok(IndexedPage { runs, next })
 }
 
-pub(super) fn count_runs(connection: &Connection, filter: &HistoryFilter) -> rusqlite::Result<u64> {
+pub(super) fn count_runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Result<u64> {
     let FilterSql { condition, values } = filter.sql();
     let sql = format!("SELECT count(*) FROM run WHERE {condition}");
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_row(params_from_iter(values), |row| read_u64(row, 0))
+}
+
+pub(super) fn list_projects(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached("SELECT DISTINCT project FROM run")?;
+    let projects = statement.query_map([], |row| row.get(0))?;
+    projects.collect()
+}
+
+pub(super) fn spent_on_day(
+    connection: &Connection,
+    day: &str,
+    projects: &[String],
+) -> rusqlite::Result<u64> {
+    let marks = vec!["?"; projects.len()].join(", ");
+    let sql = format!(
+        "SELECT coalesce(sum(run_day.micro_usd), 0) FROM run_day JOIN run ON run.id = run_day.run
+         WHERE day = ? AND project IN ({marks})"
+    );
+    let values = std::iter::once(day).chain(projects.iter().map(String::as_str));
+    connection.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| read_u64(row, 0))
 }
 
 pub(super) fn find_run(

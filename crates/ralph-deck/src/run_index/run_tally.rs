@@ -240,7 +240,9 @@ impl RunTally {
                 self.requirements.mark_disputed(dispute.requirement.as_str(), at_ms);
             }
             LineChange::Limited(limits) => self.limits = Some(limits.clone()),
-            LineChange::HintGiven | LineChange::Accepted(_) | LineChange::Other => {}
+            // The runner reads the message within a second.
+            LineChange::HintGiven => self.asked = None,
+            LineChange::Accepted(_) | LineChange::Other => {}
         }
     }
 

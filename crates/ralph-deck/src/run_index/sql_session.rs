@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// Bounds what one query may take, also of a value that it builds.
 const MAX_VALUE_BYTES: i32 = 64 * 1024 * 1024;
+/// Of longer values, only the beginning is returned: no row with many of them may fill the memory.
+const MAX_RETURNED_BYTES: usize = 64 * 1024;
 const PRAGMAS: &str = "
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
@@ -160,9 +162,15 @@ fn read_cell(row: &Row<'_>, at: usize) -> rusqlite::Result<SqlCell> {
         ValueRef::Null => SqlCell::Null,
         ValueRef::Integer(number) => SqlCell::Integer(number),
         ValueRef::Real(number) => SqlCell::Real(number),
-        ValueRef::Text(text) => SqlCell::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => SqlCell::Blob(bytes.to_vec()),
+        ValueRef::Text(text) => {
+            SqlCell::Text(String::from_utf8_lossy(beginning(text)).into_owned())
+        }
+        ValueRef::Blob(bytes) => SqlCell::Blob(beginning(bytes).to_vec()),
     })
+}
+
+fn beginning(bytes: &[u8]) -> &[u8] {
+    bytes.get(..MAX_RETURNED_BYTES).unwrap_or(bytes)
 }
 
 /// Allows what reads, and denies everything else.

@@ -2,11 +2,11 @@
 
 use super::run_queries::read_u64;
 use super::{RunIndex, RunIndexError};
-use crate::page::insights::{StatsGate, StatsRequirement, StatsRows, StatsRun};
+use crate::page::stats::{StatsGate, StatsRequirement, StatsRows, StatsRun};
 use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
-    strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), status, iteration,
+    strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), phase, status, iteration,
     max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, accepted_by IS NOT NULL
     FROM run ORDER BY last_ms, id";
 const REQUIREMENTS: &str =
@@ -51,17 +51,18 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<StatsRun> {
         ended_ms: optional(5)?,
         // A time that is no date, in a damaged journal.
         week: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
-        status: row.get(7)?,
-        iteration: row.get(8)?,
-        max_iterations: row.get(9)?,
-        ran_ms: read_u64(row, 10)?,
-        max_time_ms: optional(11)?,
-        micro_usd: optional(12)?,
-        max_micro_usd: optional(13)?,
-        tokens: optional(14)?,
-        stops: row.get(15)?,
-        held: row.get(16)?,
-        is_accepted: row.get(17)?,
+        phase: row.get(7)?,
+        status: row.get(8)?,
+        iteration: row.get(9)?,
+        max_iterations: row.get(10)?,
+        ran_ms: read_u64(row, 11)?,
+        max_time_ms: optional(12)?,
+        micro_usd: optional(13)?,
+        max_micro_usd: optional(14)?,
+        tokens: optional(15)?,
+        stops: row.get(16)?,
+        held: row.get(17)?,
+        is_accepted: row.get(18)?,
     })
 }
 
@@ -130,7 +131,8 @@ mod tests {
                 counts,
                 (known.stops, known.held, known.iteration, known.accepted_by.is_some())
             );
-            assert_eq!((&run.status, run.ended_ms), (&known.status, known.ended_ms));
+            assert_eq!((&run.phase, &run.status), (&known.phase, &known.status));
+            assert_eq!(run.ended_ms, known.ended_ms);
             assert_eq!((run.micro_usd, run.tokens), (known.micro_usd, known.tokens));
             let week_form = run.week.split_once("-W").is_some_and(|(_, week)| week.len() == 2);
             assert!(week_form, "{}", run.week);

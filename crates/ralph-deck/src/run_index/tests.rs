@@ -2,10 +2,11 @@ use super::day_tally::DayCache;
 use super::run_tally::RunTally;
 use super::sample_journals::{SampleRandom, sample_entries};
 use super::*;
+use crate::page::{BoardRow, open_question};
 use crate::wording;
 use ralph_core::limits::LimitUsage;
 use ralph_core::record::JournalEntry;
-use ralph_core::run::RunState;
+use ralph_core::run::{RunPhase, RunState};
 use ralph_sys::fs::{self, Durability};
 use rusqlite::types::ValueRef;
 use std::path::Path;
@@ -132,7 +133,7 @@ fn tallies_agree_with_the_state_of_the_run() {
             tally.add_line(line(entry).trim_ascii_end(), &mut days);
             let (run, state) = RunState::replay(&entries[..=at]).unwrap();
             let standing = match wording::standing(&state, state.phase) {
-                "trouble" | "held" | "let go" | "armed" | "waiting" => "open",
+                "working" | "asks" | "waiting" => "open",
                 standing => standing,
             };
             let status = match tally.status() {
@@ -141,6 +142,10 @@ fn tallies_agree_with_the_state_of_the_run() {
             };
             let usage = LimitUsage::recorded(&state, state.clock_ms);
             let spent = (usage.micro_usd, usage.tokens);
+            if state.phase == RunPhase::Active {
+                let is_open = open_question(&entries[..=at]).is_some();
+                assert_eq!(tally.asked.is_some(), is_open, "seed {seed}, entry {at}");
+            }
             assert_eq!(status, standing, "seed {seed}, entry {at}: {:?}", entry.change);
             assert_eq!((tally.spend.micro_usd(), tally.spend.tokens()), spent, "seed {seed}, {at}");
             assert_eq!(tally.spend.cost_basis(), usage.cost_basis, "seed {seed}, {at}");
@@ -184,7 +189,7 @@ fn an_incremental_refresh_equals_a_rebuild() {
                 index = RunIndex::open(&home).unwrap();
             }
         }
-        assert!(index.count(&HistoryFilter::default()).is_ok());
+        assert!(index.count(&RunFilter::default()).is_ok());
     }
 }
 
@@ -330,21 +335,30 @@ fn filters_and_pages() {
     let all = "SELECT count(*) FROM run WHERE ended_ms IS NOT NULL";
     let ended: u64 =
         index.connection.query_row(all, [], |row| run_queries::read_u64(row, 0)).unwrap();
-    let filter = |text: &str| HistoryFilter::parse(text, 1_795_000_000_000).unwrap();
+    let filter = |text: &str| RunFilter::parse(text, 1_795_000_000_000).unwrap();
     let found = |text: &str| {
-        let filter = filter(text);
+        let parsed = filter(text);
         let mut names = Vec::new();
         let mut before = None;
         loop {
-            let page = index.ended_page(&filter, before.as_ref(), 2).unwrap();
+            let page = index.ended_page(&parsed, before.as_ref(), 2).unwrap();
             names.extend(page.runs.iter().map(|run| run.id.to_string()));
             before = page.next;
             if before.is_none() {
                 break;
             }
         }
-        assert_eq!(names.len() as u64, index.count(&filter).unwrap(), "{text}");
+        assert_eq!(names.len() as u64, index.count(&parsed).unwrap(), "{text}");
         names.sort();
+        // A screen that applies the filter to its own rows selects the same ones.
+        if !(text.is_empty() || text.contains("gate:") || text.contains("is:session")) {
+            let page = index.ended_page(&filter("-zzzz"), None, 100).unwrap();
+            let rows = page.runs.iter().filter_map(BoardRow::from_index);
+            let mut same: Vec<_> =
+                rows.filter(|row| parsed.matches(row)).map(|row| row.run).collect();
+            same.sort();
+            assert_eq!(same, names, "{text}");
+        }
         names
     };
     assert_eq!(found("").len() as u64, ended);
@@ -363,7 +377,7 @@ fn filters_and_pages() {
     assert_eq!(found("parser since:1d"), [""; 0]);
     assert_eq!(found("100%_\\"), [""; 0]);
     let errors = ["is:odd", "stauts:x", "since:soon", ">much", "gate:"]
-        .map(|text| HistoryFilter::parse(text, 0).unwrap_err().to_string());
+        .map(|text| RunFilter::parse(text, 0).unwrap_err().to_string());
     insta::assert_snapshot!(errors.join("\n"), @r"
     `is:odd` is not a filter; after `is:` comes one of: working, waiting, asks, active, paused, parked, orphaned, ended, verified, green, claimed, exhausted, stuck, needs_human, needs_review, gate_broken, rate_limited, cancelled, overridden, crashed, session
     `stauts:x` is not a filter; there are `is:`, `gate:`, `project:`, `since:`, `>5usd` and `<5usd`; quote a word that contains a colon

@@ -6,27 +6,22 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub struct CheckedReportView<'a> {
     pub v: u8,
-    /// Whether every check holds.
-    pub holds: bool,
+    /// Whether every check passed.
+    pub valid: bool,
     pub checks: Vec<ReportCheckView<'a>>,
-    /// The attested tree and commits; missing if the signature is not valid.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The attested tree and commits; `null` if the signature is not valid.
     pub tree: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_commit: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub landed_commit: Option<&'a str>,
     /// What the statement says, as it is in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub predicate: Option<&'a RunPredicate>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct ReportCheckView<'a> {
     pub name: &'a str,
-    pub holds: bool,
+    pub passed: bool,
     pub detail: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'a str>,
 }
 
@@ -34,7 +29,7 @@ pub fn checked_report_view(checked: &CheckedStatement) -> CheckedReportView<'_> 
     let statement = checked.statement.as_ref();
     CheckedReportView {
         v: 1,
-        holds: checked.holds(),
+        valid: checked.is_valid(),
         checks: checked.checks.iter().map(check_view).collect(),
         tree: statement.map(RunStatement::tree),
         judged_commit: statement.map(RunStatement::judged_commit),
@@ -47,8 +42,8 @@ pub fn checked_report_view(checked: &CheckedStatement) -> CheckedReportView<'_> 
 pub fn unchecked_report_view<'a>(why: &'a str, hint: Option<&'a str>) -> CheckedReportView<'a> {
     CheckedReportView {
         v: 1,
-        holds: false,
-        checks: vec![ReportCheckView { name: "input", holds: false, detail: why, hint }],
+        valid: false,
+        checks: vec![ReportCheckView { name: "input", passed: false, detail: why, hint }],
         tree: None,
         judged_commit: None,
         landed_commit: None,
@@ -59,7 +54,7 @@ pub fn unchecked_report_view<'a>(why: &'a str, hint: Option<&'a str>) -> Checked
 fn check_view(check: &StatementCheck) -> ReportCheckView<'_> {
     ReportCheckView {
         name: check.name,
-        holds: check.holds,
+        passed: check.passed,
         detail: &check.detail,
         hint: check.hint.as_deref(),
     }

@@ -2,7 +2,6 @@
 
 use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::drive::{DriveSettings, RunWorktree, RunnerEvent, WaitCause};
-use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{JournalEntry, RunChange, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
@@ -114,11 +113,6 @@ pub fn status_lines(
             lines.push(format!("no runner drives it; `ralph run --resume {id}` continues"));
         }
         (_, RunPhase::Active | RunPhase::Ended(_)) => {}
-    }
-    if let Some(DeclaredPause::NeedsHuman(question)) =
-        state.declared.as_ref().filter(|_| phase == RunPhase::Active)
-    {
-        lines.push(format!("asks: {}; answer with `ralph tell {id} \"…\"`", safe_line(question)));
     }
     if let Some(tree) = &settings.worktree {
         lines.extend(worktree_line(tree, state, phase, worktree_outcome));
@@ -247,13 +241,13 @@ mod tests {
         out.push_str(&render_status(&usual, &after(&usual, drove)));
         let unprompted = unprompted();
         out.push_str(&render_status(&unprompted, &after(&unprompted, Vec::new())));
-        insta::assert_snapshot!(out, @"
-        armed: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
+        insta::assert_snapshot!(out, @r"
+        working: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
         waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
           waits until $TIME (rate limit): the five-hour window
         rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
           parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` continues
-        armed: claude s1 · iteration 0 of 25 · 1 min of 8 h
+        working: claude s1 · iteration 0 of 25 · 1 min of 8 h
           works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
           ? the agent runs without permission prompts, as a person requested
         ");

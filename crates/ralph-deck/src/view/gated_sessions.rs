@@ -4,7 +4,6 @@ use super::gate_activity_view::{ActivityView, activity_view};
 use super::status_view::BoardSelection;
 use crate::gate_wording;
 use crate::wording::safe_line;
-use ralph_core::id::SessionId;
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
@@ -13,9 +12,6 @@ use ralph_hook::project_scope::ProjectScope;
 use ralph_sys::clock;
 use ralph_sys::fs::FileError;
 use serde::Serialize;
-
-/// How many characters of a session's id are shown.
-const SHORT_ID: usize = 8;
 
 const GATES_OFF: &str = "the gates are off (`/ralph:on` in it turns them on)";
 
@@ -70,16 +66,12 @@ pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
         Some(activity) => gate_wording::activity(activity, now_ms),
         None => format!("last: {}", safe_line(&one.because)),
     };
-    format!("session {}  {off}{holds}, {news}", short_id(&one.session))
+    format!("session {}  {off}{holds}, {news}", one.session.short())
 }
 
 /// A session whose gates are off.
 pub fn ungated_session_text(one: &UngatedSession) -> String {
-    format!("session {}  {GATES_OFF}", short_id(&one.session))
-}
-
-fn short_id(session: &SessionId) -> String {
-    session.as_str().chars().take(SHORT_ID).collect()
+    format!("session {}  {GATES_OFF}", one.session.short())
 }
 
 /// The sessions that gates decided about since then, or the one whose record is selected.

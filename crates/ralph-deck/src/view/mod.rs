@@ -6,6 +6,7 @@
 pub mod acceptance;
 pub mod approvals;
 pub mod base_checks;
+pub mod board_run;
 pub mod checked_report;
 pub mod checkpoint_list;
 pub mod decisions;
@@ -22,6 +23,7 @@ mod journal_check;
 pub mod journal_log;
 pub mod learning_list;
 pub mod limit_fields;
+pub mod next_step;
 pub mod phase_progress;
 pub mod pipeline_chunks;
 pub mod proof_report;

@@ -188,10 +188,10 @@ impl QueueStatus {
     /// How many tasks are in which state, and the money spent.
     pub fn progress_text(&self) -> String {
         let TaskCounts { done, at_work, open, parked } = self.count();
-        let all = self.tasks.tasks.len();
+        let all = text::count_noun(self.tasks.tasks.len(), "task");
         let spent = format_usd(self.tasks.spent_micro_usd);
         format!(
-            "{done} of {all} tasks landed · {at_work} running · {open} open · {parked} parked · {spent}"
+            "{done} of {all} landed · {at_work} running · {open} open · {parked} parked · {spent}"
         )
     }
 

@@ -2,17 +2,20 @@
 
 use super::{acceptance::AcceptanceView, limit_fields::LimitFields};
 use crate::gate_wording;
+use crate::page::{OpenQuestion, RunStanding, view_question};
+use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
+use crate::view::board_run::{QuestionView, question_view, view_standing};
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
 use crate::view::gate_activity_view::{ActivityView, activity_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
+use crate::view::journal_check;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::waiver_list::WaiverView;
-use crate::view::{decisions, journal_check, pipeline_chunks};
 use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
@@ -22,16 +25,15 @@ use ralph_core::part_stop;
 use ralph_core::record::{CostBasis, Dispute, ReportLine, StopReport};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
-use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::gate_log::{self, GateActivity};
+use ralph_hook::contract::gate_log::GateActivity;
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{
     self, GatedSession, HeldSession, RunView, UngatedSession, UnreadableRun,
 };
-use ralph_hook::phases::{self, PhaseProgress};
+use ralph_hook::phases::PhaseProgress;
 use ralph_hook::project_scope::ProjectScope;
 use ralph_install::doctor::protection::{self, UnprotectedReason};
 use ralph_sys::clock;
@@ -62,8 +64,8 @@ pub struct RunBoard {
     pub runs: Vec<BoardRun>,
     /// How many older runs the selection leaves out.
     pub left_out: usize,
-    /// How many runs in progress belong to other projects.
-    pub elsewhere: usize,
+    /// The runs in progress that belong to other projects.
+    pub elsewhere: Vec<RunStanding>,
     pub queues: Vec<QueueStatus>,
     pub held: Vec<HeldSession>,
     /// Sessions without a run that gates decided about within a day.
@@ -88,8 +90,10 @@ pub struct BoardRun {
     pub activity: Option<GateActivity>,
     /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
     pub worktree_outcome: Option<String>,
-    /// Why it ended, if a person has to review it.
+    /// Why it ended, if a person has to do something about it.
     pub ending_reason: Option<String>,
+    /// What the agent asks now.
+    pub question: Option<OpenQuestion>,
 }
 
 impl RunBoard {
@@ -101,12 +105,14 @@ impl RunBoard {
         scope: Option<&ProjectScope>,
     ) -> Result<Self, FileError> {
         let (mut runs, mut unreadable) = overview::list_run_views(home)?;
-        let (mut left_out, mut elsewhere) = (0, 0);
+        let (mut left_out, mut elsewhere) = (0, Vec::new());
         if let Some(scope) = scope {
-            let is_going = |view: &RunView| !matches!(view.phase, RunPhase::Ended(_));
-            let going = runs.iter().filter(|view| is_going(view)).count();
-            runs.retain(|view| scope.contains_run(&view.opened.run));
-            elsewhere = going - runs.iter().filter(|view| is_going(view)).count();
+            let (here, others): (Vec<_>, Vec<_>) =
+                runs.into_iter().partition(|view| scope.contains_run(&view.opened.run));
+            runs = here;
+            let going = others.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
+            elsewhere =
+                going.map(|view| view_standing(view, view_question(home, view).as_ref())).collect();
         }
         match &selection {
             BoardSelection::Recent => {
@@ -205,35 +211,6 @@ pub(super) fn is_old(view: &RunView, now_ms: u64) -> bool {
 }
 
 impl BoardRun {
-    pub fn load(home: &RalphHome, view: RunView, unprotected: Option<UnprotectedReason>) -> Self {
-        let view = journal_check::with_journal_edit(home, view);
-        let run = &view.opened.run;
-        let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
-        // An unreadable journal says nothing about the work tree; `ralph why` reports it.
-        let needs_review = view.opened.state.accepted.is_none()
-            && matches!(view.phase, RunPhase::Ended(RunStatus::Green | RunStatus::NeedsReview));
-        let is_history_shown = has_worktree || needs_review;
-        let history = is_history_shown.then(|| overview::run_history(home, &run.id).ok()).flatten();
-        let ending_reason = history
-            .as_ref()
-            .filter(|_| needs_review)
-            .and_then(|history| decisions::ending_reason(&history.entries));
-        let worktree_outcome =
-            history.and_then(|history| driven_run::worktree_outcome(&history.entries));
-        Self {
-            // A driven run needs no hook: the runner answers its stops in-band.
-            unprotected: unprotected.filter(|_| run.drive.is_none()),
-            phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
-            pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
-            activity: (view.phase == RunPhase::Active)
-                .then(|| gate_log::read_activity(home, run))
-                .flatten(),
-            worktree_outcome,
-            ending_reason,
-            view,
-        }
-    }
-
     /// The title of the run and, once it has ended, what it took.
     pub fn headline(&self, now_ms: u64) -> String {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
@@ -256,7 +233,8 @@ impl BoardRun {
         let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
         let remarks = wording::cost_gap(run, state).into_iter();
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
-        let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
+        let remarks =
+            remarks.chain(wording::remark_lines(state, self.view.phase, now_ms)).chain(checks);
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
         if let RunPhase::Ended(_) = self.view.phase {
@@ -271,6 +249,9 @@ impl BoardRun {
             lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
             return lines;
         }
+        lines.extend(
+            self.question.iter().map(|one| vec![standing_wording::question_line(run, one)]),
+        );
         lines.extend(self.progress_lines(now_ms));
         lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
         if self.view.phase == RunPhase::Orphaned && run.drive.is_none() {
@@ -284,7 +265,7 @@ impl BoardRun {
         lines
     }
 
-    /// Why a person has to review the run, and how.
+    /// Why a person has to review or continue the run, and how.
     fn review_lines(&self) -> Vec<String> {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
         let (RunPhase::Ended(status), Some(why)) = (self.view.phase, &self.ending_reason) else {
@@ -300,6 +281,12 @@ impl BoardRun {
         let (run, state) = (&view.opened.run, &view.opened.state);
         let then_ms = state.effective_now_ms(view.phase, now_ms);
         let mut lines = vec![vec![plain(wording::progress(run, state, then_ms))]];
+        if self.standing() == RunStanding::Working && activity.is_none() {
+            lines.extend(
+                standing_wording::last_event(now_ms, state.last_seen_ms)
+                    .map(|text| vec![plain(text)]),
+            );
+        }
         if let Some(why) = unprotected {
             let text = format!("unprotected: {}", safe_line(&why.describe(now_ms)));
             lines.push(vec![MarkedText::new(FactMark::Bad, text)]);
@@ -378,6 +365,11 @@ pub struct StatusView<'a> {
 pub struct RunStatusView<'a> {
     pub run: &'a str,
     pub status: &'static str,
+    /// What the last stop led to: `held`, `let go`, or `null` before the first one.
+    pub last_stop: Option<&'static str>,
+    /// Absent unless the agent asks something now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionView<'a>>,
     /// Why no hook of the run's session reaches ralph, although the run is active.
     pub unprotected: Option<String>,
     pub title: &'a str,
@@ -464,7 +456,9 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let usage = LimitUsage::recorded(state, state.effective_now_ms(view.phase, now_ms));
     RunStatusView {
         run: run.id.as_str(),
-        status: wording::view_standing(view, one.unprotected.as_ref()),
+        status: one.status(),
+        last_stop: standing_wording::last_stop(state),
+        question: one.question.as_ref().map(question_view),
         unprotected: one.unprotected.as_ref().map(|why| why.describe(now_ms)),
         title: &run.title,
         session: state.owner(run).map(SessionId::as_str),

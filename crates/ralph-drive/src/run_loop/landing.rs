@@ -26,6 +26,7 @@ use ralph_core::policy::ProofMode;
 use ralph_core::record::RunRecord;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
+use ralph_core::text;
 use ralph_git::worktree::{self, LandingResult, MergeResult, RemovalResult, WorktreeError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, LockError};
@@ -194,7 +195,7 @@ impl RunLoop<'_, '_> {
         match worktree::land_commit(self.ctx.home, worktree, commit, &deadline) {
             Ok(LandingResult::Landed { commit }) => {
                 let into = worktree.into.as_deref().unwrap_or("HEAD");
-                let short = commit.get(..10).unwrap_or(&commit);
+                let short = text::short_id(&commit);
                 self.record_settled(format!("merged into `{into}` as {short}"))?;
                 self.verify_work(StopDriver::RunnerAlone)
             }

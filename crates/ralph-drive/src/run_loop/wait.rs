@@ -9,6 +9,7 @@ use crate::run_event::RunEvent;
 use crate::session_prompts;
 use crate::stop_requests::StopRequest;
 use ralph_core::drive::{PlannedWait, RunnerEvent, WaitCause};
+use ralph_core::facts::DeclaredPause;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_sys::clock::{self, Stopwatch};
@@ -82,7 +83,11 @@ impl RunLoop<'_, '_> {
     pub(super) fn ask_person(&mut self, question: String) -> Result<NextStep, DriveError> {
         let patience = self.ctx.settings.question_ms.min(self.time_left()?);
         let until_ms = clock::now_ms().saturating_add(patience);
-        let hints = self.ctx.load()?.state.hints.len();
+        let state = self.ctx.load()?.state;
+        let hints = state.hints.len();
+        if !matches!(state.declared, Some(DeclaredPause::NeedsHuman(_))) {
+            self.ctx.record_question_again(&question)?;
+        }
         self.ctx.record_question(&question, until_ms)?;
         let event = RunEvent::Question { text: question.clone(), until_ms };
         self.ctx.emit(&event);

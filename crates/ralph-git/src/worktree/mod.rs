@@ -15,6 +15,8 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use ralph_core::drive::RunWorktree;
+use ralph_core::gate::shell_quote;
+use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileError, LockError};
@@ -140,7 +142,7 @@ pub fn describe_kept(worktree: &RunWorktree) -> KeptWorktree {
 pub fn describe_unmerged(worktree: &RunWorktree, changed: Option<usize>) -> String {
     let RunWorktree { path, branch, from, base, .. } = worktree;
     let (there, here) = (git_command_in(path), git_command_in(from));
-    let base = shell_quote(base.get(..SHORT_ID_CHARS).unwrap_or(base));
+    let base = shell_quote(&text::short_id(base));
     let merge = format!("`{here} merge {}`", shell_quote(branch));
     let look = format!("`{there} diff {base}`");
     let how = match changed {
@@ -178,13 +180,7 @@ pub fn git_command_in(directory: &str) -> String {
     format!("git -C {}", shell_quote(directory))
 }
 
-/// Quotes a word for a shell. A word that cannot be quoted (it has a NUL) stays as it is.
-fn shell_quote(word: &str) -> String {
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
-}
-
 const MAX_NAMES: usize = 5;
-const SHORT_ID_CHARS: usize = 10;
 
 /// Formats names as `` `a`, `b` and 7 more ``.
 pub(crate) fn join_names(names: &[String]) -> String {

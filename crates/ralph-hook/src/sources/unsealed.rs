@@ -31,7 +31,7 @@ pub(super) fn unsealed_reason(
 pub(crate) fn describe_unsealed(name: &str, script: &UnsealedScript) -> String {
     let (name, command) = (text::clean_line(name, 80), text::clean_line(&script.command, 80));
     format!(
-        "{name} runs a script that cannot be sealed, because only the shell knows its name (`{command}`): \
+        "{name} runs a script that cannot be sealed, because only the shell knows which (`{command}`): \
          write the file names into its command"
     )
 }

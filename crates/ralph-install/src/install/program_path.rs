@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_core::gate::shell_quote;
 use ralph_host::{HOSTS, HostProfile};
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs;
@@ -56,7 +57,7 @@ impl RalphProgram {
 
     pub fn from_path(path: &Path) -> Result<Self, ProgramPathError> {
         let text = path.to_str().ok_or_else(|| ProgramPathError::NotText(path.to_path_buf()))?;
-        Ok(Self { path: path.to_path_buf(), quoted: quote_for_shell(text), doubt: None })
+        Ok(Self { path: path.to_path_buf(), quoted: shell_quote(text), doubt: None })
     }
 
     /// The command of a hook, with a deadline in seconds or the default one.
@@ -105,16 +106,6 @@ pub(crate) fn doubt_path(env: &Env, path: &Path) -> Option<PathDoubt> {
         Some(PathDoubt::TemporaryDirectory)
     } else {
         plugins.next().map(|_| PathDoubt::PluginDirectory)
-    }
-}
-
-/// Quotes a word for `/bin/sh`, only if needed, because the model sees the command.
-fn quote_for_shell(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@,=%".contains(&byte);
-    if !text.is_empty() && text.bytes().all(is_plain) {
-        text.to_string()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 

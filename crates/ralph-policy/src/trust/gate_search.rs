@@ -169,7 +169,7 @@ fn gate_directories(project: &Path, gate: &Gate, search: &GateSearch<'_>) -> Vec
 }
 
 /// The directories of the project to which a search path leads, other than those of installed packages.
-fn directories_in_project(project: &Path, cwd: &Path, path: &OsStr) -> Vec<PathBuf> {
+pub(super) fn directories_in_project(project: &Path, cwd: &Path, path: &OsStr) -> Vec<PathBuf> {
     let is_installed = |directory: &Path| {
         let inside = directory.strip_prefix(project).unwrap_or(directory);
         inside.iter().any(|part| INSTALLED_DIRECTORIES.iter().any(|name| part == *name))
@@ -239,7 +239,7 @@ pub(super) fn add_searched_programs<'a>(
 }
 
 /// Adds every program in a directory: which of them a script calls is not known.
-fn add_programs(
+pub(super) fn add_programs(
     project: &Path,
     gate: &str,
     directory: &Path,

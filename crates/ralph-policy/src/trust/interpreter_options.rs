@@ -17,7 +17,7 @@ struct InterpreterOptions {
     valued: &'static [&'static str],
 }
 
-const OPTIONS: [InterpreterOptions; 9] = [
+const OPTIONS: [InterpreterOptions; 11] = [
     InterpreterOptions {
         programs: &SHELLS,
         without_script: &[],
@@ -68,6 +68,12 @@ const OPTIONS: [InterpreterOptions; 9] = [
         valued: &["-I"],
     },
     InterpreterOptions {
+        programs: &["Rscript", "elixir", "julia"],
+        without_script: &["--eval", "-e", "-E"],
+        valued: &["-r"],
+    },
+    InterpreterOptions { programs: &["lua", "luajit"], without_script: &[], valued: &["-e", "-l"] },
+    InterpreterOptions {
         programs: &["php"],
         without_script: &["--run", "--syntax-check", "-B", "-E", "-R", "-l", "-r"],
         valued: &["-c", "-d", "-z"],
@@ -111,7 +117,11 @@ pub(super) fn script_operand<'a>(program: &str, arguments: &[&'a str]) -> Script
     };
     match program {
         "." | "source" => return one_file(arguments.first().copied()),
-        "eval" => return ScriptOperand::File(arguments.to_vec()),
+        // Its texts are split into commands elsewhere; a word is unknown or a command.
+        "eval" => {
+            let is_word = |word: &&str| !word.contains(char::is_whitespace);
+            return ScriptOperand::File(arguments.iter().copied().filter(is_word).collect());
+        }
         _ if !is_interpreter(name) => return ScriptOperand::None,
         _ => {}
     }

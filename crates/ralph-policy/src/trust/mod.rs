@@ -5,6 +5,7 @@
 //! project, needs a new approval.
 
 mod brace_expansion;
+mod code_texts;
 mod command_parts;
 mod content_digest;
 mod content_hash;
@@ -15,9 +16,12 @@ mod list_subjects;
 mod package_scripts;
 mod pattern_matches;
 mod policy_subject;
+mod program_starts;
 mod references;
 mod runner_files;
+mod script_sources;
 mod seal_differences;
+mod shell_variables;
 mod work_arguments;
 
 use crate::config::POLICY_FILE_NAMES;

@@ -47,6 +47,10 @@ pub(super) fn find_matches(
 }
 
 fn compile_pattern(name: &str) -> Option<GlobMatcher> {
+    // Classes such as `[[:alpha:]]` mean something else here.
+    if ["[:", "[.", "[="].iter().any(|class| name.contains(class)) {
+        return None;
+    }
     GlobBuilder::new(name).literal_separator(true).build().ok().map(|glob| glob.compile_matcher())
 }
 
@@ -88,13 +92,15 @@ impl PatternMatches {
                 continue;
             }
             for path in self.list(&directory, budget)? {
-                // A link is not followed: it could lead back to a directory above.
-                let stat = fs::stat_no_follow(&path);
-                let is_directory = stat.is_some_and(|stat| stat.kind == FileKind::Directory);
-                if is_directory && !is_hidden(path.file_name().unwrap_or_default()) {
-                    waiting.push((path.clone(), depth + 1));
-                    self.paths.push(path);
+                if is_hidden(path.file_name().unwrap_or_default()) || !fs::is_directory(&path) {
+                    continue;
                 }
+                // A link matches, but is not followed: it could lead back to a directory above.
+                let stat = fs::stat_no_follow(&path);
+                if stat.is_some_and(|stat| stat.kind == FileKind::Directory) {
+                    waiting.push((path.clone(), depth + 1));
+                }
+                self.paths.push(path);
             }
         }
         Ok(())
@@ -135,6 +141,7 @@ mod tests {
             ("**/?.sh", "chk/a.sh chk/b.sh chk/deep/d.sh e.sh"),
             ("none/*.sh", ""),
             ("chk/*[.sh", "?"),
+            ("chk/[[:alpha:]].sh", "?"),
         ] {
             assert_eq!(shown(pattern), expected, "{pattern}");
         }

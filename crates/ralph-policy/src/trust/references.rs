@@ -6,10 +6,12 @@
 //! (`shellcheck greet.sh`) and programs whose output is compared. Scripts that a command executes by a pattern or a
 //! variable are in `executed_scripts`. Files that a program finds by itself are out of scope.
 
+mod unnamed_references;
+
+use super::code_texts::expand_code_texts;
 use super::command_parts::{CommandPart, gate_parts, line_parts, takes_script_text};
 use super::content_hash::hash_deciding_content;
 use super::executed_scripts::{find_executed_scripts, is_pattern};
-use super::pattern_matches::find_matches;
 use super::work_arguments::{judging_words, names_judge, strip_version};
 use super::{TrustError, package_scripts, runner_files};
 use ralph_core::gate::Gate;
@@ -40,6 +42,12 @@ const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["ruby"], &["rb"]),
     (&["perl"], &["pl"]),
     (&["php"], &["php"]),
+    (&["lua", "luajit"], &["lua"]),
+    (&["Rscript"], &["R", "r"]),
+    (&["julia"], &["jl"]),
+    (&["elixir"], &["exs"]),
+    (&["tclsh", "expect"], &["tcl", "exp"]),
+    (&["fish"], &["fish"]),
 ];
 
 /// Extensions of files that count as the work, unless they are executable.
@@ -180,8 +188,11 @@ impl ReferenceSearch<'_> {
         if every.len() > MAX_WORDS {
             return Err(TrustError::TooManyReferences("a command has thousands of words"));
         }
-        let mut bases: BTreeSet<PathBuf> = BTreeSet::new();
-        bases.extend(self.resolve_inside(cwd));
+        let toplevel =
+            fs::exists(&self.project.join(".git")).then(|| self.project.to_string_lossy());
+        let parts = &expand_code_texts(parts.to_vec(), toplevel.as_deref());
+        let executed = find_executed_scripts(parts, toplevel.as_deref());
+        let mut bases = self.entered_directories(cwd, &executed.directories)?;
         let directories = every.iter().filter_map(|word| self.resolve_inside(&cwd.join(word)));
         bases.extend(directories.filter(|path| fs::is_directory(path)).collect::<Vec<_>>());
         for part in parts {
@@ -192,9 +203,14 @@ impl ReferenceSearch<'_> {
                 self.search_words(base, &words, arguments)?;
             }
         }
-        let executed = find_executed_scripts(parts);
         for command in executed.unknown {
-            self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
+            self.add_unsealed(command);
+        }
+        for directory in &executed.search_path {
+            self.add_search_path(cwd, &bases, directory)?;
+        }
+        for text in executed.loading_texts {
+            self.add_loaded_files(&bases, &text)?;
         }
         for (base, path) in
             bases.iter().flat_map(|base| executed.paths.iter().map(move |path| (base, path)))
@@ -208,30 +224,8 @@ impl ReferenceSearch<'_> {
         Ok(())
     }
 
-    /// Adds the files that match a pattern, and the list of their names: a new one can change the result of the others,
-    /// because the last command of a loop decides. A manifest cannot exclude one: the agent may write it beside the file.
-    fn add_matches(&mut self, base: &Path, pattern: &str) -> Result<(), TrustError> {
-        let budget = MAX_LOOKUPS.saturating_sub(self.lookups);
-        let Some(found) = find_matches(base, pattern, budget)? else {
-            let command = pattern.to_string();
-            self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
-            return Ok(());
-        };
-        self.lookups += found.lookups;
-        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
-        let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
-        let mut names = Vec::new();
-        for path in found.paths {
-            if !fs::is_directory(&path) {
-                self.add_if_file(self.project, &path.to_string_lossy(), &origin)?;
-                names.push(self.relative_name(&path));
-            }
-        }
-        if names.is_empty() || Path::new(&name).is_absolute() {
-            return Ok(());
-        }
-        let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
-        self.add_reference(name, hash, &origin)
+    fn add_unsealed(&mut self, command: String) {
+        self.unsealed.insert(UnsealedScript { gate: self.gate.clone(), command });
     }
 
     fn search_words(

@@ -518,3 +518,5 @@ fn a_copied_approval_leads_to_the_programs_of_the_copy() {
     let path = recorded_path(&place.home(), &subject).unwrap();
     assert_eq!(path.to_string_lossy(), format!("{}:/bin", place.path("copy/bin").display()));
 }
+
+mod command_tables;

@@ -5,6 +5,32 @@ use ralph_gates::gates::simple_commands::{SHELL_KEYWORDS, WRAPPERS, base_name, i
 
 /// Programs that find and run the program after their options, in addition to [`WRAPPERS`].
 const LAUNCHERS: [&str; 7] = ["bunx", "chronic", "npx", "pnpx", "poetry", "uv", "uvx"];
+/// Options of these that take the next word as their value.
+const WRAPPER_VALUES: [(&str, &[&str]); 8] = [
+    ("env", &["-u", "--unset", "-C", "--chdir"]),
+    ("ionice", &["-c", "-n"]),
+    ("nice", &["-n"]),
+    ("stdbuf", &["-e", "-i", "-o"]),
+    ("sudo", &["-g", "-u"]),
+    ("time", &["-f", "-o"]),
+    ("timeout", &["-k", "-s", "--kill-after", "--signal"]),
+    (
+        "xargs",
+        &[
+            "-E",
+            "-I",
+            "-L",
+            "-P",
+            "-a",
+            "-d",
+            "-n",
+            "-s",
+            "--arg-file",
+            "--delimiter",
+            "--max-args",
+        ],
+    ),
+];
 /// Words of the shell before a command, in addition to [`SHELL_KEYWORDS`].
 const BRACKETS: [&str; 3] = ["[[", "{", "}"];
 
@@ -159,6 +185,11 @@ pub(super) fn judging_words(part: &CommandPart) -> Vec<&str> {
     kept
 }
 
+/// Whether a program executes none of its operands.
+pub(super) fn only_reads(name: &str, arguments: &[&str]) -> bool {
+    operand_use(name, arguments) != OperandUse::Judge
+}
+
 fn operand_use(name: &str, arguments: &[&str]) -> OperandUse {
     let is_flag = |at: &usize| {
         let before = at.checked_sub(1).map_or("", |before| arguments[before]);
@@ -236,9 +267,9 @@ fn takes_rules(option: &str, operand_use: OperandUse, name: &str) -> bool {
 /// The word at which the program is: after assignments, words of the shell and wrappers with their options.
 pub(super) fn program_index(words: &[String]) -> usize {
     let mut at = 0;
-    let mut follows_wrapper = false;
+    let mut wrapper = "";
     while let Some(word) = words.get(at) {
-        let is_option = follows_wrapper
+        let is_option = !wrapper.is_empty()
             && (word.starts_with(|first: char| first == '-' || first.is_ascii_digit())
                 || word == "run");
         let name = base_name(word);
@@ -249,8 +280,12 @@ pub(super) fn program_index(words: &[String]) -> usize {
         if !is_skipped || word == "[[" || words.get(at + 1).is_none() {
             break;
         }
-        follows_wrapper |= is_wrapper;
-        at += 1;
+        if is_wrapper {
+            wrapper = name;
+        }
+        let values = WRAPPER_VALUES.iter().find(|(program, _)| *program == wrapper);
+        let has_value = is_option && values.is_some_and(|(_, options)| options.contains(&&**word));
+        at += if has_value && words.len() > at + 2 { 2 } else { 1 };
     }
     at
 }

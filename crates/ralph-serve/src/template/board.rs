@@ -1,4 +1,4 @@
-//! The board: what waits for the person, what works, what ended.
+//! The board: the runs that wait for the person, those that are working, and those that ended.
 
 use super::facts;
 use super::marks;
@@ -7,10 +7,13 @@ use maud::{Markup, html};
 use ralph_core::text;
 use ralph_core::units;
 use ralph_deck::page::{BoardPage, BoardQueue, BoardRow, RunStanding};
+use ralph_deck::standing_wording;
 
 pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
-    let mut regions =
-        vec![PageRegion::new("trouble", trouble(page)), PageRegion::new("hello", hello(page))];
+    let mut regions = vec![
+        PageRegion::new("trouble", trouble(page)),
+        PageRegion::new("page-head", page_head(page)),
+    ];
     if is_empty(page) {
         regions.push(PageRegion::new("lists", html! { div #lists { (first_steps()) } }));
         return regions;
@@ -22,8 +25,8 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
     };
     let lists = html! {
         div #lists {
-            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, &[], true))
-            (list(page, "working", &html! { "Working" }, &page.working, &queues.collect::<Vec<_>>(), page.waiting.is_empty()))
+            (list(page, "waiting-for-you", &html! { "Waiting for you" }, &page.waiting, more_item(page.waiting_left_out).as_slice(), true))
+            (list(page, "working", &html! { "Working" }, &page.working, &queues.chain(more_item(page.working_left_out)).collect::<Vec<_>>(), page.waiting.is_empty()))
             (list(page, "ended", &ended, &page.ended, &[], page.waiting.is_empty() && page.working.is_empty()))
             @if page.earlier > 0 {
                 a.more href="/history" { "Earlier: " (text::count_noun(page.earlier, "run")) }
@@ -46,7 +49,7 @@ pub(crate) fn board_regions(page: &BoardPage) -> Vec<PageRegion> {
 
 /// `(3) ralph`, so that a tab in the background shows what waits.
 pub(crate) fn board_title(page: &BoardPage) -> String {
-    match page.waiting.len() {
+    match page.waiting_count() {
         0 => "ralph".to_string(),
         count => format!("({count}) ralph"),
     }
@@ -67,16 +70,16 @@ fn is_empty(page: &BoardPage) -> bool {
         && page.earlier == 0
 }
 
-fn hello(page: &BoardPage) -> Markup {
+fn page_head(page: &BoardPage) -> Markup {
     let share = page
         .max_day_micro_usd
         .filter(|most| *most > 0)
-        .map(|most| (page.spent_today_micro_usd.saturating_mul(190) / most).min(190));
+        .map(|most| facts::scaled(page.spent_today_micro_usd, most, 190));
     html! {
-        div.hello #hello {
+        div.page-head #page-head {
             div {
                 h1 { (page.sentence) }
-                @if let Some(lede) = lede(page) { p.lede { (lede) } }
+                @if let Some(detail) = board_detail(page) { p.detail { (detail) } }
             }
             @if page.spent_today_micro_usd > 0 || page.max_day_micro_usd.is_some() {
                 p.spend {
@@ -96,25 +99,33 @@ fn hello(page: &BoardPage) -> Markup {
 }
 
 /// The second sentence: what the first one leaves out.
-fn lede(page: &BoardPage) -> Option<String> {
+fn board_detail(page: &BoardPage) -> Option<String> {
     let mut parts = Vec::new();
     if !page.waiting.is_empty() && !page.working.is_empty() {
-        let is = if page.working.len() == 1 { "is" } else { "are" };
-        parts.push(format!("{} {is} working.", text::count_noun(page.working.len(), "run")));
+        let is = if page.working_count() == 1 { "is" } else { "are" };
+        parts.push(format!("{} {is} working.", text::count_noun(page.working_count(), "run")));
     }
     let is_first_list = page.waiting.is_empty() && page.working.is_empty();
     if !(page.ended.is_empty() || is_first_list) {
-        let mut words: Vec<(String, usize)> = Vec::new();
+        let mut labels: Vec<(String, usize)> = Vec::new();
         for row in &page.ended {
-            let word = row.standing.word();
-            match words.iter_mut().find(|(known, _)| *known == word) {
+            let label = row.standing.label();
+            match labels.iter_mut().find(|(known, _)| *known == label) {
                 Some((_, count)) => *count += 1,
-                None => words.push((word, 1)),
+                None => labels.push((label, 1)),
             }
         }
-        let words: Vec<_> = words.iter().map(|(word, count)| format!("{count} {word}")).collect();
-        let runs = text::count_noun(page.ended.len(), "run");
-        parts.push(format!("{runs} ended: {}.", words.join(", ")));
+        let counts: Vec<_> =
+            labels.iter().map(|(label, count)| format!("{count} {label}")).collect();
+        let runs = text::count_noun(page.ended_total, "run");
+        let listed = page.ended.len();
+        // Only the newest are listed, and so counted by their labels.
+        let of = if page.ended_total > u64::try_from(listed).unwrap_or(u64::MAX) {
+            format!("; of the newest {listed}, ")
+        } else {
+            ": ".to_string()
+        };
+        parts.push(format!("{runs} ended{of}{}.", counts.join(", ")));
     }
     (!parts.is_empty()).then(|| parts.join(" "))
 }
@@ -160,12 +171,12 @@ fn list(
     id: &'static str,
     title: &Markup,
     rows: &[BoardRow],
-    queues: &[Markup],
+    items: &[Markup],
     has_column_heads: bool,
 ) -> Markup {
     let heading = format!("h-{id}");
     html! {
-        @if !(rows.is_empty() && queues.is_empty()) {
+        @if !(rows.is_empty() && items.is_empty()) {
             section aria-labelledby=(heading) {
                 div.head.cols[has_column_heads] {
                     h2 id=(heading) { (title) }
@@ -175,11 +186,18 @@ fn list(
                 }
                 ul.runs id=(id) {
                     @for row in rows { (run_row(row, page.now_ms)) }
-                    @for queue in queues { (queue) }
+                    @for item in items { (item) }
                 }
             }
         }
     }
+}
+
+/// The runs of a list that are only counted.
+fn more_item(left_out: usize) -> Option<Markup> {
+    (left_out > 0).then(|| {
+        html! { li.more { "and " (left_out) " more; " code { "ralph status --all" } " lists them" } }
+    })
 }
 
 fn row_id(row: &BoardRow) -> String {
@@ -194,19 +212,22 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
             div {
                 h3 { a id={ "open-" (row.run) } href={ "/run/" (row.run) } { (row.title) } }
                 p.where {
-                    span.word { (facts::standing_word(row.standing)) }
+                    span.word { (row.standing.label()) }
                     " · " (row.project_name)
                     @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
                     " · " span.mono { (row.run) }
                     @if row.standing.has_ended() { " · ended " (facts::time(row.last_ms, now_ms)) }
+                    @if row.standing == RunStanding::Working && row.gates.is_empty() {
+                        @if let Some(last) = standing_wording::last_event(now_ms, row.last_ms) { " · " (last) }
+                    }
                 }
                 @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
-                    p.said { (question.text) }
+                    p.asked { (question.text) }
                     p.act {
                         a.btn.go href={ "/run/" (row.run) "#question" } { "Answer" span.sr { " run " (row.run) } }
                         @if let Some(until_ms) = question.until_ms {
                             span {
-                                "The run is parked at " (facts::time(until_ms, now_ms)) " if nobody answers"
+                                "The run is parked at " (facts::time(until_ms, now_ms)) " without an answer"
                                 (facts::in_time(until_ms, now_ms))
                             }
                         } @else { span { "asked " (facts::time(question.asked_ms, now_ms)) } }
@@ -248,13 +269,13 @@ fn pace(row: &BoardRow, now_ms: u64) -> Markup {
 /// Open requirements, stop by stop, as bars.
 fn trend(open: &[u32]) -> Markup {
     let most = open.iter().copied().max().unwrap_or(1).max(1);
-    let width = open.len() * 8 - 2;
+    let width = (open.len() * 8).saturating_sub(2);
     let values: Vec<_> = open.iter().map(ToString::to_string).collect();
     let label = format!("open requirements, stop by stop: {}", values.join(", "));
     html! {
         svg.spark viewBox={ "0 0 " (width) " 22" } width=(width) height="22" role="img" aria-label=(label) {
             @for (at, value) in open.iter().enumerate() {
-                @let height = (value * 20 / most).max(2);
+                @let height = facts::scaled(u64::from(*value), u64::from(most), 20).max(2);
                 rect x=(at * 8) y=(22 - height) width="6" height=(height) {}
             }
         }
@@ -272,8 +293,8 @@ fn queue_row(queue: &BoardQueue) -> Markup {
             div {
                 h3 { a id={ "open-" (queue_id(queue)) } href={ "/queues#queue-" (queue.id) } { "Queue " (queue.name) } }
                 p.where { span.word { (queue.landed) " of " (queue.tasks) " landed" } " · " (queue.project_name) }
-                @if queue.running + queue.parked > 0 {
-                    p.why { (queue.running) " at work, " (queue.parked) " parked" }
+                @if queue.running > 0 || queue.parked > 0 {
+                    p.why { (queue.running) " running, " (queue.parked) " parked" }
                 }
             }
             p.facts {

@@ -1,10 +1,10 @@
 //! Checkpoints, and two of them side by side.
 
 use super::facts;
-use crate::run_source::{CheckpointChoice, RunComparison, RunDetails};
+use crate::run_source::{RunComparison, RunDetails};
 use maud::{Markup, html};
 use ralph_core::text;
-use ralph_deck::page::{ChangedFileRow, FileComparison, SideBySideLine};
+use ralph_deck::page::{ChangedFileRow, CheckpointRow, FileComparison, SideBySideLine};
 
 /// Checkpoints in a selection; the page of a run lists the newest.
 const MAX_LISTED: usize = 20;
@@ -21,7 +21,7 @@ pub(crate) fn changes_section(details: &RunDetails) -> Markup {
                 ol.checkpoints reversed {
                     @for (at, one) in newest.iter().enumerate().rev() {
                         li {
-                            span.mono { (one.number) } " " (facts::time(one.at_ms, details.page.now_ms)) " " (one.reason)
+                            span.mono { (one.number) } " " (facts::time(one.at_ms, details.page.now_ms)) " " (one.why)
                             @if let Some(before) = at.checked_sub(1).and_then(|at| newest.get(at)) {
                                 " · " a href={ "/run/" (run) "/diff?from=" (before.number) "&to=" (one.number) } {
                                     "what changed" span.sr { " in checkpoint " (one.number) }
@@ -36,11 +36,11 @@ pub(crate) fn changes_section(details: &RunDetails) -> Markup {
     }
 }
 
-fn picker(run: &str, all: &[CheckpointChoice], from: Option<u32>, to: Option<u32>) -> Markup {
+fn picker(run: &str, all: &[CheckpointRow], from: Option<u32>, to: Option<u32>) -> Markup {
     let options = |chosen: Option<u32>| {
         html! {
             @for one in all {
-                option value=(one.number) selected[Some(one.number) == chosen] { (one.number) " · " (one.reason) }
+                option value=(one.number) selected[Some(one.number) == chosen] { (one.number) " · " (one.why) }
             }
         }
     };
@@ -62,8 +62,8 @@ pub(crate) fn comparison_page(run: &str, comparison: &RunComparison) -> Markup {
     html! {
         p.crumb { a href="/" { "Board" } " / " a href={ "/run/" (run) } { span.mono { (run) } } " / changes" }
         h1 { "Checkpoint " (from) " to " (to) }
-        p.lede {
-            (text::count_noun(changed.files.len() + changed.left_out, "file")) ", "
+        p.detail {
+            (text::count_noun(changed.files.len().saturating_add(changed.left_out), "file")) ", "
             span.delta.good { "+" (changed.added) } " " span.delta.bad { "−" (changed.removed) }
         }
         section aria-labelledby="h-files" {
@@ -76,7 +76,7 @@ pub(crate) fn comparison_page(run: &str, comparison: &RunComparison) -> Markup {
                     tbody { @for file in &changed.files { (file_row(run, from, to, file)) } }
                 }
             }
-            @if changed.left_out > 0 { p.hint { (text::count_noun(changed.left_out, "file")) " more" } }
+            @if changed.left_out > 0 { p.hint { (text::count_noun(changed.left_out, "more file")) } }
         }
         @for (at, file) in comparison.files.iter().enumerate() {
             section aria-label={ "File " (at + 1) } { (file_comparison(file)) }

@@ -43,12 +43,11 @@ pub(crate) fn curves_section(page: &RunPage) -> Markup {
 
 fn chart(points: &[CurvePoint], top: u64, limit: Option<u64>, label: &str) -> Markup {
     let (from, to) = match (points.first(), points.last()) {
-        (Some(first), Some(last)) => (first.at_ms, last.at_ms.max(first.at_ms + 1)),
+        (Some(first), Some(last)) => (first.at_ms, last.at_ms.max(first.at_ms)),
         _ => return html! {},
     };
-    let top = top.max(1);
-    let x = |at_ms: u64| at_ms.saturating_sub(from).saturating_mul(WIDTH) / (to - from);
-    let y = |value: u64| HEIGHT - value.min(top).saturating_mul(HEIGHT - 10) / top;
+    let x = |at_ms: u64| facts::scaled(at_ms.saturating_sub(from), to - from, WIDTH);
+    let y = |value: u64| HEIGHT - facts::scaled(value, top, HEIGHT - 10);
     let line: Vec<String> =
         points.iter().map(|point| format!("{} {}", x(point.at_ms), y(point.value))).collect();
     let line = line.join(" L");

@@ -25,61 +25,29 @@ pub(crate) fn time(ms: u64, now_ms: u64) -> Markup {
 pub(crate) fn in_time(ms: u64, now_ms: u64) -> String {
     match ms.saturating_sub(now_ms) {
         0 => String::new(),
-        left => format!(", in {}", units::format_duration(left.next_multiple_of(60_000))),
+        left => {
+            let minutes = left.checked_next_multiple_of(60_000).unwrap_or(left);
+            format!(", in {}", units::format_duration(minutes))
+        }
     }
+}
+
+/// The length of a bar for `value`, if `most` has the length `size`. Journals can hold any number.
+pub(crate) fn scaled(value: u64, most: u64, size: u64) -> u64 {
+    let length = u128::from(value.min(most)) * u128::from(size) / u128::from(most.max(1));
+    u64::try_from(length).unwrap_or(size)
 }
 
 /// The class that sets the hue of a standing.
 pub(crate) fn hue(standing: RunStanding) -> &'static str {
-    match standing {
-        RunStanding::Parked(_) => "st-parked",
-        RunStanding::Asks => "st-needs_human",
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_) => status_class(standing.name()),
-    }
-}
-
-/// The mark of a standing.
-pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
-    marks::mark(mark_name(standing))
-}
-
-pub(crate) fn mark_name(standing: RunStanding) -> &'static str {
-    match standing {
-        RunStanding::Parked(_) => "parked",
-        RunStanding::Asks => "asks",
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_) => standing.name(),
-    }
-}
-
-/// The word of a standing. A parked run says so, because it continues when a person resumes it.
-pub(crate) fn standing_word(standing: RunStanding) -> String {
-    match standing {
-        RunStanding::Parked(status) => format!("parked: {}", status.name().replace('_', " ")),
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_)
-        | RunStanding::Asks => standing.word(),
-    }
-}
-
-fn status_class(name: &'static str) -> &'static str {
-    match name {
+    match standing.name() {
+        "parked" => "st-parked",
         "verified" => "st-verified",
         "green" => "st-green",
         "claimed" => "st-claimed",
         "exhausted" => "st-exhausted",
         "stuck" => "st-stuck",
-        "needs_human" => "st-needs_human",
+        "asks" | "needs_human" => "st-needs_human",
         "needs_review" => "st-needs_review",
         "gate_broken" => "st-gate_broken",
         "rate_limited" => "st-rate_limited",
@@ -91,6 +59,11 @@ fn status_class(name: &'static str) -> &'static str {
         "orphaned" => "st-orphaned",
         _ => "st-working",
     }
+}
+
+/// The mark of a standing.
+pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
+    marks::mark(standing.name())
 }
 
 /// What was spent, marked where it is an estimate or assumed.

@@ -20,7 +20,7 @@ pub(crate) enum NavigationPlace {
     Board,
     History,
     Queues,
-    Insights,
+    Stats,
     States,
 }
 
@@ -28,7 +28,7 @@ const PLACES: [(NavigationPlace, &str, &str); 5] = [
     (NavigationPlace::Board, "/", "Board"),
     (NavigationPlace::History, "/history", "History"),
     (NavigationPlace::Queues, "/queues", "Queues"),
-    (NavigationPlace::Insights, "/insights", "Insights"),
+    (NavigationPlace::Stats, "/stats", "Stats"),
     (NavigationPlace::States, "/states", "States"),
 ];
 
@@ -118,7 +118,7 @@ fn keys_dialog() -> Markup {
                 dt { kbd { "j" } " " kbd { "k" } } dd { "next, previous" }
                 dt { kbd { "Enter" } } dd { "open" }
                 dt { kbd { "/" } } dd { "filter" }
-                dt { kbd { "b" } " " kbd { "h" } " " kbd { "q" } " " kbd { "i" } } dd { "board, history, queues, insights" }
+                dt { kbd { "b" } " " kbd { "h" } " " kbd { "q" } " " kbd { "s" } } dd { "board, history, queues, stats" }
                 dt { kbd { "a" } } dd { "answer the question" }
                 dt { kbd { "Esc" } } dd { "close" }
             }

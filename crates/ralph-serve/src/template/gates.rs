@@ -1,9 +1,10 @@
 //! The gates of a run: now, over its stops, and what the cache saved.
 
+use super::facts;
 use maud::{Markup, html};
 use ralph_core::record::MeasuredSite;
 use ralph_core::text;
-use ralph_deck::page::{GateHistoryRow, GateMeasurement, RunPage};
+use ralph_deck::page::{GateHistoryRow, GateMeasurement, RunPage, state_label};
 use ralph_deck::wording::short_duration;
 
 /// Bars in a row; older results are left out.
@@ -11,7 +12,7 @@ const MAX_BARS: usize = 38;
 const BAR_UNIT: usize = 5;
 
 pub(crate) fn gates_section(page: &RunPage) -> Markup {
-    let total: u64 = page.gates.iter().map(|gate| gate.took_ms).sum();
+    let total = page.gates.iter().fold(0, |sum: u64, gate| sum.saturating_add(gate.took_ms));
     html! {
         section #gates aria-labelledby="h-gates" {
             div.head { h2 #h-gates { "Gates" } @if total > 0 { span.quiet { (short_duration(total)) " in total" } } }
@@ -26,7 +27,7 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                 }
             }
             @if let Some(proof) = &page.proof {
-                h3 { "Proof: " (proof.verdict.replace('_', " ")) }
+                h3 { "Proof: " (state_label(&proof.verdict)) }
                 table.tbl {
                     thead { tr { th scope="col" { "Run" } th scope="col" { "Code" } th scope="col" { "Tests" } th scope="col" { "Result" } } }
                     tbody {
@@ -35,7 +36,7 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                                 th scope="row" { (row.name) }
                                 td { (row.code) } td { (row.tests) }
                                 td {
-                                    @match row.holds {
+                                    @match row.passed {
                                         Some(true) => { span.s-met { "✓" } " " },
                                         Some(false) => { span.s-unmet { "✗" } " " },
                                         None => {},
@@ -94,7 +95,7 @@ fn bars(gate: &GateHistoryRow) -> Markup {
     html! {
         svg.bars viewBox="0 0 190 26" role="img" aria-label=(label) {
             @for (at, one) in shown.iter().enumerate() {
-                @let height = (one.took_ms * 24 / longest).max(2);
+                @let height = facts::scaled(one.took_ms, longest, 24).max(2);
                 rect class=(bar_class(one)) x=(at * BAR_UNIT) y=(26 - height) width=(BAR_UNIT - 1) height=(height) {}
             }
         }

@@ -22,7 +22,7 @@ pub(crate) fn history_page(answer: &HistoryAnswer) -> Markup {
 
 fn heading(title: &str, filter: &str) -> Markup {
     html! {
-        div.hello {
+        div.page-head {
             div { h1 { (title) } }
             form.filter method="get" action="/history" role="search" {
                 label.sr for="q" { "Filter" }

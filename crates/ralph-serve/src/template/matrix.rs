@@ -21,7 +21,7 @@ pub(crate) fn matrix_section(matrix: &RequirementMatrix) -> Markup {
                     @if matrix.columns.len() <= MAX_CELL_COLUMNS { (cells(matrix)) } @else { (strips(matrix)) }
                 }
                 (key())
-                @if matrix.left_out > 0 { p.hint { (text::count_noun(matrix.left_out, "requirement")) " more are not shown." } }
+                @if matrix.left_out > 0 { p.hint { (text::count_noun(matrix.left_out, "more requirement")) } }
             }
         }
     }
@@ -86,12 +86,12 @@ fn now(row: &MatrixRow) -> Markup {
     let state = row.cells.last().map_or(CellState::NotReached, |cell| cell.state);
     html! {
         @match (state, row.met_since) {
-            (_, Some(since)) => { span.s-met { "met" } span.quiet { " since stop " (since) } },
-            (CellState::Unmet, None) => { span.s-unmet { "not met" } },
-            (CellState::Unknown, None) => { span.s-unknown { "no result" } },
-            (CellState::Pending, None) => { span.s-pending { "still running" } },
-            (CellState::Advisory, None) => { span.s-waived { "waived or advisory" } },
-            (CellState::NotReached | CellState::Met, None) => { span.quiet { "not reached" } },
+            (_, Some(since)) => { span.s-met { (CellState::Met.label()) } span.quiet { " since stop " (since) } },
+            (CellState::Unmet, None) => { span.s-unmet { (state.label()) } },
+            (CellState::Unknown, None) => { span.s-unknown { (state.label()) } },
+            (CellState::Pending, None) => { span.s-pending { (state.label()) } },
+            (CellState::Advisory, None) => { span.s-waived { (state.label()) } },
+            (CellState::NotReached | CellState::Met, None) => { span.quiet { (CellState::NotReached.label()) } },
         }
     }
 }
@@ -135,16 +135,10 @@ fn cell(cell: MatrixCell, turned: bool) -> Markup {
 }
 
 fn cell_label(cell: MatrixCell) -> String {
-    match cell.state {
-        CellState::Unmet if cell.findings > 0 => {
-            format!("not met, {}", text::count_noun(cell.findings, "finding"))
-        }
-        CellState::Unmet => "not met".to_string(),
-        CellState::Met => "met".to_string(),
-        CellState::NotReached => "not reached".to_string(),
-        CellState::Pending => "still running".to_string(),
-        CellState::Unknown => "no result".to_string(),
-        CellState::Advisory => "waived or advisory".to_string(),
+    let label = cell.state.label();
+    match cell.findings {
+        0 => label.to_string(),
+        findings => format!("{label}, {}", text::count_noun(findings, "finding")),
     }
 }
 
@@ -153,13 +147,12 @@ fn key() -> Markup {
     let state = |state| MatrixCell { state, findings: 0 };
     html! {
         ul.key aria-label="Key" {
-            li { (cell(unmet(7), false)) " not met, findings" }
-            li { (cell(unmet(0), false)) " not met" }
+            li { (cell(unmet(7), false)) " " (CellState::Unmet.label()) ", findings" }
+            li { (cell(unmet(0), false)) " " (CellState::Unmet.label()) }
             li { (cell(state(CellState::Met), true)) " became met" }
-            li { (cell(state(CellState::Met), false)) " met" }
-            li { (cell(state(CellState::Unknown), false)) " no result" }
-            li { (cell(state(CellState::Advisory), false)) " waived or advisory" }
-            li { (cell(state(CellState::NotReached), false)) " not reached" }
+            @for other in [CellState::Met, CellState::Pending, CellState::Unknown, CellState::Advisory, CellState::NotReached] {
+                li { (cell(state(other), false)) " " (other.label()) }
+            }
         }
     }
 }

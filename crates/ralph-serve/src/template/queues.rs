@@ -1,23 +1,31 @@
 //! The queues and their tasks.
 
 use super::marks;
+use crate::page_region::PageRegion;
 use maud::{Markup, html};
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_deck::view::queue_status::{QueueStatus, QueueTaskView};
 use ralph_deck::wording::safe_line;
 
-pub(crate) fn queues_page(queues: &[QueueStatus], unreadable: usize) -> Markup {
+pub(crate) fn queues_regions(queues: &[QueueStatus], unreadable: usize) -> Vec<PageRegion> {
+    let lists = html! { div #queues { @for queue in queues { (queue_section(queue)) } } };
+    vec![
+        PageRegion::new("queues-hello", hello(queues, unreadable)),
+        PageRegion::new("queues", lists),
+    ]
+}
+
+fn hello(queues: &[QueueStatus], unreadable: usize) -> Markup {
     let open = queues.iter().filter(|queue| queue.count().done < queue.tasks.tasks.len()).count();
     html! {
-        div.hello #queues-hello { div {
+        div.page-head { div {
             @if queues.is_empty() { h1 { "No queues" } }
             @else if open == 0 { h1 { "Every queue is done" } }
             @else { h1 { (text::count_noun(open, "queue")) " in progress" } }
-            @if queues.is_empty() { p.lede { code { "ralph run --queue FILE" } " works through a list of goals." } }
-            @if unreadable > 0 { p.lede { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " says why." } }
+            @if queues.is_empty() { p.detail { code { "ralph run --queue FILE" } " works through a list of goals." } }
+            @if unreadable > 0 { p.detail { (text::count_noun(unreadable, "queue")) " cannot be read; " code { "ralph list queues" } " shows why." } }
         } }
-        @for queue in queues { (queue_section(queue)) }
     }
 }
 

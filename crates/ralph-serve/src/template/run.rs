@@ -13,7 +13,7 @@ use crate::page_region::PageRegion;
 use crate::run_source::RunDetails;
 use maud::{Markup, html};
 use ralph_core::units;
-use ralph_deck::page::{LookFirst, LookFirstKind, RunPage, RunStanding};
+use ralph_deck::page::{LookFirst, RunPage, RunStanding};
 
 /// What is listed before a link to the rest.
 const MAX_LOOK_FIRST: usize = 5;
@@ -56,7 +56,7 @@ fn verdict(page: &RunPage) -> Markup {
                 p.status {
                     (facts::standing_mark(row.standing))
                     span.word {
-                        (facts::standing_word(row.standing))
+                        (row.standing.label())
                         @if let Some(edit) = page.journal_edit { ", but " (edit) }
                     }
                     span.quiet {
@@ -131,26 +131,10 @@ fn look_first(page: &RunPage) -> Markup {
 }
 
 fn look_item(one: &LookFirst) -> Markup {
-    let kind = match one.kind {
-        LookFirstKind::JournalEdit => "nothing here can be trusted",
-        LookFirstKind::Question => "the agent asks",
-        LookFirstKind::Unmet => "not met",
-        LookFirstKind::Halted => "why it ended",
-        LookFirstKind::Tampering => "ralph's own files were edited",
-        LookFirstKind::BrokenTest => "an old test no longer holds",
-        LookFirstKind::AmendedTest => "an expectation of an old test changed",
-        LookFirstKind::RemovedTest => "an old test no longer runs",
-        LookFirstKind::Accepted => "accepted without proof",
-        LookFirstKind::Waiver => "waived",
-        LookFirstKind::Dispute => "disputed by the agent",
-        LookFirstKind::Undone => "made and undone",
-        LookFirstKind::OldFailure => "failed before the work too",
-        LookFirstKind::DeniedCall => "a tool call was denied",
-    };
     html! {
         li { div {
             p { (one.text) }
-            p.hint { (kind) @if let Some(stop) = one.stop { " · " a href={ "#stop-" (stop) } { "stop " (stop) } } }
+            p.hint { (one.kind.label()) @if let Some(stop) = one.stop { " · " a href={ "#stop-" (stop) } { "stop " (stop) } } }
         } }
     }
 }

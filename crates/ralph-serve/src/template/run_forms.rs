@@ -67,7 +67,8 @@ pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
         div #tools {
             @if !details.has_ended {
                 div.tools {
-                    (pause_or_resume(page, forms))
+                    @if details.needs_runner { (resume_command(page)) }
+                    @else { (pause_or_resume(page, forms)) }
                     (tell(page, forms))
                     (waive(page, forms))
                     (limits(page, forms))
@@ -95,6 +96,13 @@ pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// A runner needs a terminal of its own, so the page has no button for it.
+fn resume_command(page: &RunPage) -> Markup {
+    html! {
+        p.hint { "To continue, run " code { "ralph run --resume " (page.row.run) } " in a terminal" }
     }
 }
 

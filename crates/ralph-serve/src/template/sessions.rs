@@ -48,7 +48,8 @@ pub(crate) fn sessions_section(page: &RunPage) -> Markup {
 }
 
 fn session_row(session: &SessionRow, page: &RunPage) -> Markup {
-    let notes = page.handovers.iter().find(|one| one.session == session.number + 1);
+    let notes =
+        page.handovers.iter().find(|one| Some(one.session) == session.number.checked_add(1));
     let cost = session.micro_usd.saturating_add(session.gates_micro_usd);
     let short: String = session.session.chars().take(8).collect();
     html! {

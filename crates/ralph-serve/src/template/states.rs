@@ -9,47 +9,38 @@ use ralph_deck::page::RunStanding;
 const NOTIFY_PATH: &str = "/notify/test";
 
 pub(crate) fn states_page(forms: &FormKeys<'_>) -> Markup {
-    let (ends, going): (Vec<_>, Vec<_>) =
+    let (ends, open): (Vec<_>, Vec<_>) =
         RunStanding::ALL.into_iter().partition(|standing| standing.has_ended());
     html! {
-        div.hello { div {
+        div.page-head { div {
             h1 { "States" }
-            p.lede { "What every mark means. The colour says what kind of attention a run needs, the shape and the word which state it is." }
+            p.detail { "Every state with its mark. The colour shows the attention that a run needs." }
         } }
-        section aria-labelledby="h-going" {
-            div.head { h2 #h-going { "Before the end" } }
-            ul.gallery { @for standing in going { (plate(standing)) } }
+        section aria-labelledby="h-open" {
+            div.head { h2 #h-open { "Before the end" } }
+            ul.gallery { @for standing in open { (state_card(standing)) } }
         }
         section aria-labelledby="h-ends" {
             div.head { h2 #h-ends { "Ends" } span.quiet { "only the first one is a success" } }
-            ul.gallery { @for standing in ends { (plate(standing)) } }
+            ul.gallery { @for standing in ends { (state_card(standing)) } }
         }
         section aria-labelledby="h-notify" {
             div.head { h2 #h-notify { "Notifications" } }
             p.hint { "Set in " code { "~/.ralph/config.toml" } ". Same as " code { "ralph notify --test" } "." }
             form method="post" action=(NOTIFY_PATH) {
                 (forms.token(NOTIFY_PATH))
-                p.row-btns { button.btn { "Send a test message" } }
+                p.row-btns { button.btn { "Send a test notification" } }
             }
         }
     }
 }
 
-fn plate(standing: RunStanding) -> Markup {
-    let word = match standing {
-        RunStanding::Parked(_) => "parked".to_string(),
-        RunStanding::Working
-        | RunStanding::Waiting
-        | RunStanding::Paused
-        | RunStanding::Orphaned
-        | RunStanding::Ended(_)
-        | RunStanding::Asks => standing.word(),
-    };
+fn state_card(standing: RunStanding) -> Markup {
     html! {
-        li class=(facts::hue(standing)) id={ "g-" (facts::mark_name(standing)) } {
+        li class=(facts::hue(standing)) id={ "state-" (standing.name()) } {
             p.status {
                 (facts::standing_mark(standing))
-                span.word { (word) }
+                span.word { (standing.label()) }
                 @if let RunStanding::Ended(status) = standing { span.code { "exit " (status.exit_code()) } }
             }
             p { (meaning(standing)) }
@@ -59,7 +50,9 @@ fn plate(standing: RunStanding) -> Markup {
 
 fn meaning(standing: RunStanding) -> &'static str {
     match standing {
-        RunStanding::Working => "The agent works. ralph holds it when it wants to stop too early.",
+        RunStanding::Working => {
+            "The agent is working. ralph holds it if it wants to stop too early."
+        }
         RunStanding::Waiting => {
             "It waits for a rate limit, the network, or something that the agent named, and continues by itself."
         }

@@ -3,7 +3,7 @@
 use super::facts;
 use super::marks;
 use maud::{Markup, html};
-use ralph_core::units;
+use ralph_core::{text, units};
 use ralph_deck::page::{RunPage, TimelineKind, TimelineRow};
 use ralph_deck::wording;
 
@@ -18,7 +18,7 @@ pub(crate) fn stops_section(page: &RunPage) -> Markup {
             div.head { h2 #h-stops { "Stops" } span.quiet { "newest first" } }
             (stop_list(shown, page.now_ms))
             @if let Some(first) = shown.first().filter(|_| newest > 0) {
-                a.more href={ "/run/" (page.row.run) "/stops?before=" (first.seq) } { "Earlier: " (newest) " lines" }
+                a.more href={ "/run/" (page.row.run) "/stops?before=" (first.seq) } { "Earlier: " (text::count_noun(newest, "line")) }
             }
         }
     }
@@ -35,7 +35,7 @@ pub(crate) fn older_stops(page: &RunPage, before: u64) -> Markup {
         section aria-label="Stops" {
             (stop_list(shown, page.now_ms))
             @if let Some(first) = shown.first().filter(|_| from > 0) {
-                a.more href={ "/run/" (page.row.run) "/stops?before=" (first.seq) } { "Earlier: " (from) " lines" }
+                a.more href={ "/run/" (page.row.run) "/stops?before=" (first.seq) } { "Earlier: " (text::count_noun(from, "line")) }
             }
         }
     }
@@ -63,7 +63,7 @@ fn stop_line(row: &TimelineRow, now_ms: u64) -> Markup {
                 p.line {
                     b { "Stop " (stop) }
                     span {
-                        (kind_word(row.kind))
+                        (row.kind.label())
                         @if let (Some(met), Some(all)) = (row.met, row.requirements) { ", " (met) " of " (all) " met" }
                     }
                     span.far {
@@ -85,26 +85,8 @@ fn reason_details(seq: u64, reason: &str) -> Markup {
 }
 
 fn event_text(row: &TimelineRow) -> Markup {
-    let word = match row.kind {
-        TimelineKind::Started => "Started: ",
-        TimelineKind::Asked => "The agent asks: ",
-        TimelineKind::Answered => "Message to the agent: ",
-        TimelineKind::Person => "A person: ",
-        TimelineKind::Agent => "The agent: ",
-        TimelineKind::Runner => "Runner: ",
-        TimelineKind::Denied => "Denied: ",
-        TimelineKind::Damage => "Damage: ",
-        TimelineKind::Ended => "Ended: ",
-        TimelineKind::LetGo => "Let go: ",
-        TimelineKind::Held => "Held: ",
-        TimelineKind::HandedOver => "Hand-over: ",
-        TimelineKind::Note => "",
-    };
-    html! { (word) (row.text) }
-}
-
-fn kind_word(kind: TimelineKind) -> &'static str {
-    if kind == TimelineKind::HandedOver { "handed over" } else { kind.word() }
+    let label = wording::capitalized(row.kind.label());
+    html! { (label) ": " (row.text) }
 }
 
 fn kind_mark(kind: TimelineKind) -> &'static str {

@@ -1,7 +1,6 @@
-//! The lines of the board: what waits for a person, what works and what ended.
+//! The lines of the board: the runs that wait for a person, those that are working, and those that ended.
 
 use crate::duration_text::{cents, cost_note, cost_sign};
-use crate::filter_query::FilterQuery;
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::RowLines;
 use crate::palette::TextInk;
@@ -10,6 +9,7 @@ use crate::watch_state::{BoardSort, EarlierRuns, WatchState};
 use ralph_core::text::count_noun;
 use ralph_core::units::format_usd;
 use ralph_deck::page::{Attention, BoardPage, BoardQueue, BoardRow};
+use ralph_deck::run_index::RunFilter;
 
 /// Below this the title of a run has a line of its own.
 pub(crate) const WIDE_COLUMNS: usize = 80;
@@ -17,6 +17,8 @@ pub(crate) const WIDE_COLUMNS: usize = 80;
 const FULL_ROWS: usize = 24;
 /// From here on every run has its second lines.
 const SPACIOUS_ROWS: usize = 36;
+/// The lines that the problem of a filter may take.
+const LONGEST_PROBLEM_LINES: usize = 8;
 /// How many problems are listed.
 const MAX_PROBLEMS: usize = 5;
 
@@ -40,7 +42,7 @@ impl RowDensity {
 
 /// The board as it is shown: grouped, sorted and filtered.
 pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout {
-    let query = FilterQuery::parse(state.filter_text());
+    let query = RunFilter::parse_typed(state.filter_text(), state.now_ms);
     let is_flat = !query.is_empty() || state.earlier.is_some() || state.sort != BoardSort::NeedsYou;
     let mut layout = ScreenLayout { foot: board_foot(state, glyphs), ..ScreenLayout::default() };
     let density = RowDensity::of_rows(state.rows);
@@ -66,14 +68,14 @@ pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout
 }
 
 /// The runs that match, in one list.
-pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &FilterQuery) -> Vec<&'a BoardRow> {
+pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &RunFilter) -> Vec<&'a BoardRow> {
     let board = &state.board;
     let current = board.waiting.iter().chain(&board.working).chain(&board.ended);
     let earlier = state.earlier.as_ref().map(|earlier| earlier.rows.as_slice()).unwrap_or_default();
-    // The index knows more than the loaded rows, such as the names of all gates.
+    // Only the index has the gates of the past.
     let is_found = |row: &BoardRow| earlier.iter().any(|found| found.run == row.run);
     let is_new = |row: &&BoardRow| !current.clone().any(|known| known.run == row.run);
-    let matching = current.clone().filter(|row| query.matches(row, state.now_ms) || is_found(row));
+    let matching = current.clone().filter(|row| query.matches(row) || is_found(row));
     let mut rows: Vec<_> = matching.chain(earlier.iter().filter(is_new)).collect();
     match state.sort {
         BoardSort::NeedsYou => {}
@@ -85,7 +87,7 @@ pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &FilterQuery) -> Vec<&
 
 fn flat_lines(
     state: &WatchState,
-    query: &FilterQuery,
+    query: &RunFilter,
     lines: &RowLines<'_>,
     body: &mut Vec<ScreenLine>,
 ) {
@@ -101,7 +103,12 @@ fn flat_lines(
     for row in &rows {
         body.extend(lines.run(row));
     }
-    if let (true, false) = (rows.is_empty(), query.is_empty()) {
+    if let Some(problem) = &state.filter_problem {
+        let width = lines.columns.saturating_sub(2);
+        for text in lines.glyphs.wrap(problem, width, LONGEST_PROBLEM_LINES) {
+            body.push(ScreenLine::text(1, text, TextInk::Bad));
+        }
+    } else if let (true, false) = (rows.is_empty(), query.is_empty()) {
         body.push(ScreenLine::text(1, "no run matches", TextInk::Quiet));
     }
     if state.is_filtering() {
@@ -119,13 +126,19 @@ fn flat_lines(
 fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<ScreenLine>) {
     let board = &state.board;
     let mut groups: Vec<(String, Vec<ScreenLine>)> = Vec::new();
-    let rows = |rows: &[BoardRow]| rows.iter().flat_map(|row| lines.run(row)).collect::<Vec<_>>();
+    let rows = |rows: &[BoardRow], left_out: usize| {
+        let more = (left_out > 0).then(|| {
+            let text = format!("and {left_out} more; `ralph status --all` lists them");
+            ScreenLine::text(4, text, TextInk::Quiet)
+        });
+        rows.iter().flat_map(|row| lines.run(row)).chain(more).collect::<Vec<_>>()
+    };
     if !board.waiting.is_empty() {
-        groups.push(("WAITING FOR YOU".to_string(), rows(&board.waiting)));
+        groups.push(("WAITING FOR YOU".to_string(), rows(&board.waiting, board.waiting_left_out)));
     }
-    let mut working = rows(&board.working);
-    let going = board.queues.iter().filter(|queue| !queue.has_ended);
-    working.extend(going.map(|queue| queue_line(queue, lines)));
+    let mut working = rows(&board.working, board.working_left_out);
+    let open = board.queues.iter().filter(|queue| !queue.has_ended);
+    working.extend(open.map(|queue| queue_line(queue, lines)));
     if !working.is_empty() {
         groups.push(("WORKING".to_string(), working));
     }
@@ -134,7 +147,7 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
             0 => "ENDED".to_string(),
             seen_ms => format!("ENDED SINCE {}", (state.time_text)(seen_ms)),
         };
-        groups.push((since, rows(&board.ended)));
+        groups.push((since, rows(&board.ended, 0)));
     }
     let is_empty = groups.is_empty();
     for (number, (title, rows)) in groups.into_iter().enumerate() {
@@ -145,7 +158,11 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
         body.extend(rows);
     }
     if is_empty {
-        let next = "no runs yet; `ralph run \"goal\"` starts one";
+        // A board that was loaded has a version.
+        let next = match board.v {
+            0 => "reading the runs",
+            _ => "no runs yet; `ralph run \"goal\"` starts one",
+        };
         body.push(ScreenLine::text(1, next, TextInk::Plain));
     }
     body.extend(problem_lines(board));
@@ -181,7 +198,7 @@ fn queue_line(queue: &BoardQueue, lines: &RowLines<'_>) -> ScreenLine {
         parked => format!(", {parked} parked"),
     };
     let progress = format!("{} of {} landed{parked}", queue.landed, queue.tasks);
-    let (columns, ink) = (lines.columns, TextInk::Attention(Attention::Going));
+    let (columns, ink) = (lines.columns, TextInk::Attention(Attention::InProgress));
     let key = format!("queue {}", queue.id);
     let line = ScreenLine::default().with(1, 1, mark, ink);
     let line = if columns < WIDE_COLUMNS {
@@ -196,7 +213,7 @@ fn queue_line(queue: &BoardQueue, lines: &RowLines<'_>) -> ScreenLine {
         .of_item(&key)
 }
 
-fn head_line(state: &WatchState, glyphs: GlyphSet, query: &FilterQuery) -> ScreenLine {
+fn head_line(state: &WatchState, glyphs: GlyphSet, query: &RunFilter) -> ScreenLine {
     let board = &state.board;
     let columns = state.columns;
     let is_narrow = columns < WIDE_COLUMNS;
@@ -208,7 +225,9 @@ fn head_line(state: &WatchState, glyphs: GlyphSet, query: &FilterQuery) -> Scree
         let matching = u64::try_from(shown).unwrap_or(u64::MAX).saturating_add(not_loaded);
         let known = board.waiting.len() + board.working.len() + board.ended.len();
         let all = u64::try_from(known).unwrap_or(u64::MAX).saturating_add(board.earlier);
-        format!("{} of {} runs", thousands(matching), thousands(all.max(matching)))
+        let all = all.max(matching);
+        let noun = if all == 1 { "run" } else { "runs" };
+        format!("{} of {} {noun}", thousands(matching), thousands(all))
     };
     let (spent, basis) = (cents(board.spent_today_micro_usd), board.spent_today_basis);
     let (sign, note) = (cost_sign(basis), cost_note(basis));
@@ -232,12 +251,16 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     if let Some(why) = &board.off {
         return format!("is switched off: {why}");
     }
-    let going = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
-    let (waiting, ended) = (board.waiting.len(), board.ended.len());
+    let working = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
+    let (waiting, ended) = (board.waiting.len(), thousands(board.ended_total));
     let verb = if waiting == 1 { "waits" } else { "wait" };
     if is_short {
-        return [format!("{waiting} {verb}"), format!("{going} work"), format!("{ended} ended")]
-            .join(glyphs.separator());
+        return [
+            format!("{waiting} {verb}"),
+            format!("{working} working"),
+            format!("{ended} ended"),
+        ]
+        .join(glyphs.separator());
     }
     let since = match board.seen_ms {
         0 => String::new(),
@@ -245,7 +268,7 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     };
     [
         format!("{waiting} {verb} for you"),
-        format!("{going} working"),
+        format!("{working} working"),
         format!("{ended} ended{since}"),
     ]
     .join(glyphs.separator())
@@ -301,13 +324,16 @@ pub(crate) fn one_line(state: &WatchState, glyphs: GlyphSet) -> ScreenLine {
     let waiting = &state.board.waiting;
     let text = match waiting.first() {
         Some(row) if state.columns >= 40 => {
-            format!("{} {}: {}", row.run, row.standing.word(), summary(state, glyphs, true))
+            format!("{} {}: {}", row.run, row.standing.label(), summary(state, glyphs, true))
         }
         Some(_) | None => summary(state, glyphs, true),
     };
     let runs = count_noun(waiting.len() as u64, "run");
-    let ink =
-        if waiting.is_empty() { TextInk::Plain } else { TextInk::Attention(Attention::Yours) };
+    let ink = if waiting.is_empty() {
+        TextInk::Plain
+    } else {
+        TextInk::Attention(Attention::NeedsPerson)
+    };
     let text = if state.columns < 24 { runs } else { text };
     ScreenLine::text(0, text, ink)
 }

@@ -6,7 +6,8 @@ use crate::layout::board_layout::{RowDensity, WIDE_COLUMNS};
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
 use ralph_core::units::format_duration;
-use ralph_deck::page::{ActiveGateRow, BoardGroup, BoardRow};
+use ralph_deck::page::{ActiveGateRow, BoardGroup, BoardRow, RunStanding};
+use ralph_deck::standing_wording;
 
 /// How the lines of runs are laid out.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,10 @@ impl RowLines<'_> {
             lines.push(ScreenLine::text(INDENT, row.title.clone(), TextInk::Plain));
         }
         let is_selected = self.selected == Some(row.run.as_str());
-        let is_live = row.question.is_some() || !row.gates.is_empty() || row.until_ms.is_some();
+        let is_live = row.question.is_some()
+            || !row.gates.is_empty()
+            || row.until_ms.is_some()
+            || self.last_event(row).is_some();
         let has_details = match self.density {
             RowDensity::Tight => is_selected,
             RowDensity::Normal => is_selected || is_live,
@@ -75,14 +79,15 @@ impl RowLines<'_> {
         let line = ScreenLine::default().with(1, 1, mark.to_string(), ink);
         let cost = run_cost(row);
         if columns < WIDE_COLUMNS {
+            let cost_column = columns.saturating_sub(text_columns(&cost).max(6) + 1);
             return line
                 .with(3, 6, row.run.clone(), TextInk::Plain)
-                .with(3 + text_columns(&row.run) + 1, 14, row.standing.word(), ink)
-                .with_right(24, columns.saturating_sub(7), iterations(row), TextInk::Plain)
-                .with_right(columns.saturating_sub(7), columns, cost, TextInk::Plain);
+                .with(3 + text_columns(&row.run) + 1, 14, row.standing.label(), ink)
+                .with_right(24, cost_column, iterations(row), TextInk::Plain)
+                .with_right(cost_column, columns, cost, TextInk::Plain);
         }
         line.with(3, 6, row.run.clone(), TextInk::Plain)
-            .with(9, 12, row.standing.word(), ink)
+            .with(9, 12, row.standing.label(), ink)
             .with(22, columns - 50, row.title.clone(), TextInk::Plain)
             .with(columns - 27, 12, row.project_name.clone(), TextInk::Plain)
             .with_right(columns - 15, columns - 9, iterations(row), TextInk::Plain)
@@ -128,7 +133,7 @@ impl RowLines<'_> {
         if is_spacious {
             let at = (self.time_text)(until_ms);
             let left = in_time(until_ms, self.now_ms);
-            let text = format!("parked at {at} if nobody answers, {left}");
+            let text = format!("parked at {at} without an answer, {left}");
             lines.push(ScreenLine::text(INDENT, text, TextInk::Quiet));
         } else if self.columns >= WIDE_COLUMNS {
             let left = format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)));
@@ -165,7 +170,14 @@ impl RowLines<'_> {
             let most = most.unwrap_or_default();
             parts.push(format!("{}{most}", format_duration(row.elapsed_ms)));
         }
+        parts.extend(self.last_event(row));
         parts.join("   ")
+    }
+
+    /// `last event 9 min ago`, for a working run that is quiet.
+    fn last_event(&self, row: &BoardRow) -> Option<String> {
+        let is_quiet = row.standing == RunStanding::Working && row.gates.is_empty();
+        standing_wording::last_event(self.now_ms, row.last_ms).filter(|_| is_quiet)
     }
 
     /// How many requirements were not met at the latest stops.

@@ -3,19 +3,17 @@
 use crate::layout::run_layout::RunFrame;
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
+use ralph_core::text::count_noun;
 use ralph_deck::page::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
 
 pub(crate) fn changed_file_lines(frame: RunFrame<'_>, changed: &ChangedFiles) -> Vec<ScreenLine> {
     let ChangedFiles { from, to, files, left_out, added, removed } = changed;
-    let count = match files.len() + left_out {
-        1 => "1 file".to_string(),
-        count => format!("{count} files"),
-    };
+    let count = count_noun(files.len() + left_out, "file");
     let title = format!("{count} changed from checkpoint {from} to {to}: +{added} -{removed}");
     let mut lines = vec![ScreenLine::text(1, title, TextInk::Strong), ScreenLine::blank()];
     lines.extend(files.iter().map(|file| file_line(frame, file)));
     if *left_out > 0 {
-        lines.push(ScreenLine::text(1, format!("{left_out} more files"), TextInk::Quiet));
+        lines.push(ScreenLine::text(1, count_noun(*left_out, "more file"), TextInk::Quiet));
     }
     lines
 }
@@ -65,7 +63,7 @@ pub(crate) fn comparison_lines(
         );
     }
     if comparison.left_out > 0 {
-        let text = format!("{} more lines", comparison.left_out);
+        let text = count_noun(comparison.left_out, "more line");
         lines.push(ScreenLine::text(1, text, TextInk::Quiet));
     }
     lines

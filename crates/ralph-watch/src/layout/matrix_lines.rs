@@ -121,17 +121,19 @@ fn cell_text(glyphs: GlyphSet, cell: MatrixCell) -> (String, TextInk) {
 
 fn standing_text(row: &MatrixRow, is_full: bool) -> (String, TextInk) {
     let last = row.cells.iter().rev().find(|cell| cell.state != CellState::NotReached);
-    let Some(last) = last else { return ("not reached".to_string(), TextInk::Quiet) };
+    let Some(last) = last else {
+        return (CellState::NotReached.label().to_string(), TextInk::Quiet);
+    };
+    let label = last.state.label().to_string();
     match (last.state, row.met_since) {
         (CellState::Met, Some(since)) if is_full => {
             (format!("met since stop {since}"), TextInk::Good)
         }
-        (CellState::Met, _) => ("met".to_string(), TextInk::Good),
-        (CellState::Advisory, _) => ("waived or advisory".to_string(), TextInk::Unclear),
-        (CellState::Pending, _) => ("still runs".to_string(), TextInk::Plain),
-        (CellState::Unknown, _) => ("no result".to_string(), TextInk::Unclear),
+        (CellState::Met, _) => (label, TextInk::Good),
+        (CellState::Advisory | CellState::Unknown, _) => (label, TextInk::Unclear),
+        (CellState::Pending, _) => (label, TextInk::Plain),
         (CellState::Unmet | CellState::NotReached, _) => match last.findings {
-            0 => ("not met".to_string(), TextInk::Bad),
+            0 => (label, TextInk::Bad),
             findings => (count_noun(u64::from(findings), "finding"), TextInk::Bad),
         },
     }

@@ -103,15 +103,15 @@ fn loadable_lines<T>(
 
 fn title_line(frame: RunFrame<'_>, page: &RunPage) -> ScreenLine {
     let row = &page.row;
-    let word = page.headline();
+    let label = page.headline();
     let mut where_it_runs = row.project_name.clone();
     if frame.is_full() {
         let owner = page.owner.as_deref().map(|owner| owner.get(..8).unwrap_or(owner));
         let owner = owner.map(|owner| format!(" {owner}")).unwrap_or_default();
         where_it_runs.push_str(&format!("  {}{owner}  session {}", page.host, row.session));
     }
-    let word_at = 1 + text_columns(&row.run) + 1;
-    let title_at = word_at + text_columns(&word) + 2;
+    let label_at = 1 + text_columns(&row.run) + 1;
+    let title_at = label_at + text_columns(&label) + 2;
     let end = frame.end();
     // A narrow terminal shows the title rather than the project.
     let is_narrow = frame.columns() < 60;
@@ -119,7 +119,7 @@ fn title_line(frame: RunFrame<'_>, page: &RunPage) -> ScreenLine {
     let room = end.saturating_sub(title_at + text_columns(&shown) + 2);
     ScreenLine::default()
         .with(1, 8, row.run.clone(), TextInk::Strong)
-        .with(word_at, text_columns(&word), word, TextInk::Attention(page.attention()))
+        .with(label_at, text_columns(&label), label, TextInk::Attention(page.attention()))
         .with(title_at, room, row.title.clone(), TextInk::Strong)
         .with_right(title_at, end, shown, TextInk::Plain)
 }
@@ -247,12 +247,13 @@ fn look_first_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
         let line = ScreenLine::text(1, title, TextInk::Strong);
         let line = line.with(13, 2, format!("{}", number + 1), TextInk::Plain);
         let room = frame.end().saturating_sub(16 + stop.len() + 2);
-        let line = line.with(16, room, one.text.clone(), TextInk::Plain);
+        let text = format!("{}: {}", one.kind.label(), one.text);
+        let line = line.with(16, room, text, TextInk::Plain);
         lines.push(line.with_right(16, frame.end(), stop, TextInk::Quiet));
     }
     let more = page.look_first.len().saturating_sub(MAX_LOOK_FIRST);
     if more > 0 {
-        let text = format!("{more} more; `ralph why {}` lists them", page.row.run);
+        let text = format!("{more} more; `ralph report {}` shows more", page.row.run);
         lines.push(ScreenLine::text(16, text, TextInk::Quiet));
     }
     lines.push(ScreenLine::blank());

@@ -9,7 +9,10 @@ use crate::opened_run::OpenedRun;
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
 use ralph_core::record::MeasuredSite;
-use ralph_deck::page::{CheckpointRow, GateHistoryRow, ProofTable, RunPage, TimelineRow};
+use ralph_core::text::count_noun;
+use ralph_deck::page::{
+    CheckpointRow, GateHistoryRow, ProofTable, RunPage, TimelineRow, state_label,
+};
 
 const LONGEST_REASON_LINES: usize = 2_000;
 const BAR_COLUMNS: usize = 20;
@@ -83,9 +86,13 @@ fn gate_line(gate: &GateHistoryRow, number: usize) -> ScreenLine {
         MeasuredSite::Base => ", base",
     };
     let outcome = match (gate.outcome.as_str(), gate.findings, gate.tests) {
-        (outcome, 0, Some(tests)) => format!("{outcome}, {} tests", tests.run),
+        (outcome, 0, Some(tests)) => {
+            format!("{outcome}, {}", count_noun(u64::from(tests.run), "test"))
+        }
         (outcome, 0, None) => outcome.to_string(),
-        (outcome, findings, _) => format!("{outcome}, {findings}"),
+        (outcome, findings, _) => {
+            format!("{outcome}, {}", count_noun(u64::from(findings), "finding"))
+        }
     };
     let ink = match gate.outcome.as_str() {
         "passed" => TextInk::Good,
@@ -106,11 +113,11 @@ fn gate_line(gate: &GateHistoryRow, number: usize) -> ScreenLine {
 }
 
 fn proof_lines(frame: RunFrame<'_>, proof: &ProofTable) -> Vec<ScreenLine> {
-    let title = format!("PROOF: {}", proof.verdict.replace('_', " "));
+    let title = format!("PROOF: {}", state_label(&proof.verdict));
     let mut lines = vec![ScreenLine::blank(), ScreenLine::text(1, title, TextInk::Strong)];
     let is_unicode = frame.glyphs == GlyphSet::Unicode;
     for row in &proof.rows {
-        let (mark, ink) = match row.holds {
+        let (mark, ink) = match row.passed {
             Some(true) => (if is_unicode { "✓" } else { "V" }, TextInk::Good),
             Some(false) => (if is_unicode { "✗" } else { "X" }, TextInk::Bad),
             None => (" ", TextInk::Plain),
@@ -159,8 +166,8 @@ pub(crate) fn log_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> 
         ScreenLine::default()
             .with_right(0, 6, row.seq.to_string(), TextInk::Quiet)
             .with(8, 5, frame.time(row.at_ms), TextInk::Quiet)
-            .with(15, 8, row.kind.word(), kind_ink(row.kind))
-            .with(24, usize::MAX, row.text.clone(), TextInk::Plain)
+            .with(15, 9, row.kind.label(), kind_ink(row.kind))
+            .with(25, usize::MAX, row.text.clone(), TextInk::Plain)
     };
     page.timeline.iter().map(line).collect()
 }

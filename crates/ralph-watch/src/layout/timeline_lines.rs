@@ -20,15 +20,15 @@ pub(crate) fn timeline_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenL
 }
 
 fn timeline_line(frame: RunFrame<'_>, row: &TimelineRow) -> ScreenLine {
-    let word = match row.stop {
-        Some(stop) => format!("{} {stop}", row.kind.word()),
-        None => row.kind.word().to_string(),
+    let label = match row.stop {
+        Some(stop) => format!("{} {stop}", row.kind.label()),
+        None => row.kind.label().to_string(),
     };
-    let (time_at, word_at, text_at) = if frame.is_full() { (2, 9, 20) } else { (1, 8, 17) };
+    let (time_at, label_at, text_at) = if frame.is_full() { (2, 9, 22) } else { (1, 7, 20) };
     let end = frame.end();
     let line = ScreenLine::default()
         .with(time_at, 5, frame.time(row.at_ms), TextInk::Quiet)
-        .with(word_at, text_at - word_at - 1, word, kind_ink(row.kind))
+        .with(label_at, text_at - label_at - 1, label, kind_ink(row.kind))
         .of_item(&stop_key(row.seq));
     let cost = row.cost_micro_usd.filter(|cost| *cost > 0).map(cents).unwrap_or_default();
     let gates = row.gates_ms.map(exact_duration).unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use super::frames::{board, press, show, show_with};
 use crate::glyphs::GlyphSet;
-use crate::sample_pages::sample_board;
+use crate::sample_pages::{NOW_MS, sample_board};
 use crate::watch_effect::{LoadedPage, WatchEvent};
+use crate::watch_state::WatchState;
 use ralph_deck::page::BoardPage;
 
 #[test]
@@ -44,7 +45,7 @@ fn board_at_160_by_50() {
     | WAITING FOR YOU                                                                                                                                  iter.    cost
     |▌? k7f2  asks         Upgrade to axum 0.8                                                                                            shop-api     17/25  $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
-    |    parked at 08:01 if nobody answers, in 19 min
+    |    parked at 08:01 without an answer, in 19 min
     |
     | # e1vd  gate broken  Let guests check out without an account                                                                        storefront    6/25   $2.95
     |    e2e gave no result twice in a row: cannot start playwright, no such file
@@ -125,7 +126,7 @@ fn board_without_utf8() {
 #[test]
 fn board_at_48_columns() {
     insta::assert_snapshot!(show(&board(48, 18)), @r"
-    | ralph  3 wait · 3 work · 5 ended        $58.55
+    | ralph  3 wait · 3 working · 5 ended     $58.55
     | WAITING FOR YOU
     |▌? k7f2 asks                        17/25 $11.62
     |    Upgrade to axum 0.8
@@ -173,7 +174,7 @@ fn board_at_80_by_16_after_moving_down() {
 #[test]
 fn board_in_a_tiny_terminal() {
     insta::assert_snapshot!(show(&board(60, 5)), @r"
-    |k7f2 asks: 3 wait · 3 work · 5 ended
+    |k7f2 asks: 3 wait · 3 working · 5 ended
     |
     |
     |
@@ -249,6 +250,7 @@ fn board_by_cost() {
 fn empty_board_with_problems() {
     let mut state = board(80, 24);
     let page = BoardPage {
+        v: 1,
         off: Some("the kill switch is set".to_string()),
         unreadable: vec!["zz99: the journal is not readable".to_string()],
         now_ms: state.now_ms,
@@ -328,5 +330,74 @@ fn hostile_text_is_visible_and_keeps_its_place() {
     |    2 more below
     |
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+}
+
+#[test]
+fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
+    let mut state = board(80, 50);
+    let lines = |state: &WatchState| -> String {
+        let shown = show(state);
+        let lines = shown.lines().filter(|line| line.contains("more;") || line.contains("reading"));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let page = BoardPage { waiting_left_out: 7, working_left_out: 1_200, ..sample_board() };
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    insta::assert_snapshot!(lines(&state), @r"
+    |    and 7 more; `ralph status --all` lists them
+    |    and 1200 more; `ralph status --all` lists them
+    ");
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::default())));
+    insta::assert_snapshot!(lines(&state), @"| reading the runs");
+}
+
+/// The problem of a filter is shown whole.
+#[test]
+fn refused_filter() {
+    let mut state = board(60, 24);
+    press(&mut state, "/is:odd");
+    let why = "`is:odd` is not a filter; there are `is:active`, `is:paused`, `is:parked`, `is:orphaned`, `is:ended` and `is:working`";
+    state.update(WatchEvent::Loaded(LoadedPage::FilterRefused(why.to_string())));
+    let shown: Vec<_> = show(&state).lines().take(8).map(str::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    | ralph  0 of 4,992 runs                              $58.55
+    |
+    | / is:odd█
+    |
+    | `is:odd` is not a filter; there are `is:active`,
+    | `is:paused`, `is:parked`, `is:orphaned`, `is:ended` and
+    | `is:working`
+    |
+    ");
+}
+
+/// All ended runs are counted, a small cost keeps its distance, and a quiet run has the time of its last event.
+#[test]
+fn counts_costs_and_quiet_runs() {
+    let mut state = board(60, 24);
+    let mut page = sample_board();
+    page.ended_total = 1_204;
+    page.waiting.truncate(1);
+    page.working.truncate(1);
+    page.working[0].spent_micro_usd = Some(1_600);
+    page.working[0].gates.clear();
+    page.working[0].last_ms = NOW_MS - 9 * 60_000;
+    page.ended.clear();
+    page.queues.clear();
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    let shown: Vec<_> = show(&state).lines().take(12).map(str::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    | ralph  1 waits · 1 work · 1,204 ended               $58.55
+    |
+    | WAITING FOR YOU
+    |▌? k7f2 asks                                    17/25 $11.62
+    |    Upgrade to axum 0.8
+    |    clippy rejects the deprecated /v1 handlers, and the…
+    |
+    | WORKING
+    | • 2ubr working                                 6/25 $0.0016
+    |    People can take their data with them
+    |    9 of 14 met   last event 9 min ago
+    |
     ");
 }

@@ -213,9 +213,9 @@ fn help_at_80_by_24() {
     |  + green         ¿ needs human   # gate broken       % rate limited
     |  ▁ exhausted     = stuck         ✗ crashed           → overridden
     |  - cancelled     • working       … waiting           ‖ paused
-    |  o orphaned      ≡ queue
+    |  o orphaned      p parked        ≡ queue
     |  In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
-    |                 ? no result   w waived or advisory   • still runs
+    |                 ? no result   w waived or advisory   • still running
     |  Quitting never stops a run.
     |
     ");
@@ -239,9 +239,9 @@ fn help_at_80_by_24() {
     |  + green         h needs human   # gate broken       % rate limited
     |  _ exhausted     = stuck         X crashed           > overridden
     |  - cancelled     * working       . waiting           " paused
-    |  o orphaned      Q queue
+    |  o orphaned      p parked        Q queue
     |  In the matrix: V met   X or a number: not met, findings   . not reached
-    |                 ? no result   w waived or advisory   * still runs
+    |                 ? no result   w waived or advisory   * still running
     |  Quitting never stops a run.
     |
     "#);

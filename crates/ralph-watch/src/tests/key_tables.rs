@@ -2,7 +2,7 @@
 
 use super::frames::{board, opened_run, press};
 use crate::key_event::{PersonInput, WatchKey};
-use crate::sample_pages::{asking_row, sample_board};
+use crate::sample_pages::{asking_row, sample_board, sample_run};
 use crate::watch_effect::{LoadedPage, WatchEffect, WatchEvent};
 use crate::watch_state::WatchState;
 use ralph_core::status::RunStatus;
@@ -49,6 +49,7 @@ fn keys_on_the_board_have_these_effects() {
         ("l", Ctrl('s')),
         ("?", Char('q')),
         ("yx", Char('j')),
+        ("↓y", Char('p')),
     ] {
         let mut state = board(80, 24);
         let effects = effects(&mut state, before, key);
@@ -65,7 +66,7 @@ fn keys_on_the_board_have_these_effects() {
      Ctrl('z'): Suspend
      Ctrl('l'): ClearScreen
      Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false }
-    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
+    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` shows what to do next
     ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false }
      Char('e'): Load(Earlier { filter: "", before: None })
     /shop Char('x'): Load(Earlier { filter: "shopx", before: None })
@@ -82,6 +83,7 @@ fn keys_on_the_board_have_these_effects() {
     l Ctrl('s'):  nothing is changed; esc goes back
     ? Char('q'):
     yx Char('j'):
+    ↓y Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
     "#);
 }
 
@@ -124,6 +126,17 @@ fn keys_on_a_run_have_these_effects() {
     /clippy⏎ Char('n'):  [stop 32]
     /nowhere Enter:  [stop 35] no line has "nowhere"
     "#);
+}
+
+/// Keys act on the run that was open, also if it was opened by its name and not from the board.
+#[test]
+fn a_closed_run_is_selected_on_the_board() {
+    let mut state = board(80, 24);
+    let mut page = sample_run();
+    page.row.run = "2ubr".to_string();
+    state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(page))));
+    let effects = effects(&mut state, "⎋", WatchKey::Char('p'));
+    insta::assert_snapshot!(effects, @r#"Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false }"#);
 }
 
 #[test]

@@ -24,9 +24,9 @@ fn run_at_80_by_24() {
     | added lines       ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  2  ✓  met
     | 5 others, met at every stop shown
     |
-    |▌07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy fo…
-    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
-    | 06:49  held 16  clippy: 2 findings, added lines: 2 fi… gates 1 min 41 s  $0.88
+    |▌07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
+    | 06:49 held 16      clippy: 2 findings, added lines: 2… gates 1 min 41 s  $0.88
     |    6 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
@@ -43,8 +43,8 @@ fn run_at_160_by_50() {
     |▌? The agent asks: clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
     |▌  press a to answer; parked at 08:01, in 19 min
     |
-    | LOOK FIRST  1  one expectation differs: 308 instead of 301                                                                                             stop 14
-    |             2  added lines: not met at stop 16, repaired by stop 17                                                                                    stop 16
+    | LOOK FIRST  1  an old test was changed: one expectation differs: 308 instead of 301                                                                    stop 14
+    |             2  made and undone: added lines: not met at stop 16, repaired by stop 17                                                                   stop 16
     |
     | stop                                1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16 17  now
     | build                               ✗  ✗  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met since stop 8
@@ -59,15 +59,15 @@ fn run_at_160_by_50() {
     |                                     session 1    │ session 2    │ session 3
     |
     | STOPS                                                                                                                                           gates     cost
-    |▌ 07:31  asks       clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
-    |  07:22  held 17    clippy: 2 findings, as before                                                                                           1 min 43 s    $0.64
-    |  06:49  held 16    clippy: 2 findings, added lines: 2 findings                                                                             1 min 41 s    $0.88
-    |  06:12  held 15    clippy 11 → 3, fmt done                                                                                                       48 s    $0.66
-    |  05:48  held 14    clippy: 11 findings, fmt, tests done                                                                                    1 min 47 s    $1.09
-    |  05:10  held 13    tests 4 → 2                                                                                                             1 min 16 s    $1.01
-    |  04:38  over       to session 3, context 83 % full
-    |  04:37  held 12    tests 6 → 4                                                                                                             1 min 12 s    $0.87
-    |  00:04  started    Upgrade to axum 0.8
+    |▌ 07:31  asks         clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
+    |  07:22  held 17      clippy: 2 findings, as before                                                                                         1 min 43 s    $0.64
+    |  06:49  held 16      clippy: 2 findings, added lines: 2 findings                                                                           1 min 41 s    $0.88
+    |  06:12  held 15      clippy 11 → 3, fmt done                                                                                                     48 s    $0.66
+    |  05:48  held 14      clippy: 11 findings, fmt, tests done                                                                                  1 min 47 s    $1.09
+    |  05:10  held 13      tests 4 → 2                                                                                                           1 min 16 s    $1.01
+    |  04:38  hand-over    to session 3, context 83 % full
+    |  04:37  held 12      tests 6 → 4                                                                                                           1 min 12 s    $0.87
+    |  00:04  started      Upgrade to axum 0.8
     |
     |
     |
@@ -110,9 +110,9 @@ fn run_without_utf8() {
     | added lines       V  V  V  V  V  V  V  V  V  V  2  V  met
     | 5 others, met at every stop shown
     |
-    |>07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy...
-    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
-    | 06:49  held 16  clippy: 2 findings, added lines: 2...  gates 1 min 41 s  $0.88
+    |>07:31 asks         clippy rejects the deprecated /v1 handlers, and the poli...
+    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
+    | 06:49 held 16      clippy: 2 findings, added lines:... gates 1 min 41 s  $0.88
     |    6 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
@@ -133,13 +133,13 @@ fn run_at_48_columns() {
     | fmt        ✗  ✓  ✓  ✓  met
     | added l…   ✓  ✓  2  ✓  met
     | 9 others, met at every stop shown
-    |▌07:31  asks     clippy rejects the deprecated…
-    | 07:22  held 17  clippy: 2 findings, as before
-    | 06:49  held 16  clippy: 2 findings, added lin…
-    | 06:12  held 15  clippy 11 → 3, fmt done
-    | 05:48  held 14  clippy: 11 findings, fmt, tes…
-    | 05:10  held 13  tests 4 → 2
-    | 04:38  over     to session 3, context 83 % fu…
+    |▌07:31 asks         clippy rejects the depreca…
+    | 07:22 held 17      clippy: 2 findings, as bef…
+    | 06:49 held 16      clippy: 2 findings, added…
+    | 06:12 held 15      clippy 11 → 3, fmt done
+    | 05:48 held 14      clippy: 11 findings, fmt,…
+    | 05:10 held 13      tests 4 → 2
+    | 04:38 hand-over    to session 3, context 83 %…
     |    2 more below
     | 1 2 3 4 5 6  esc back  ? help
     ");
@@ -168,9 +168,9 @@ fn older_stops_of_a_run() {
     | fmt               ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·  met
     | 5 others, met at every stop shown
     |
-    | 07:31  asks     clippy rejects the deprecated /v1 handlers, and the policy fo…
-    | 07:22  held 17  clippy: 2 findings, as before          gates 1 min 43 s  $0.64
-    | 06:49  held 16  clippy: 2 findings, added lines: 2 fi… gates 1 min 41 s  $0.88
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
+    | 06:49 held 16      clippy: 2 findings, added lines: 2… gates 1 min 41 s  $0.88
     |    6 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help

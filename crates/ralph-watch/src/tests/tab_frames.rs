@@ -108,7 +108,7 @@ fn gates_with_elapsed_time() {
     | GATE                   last                took        runs  cached  flaky
     |▌build                  passed              21 s        17
     | tests                  passed              55 s        17
-    | clippy                 failed, 2           26 s        17
+    | clippy                 failed, 2 findings  26 s        17
     | fmt                    passed              1 s         17    3
     |
     |
@@ -254,15 +254,15 @@ fn log_follows_its_end() {
     insta::assert_snapshot!(show(&state), @r"
     | k7f2 asks  Upgrade to axum 0.8                                        shop-api
     | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
-    |     0  00:04  started  Upgrade to axum 0.8
-    |    24  04:37  held     tests 6 → 4
-    |    25  04:38  over     to session 3, context 83 % full
-    |    26  05:10  held     tests 4 → 2
-    |    28  05:48  held     clippy: 11 findings, fmt, tests done
-    |    30  06:12  held     clippy 11 → 3, fmt done
-    |    32  06:49  held     clippy: 2 findings, added lines: 2 findings
-    |    34  07:22  held     clippy: 2 findings, as before
-    |    35  07:31  asks     clippy rejects the deprecated /v1 handlers, and the pol…
+    |     0  00:04  started   Upgrade to axum 0.8
+    |    24  04:37  held      tests 6 → 4
+    |    25  04:38  hand-over to session 3, context 83 % full
+    |    26  05:10  held      tests 4 → 2
+    |    28  05:48  held      clippy: 11 findings, fmt, tests done
+    |    30  06:12  held      clippy 11 → 3, fmt done
+    |    32  06:49  held      clippy: 2 findings, added lines: 2 findings
+    |    34  07:22  held      clippy: 2 findings, as before
+    |    35  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
 }

@@ -1,4 +1,4 @@
-//! `ralph tell`, `ralph waive` and `ralph limits`: how a person adjusts a run while it is active. The session commands
+//! `ralph waive` and `ralph limits`: how a person adjusts a run while it is active. The session commands
 //! of the same names use the functions here too.
 
 use super::{declare, identify_caller, open_home, run_choice};
@@ -17,7 +17,7 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_core::units;
 use ralph_core::waiver;
-use ralph_deck::person_action::{LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
+use ralph_deck::person_action::LONGEST_WAIVER_REASON;
 use ralph_deck::view::run_limits::run_limits_view;
 use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_deck::wording::{self, safe_line};
@@ -30,27 +30,10 @@ use ralph_hook::overview;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use serde::Serialize;
 
 const MAX_AUTHOR_CHARS: usize = 60;
 /// A requirement that is waived for longer should be removed from the policy instead.
 const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
-
-#[derive(Args)]
-#[command(
-    after_help = "Examples:\n  ralph tell \"the old format may go\"\n  ralph tell k7f2 \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
-)]
-pub(crate) struct TellArgs {
-    /// Send this text; a run or session may be named before it
-    #[arg(value_name = "[RUN|SESSION] TEXT", required = true)]
-    pub text: Vec<String>,
-    /// Name the run or its session [default: the run of this project]
-    #[arg(long, value_name = "RUN|SESSION")]
-    pub run: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
 
 #[derive(Args)]
 #[command(
@@ -93,74 +76,6 @@ pub(crate) struct SetLimitsArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Serialize)]
-struct MessageJson<'a> {
-    v: u8,
-    run: &'a str,
-    what: &'static str,
-}
-
-pub(crate) fn tell(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
-    let home = open_home(env)?;
-    let (run, words) = message_operands(env, &home, args)?;
-    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let adjustment =
-        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
-    let done = send_message(env, &adjustment, &words.join(" "))?;
-    if args.json {
-        super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
-    } else {
-        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
-    }
-    Ok(())
-}
-
-/// The run and the words of a message. The first of several words may name the run.
-fn message_operands<'a>(
-    env: &Env,
-    home: &RalphHome,
-    args: &'a TellArgs,
-) -> Result<(RunId, &'a [String]), CommandFailure> {
-    let words = args.text.as_slice();
-    if let Some(name) = &args.run {
-        return Ok((find_run(home, name)?, words));
-    }
-    match words {
-        [name, rest @ ..] if !rest.is_empty() && run_choice::is_known_name(home, name) => {
-            Ok((find_run(home, name)?, rest))
-        }
-        // `ralph tell k7f3 "look at it"`: a wrong name before a quoted text must not become part of the message.
-        [name, text] if text.contains(char::is_whitespace) && RunId::parse(name).is_some() => {
-            Ok((find_run(home, name)?, std::slice::from_ref(text)))
-        }
-        _ => Ok((run_choice::project_run(env, home, RunPurpose::Steer)?, words)),
-    }
-}
-
-/// Queues a message for the agent's next stop. Returns the confirmation for the person.
-pub(crate) fn send_message(
-    env: &Env,
-    adjustment: &RunAdjustment<'_>,
-    words: &str,
-) -> Result<&'static str, CommandFailure> {
-    let length = words.trim().chars().count();
-    if length > LONGEST_MESSAGE {
-        let what = format!("the message has {length} characters, more than {LONGEST_MESSAGE}");
-        return Err(CommandFailure::new(
-            &what,
-            "put it into a file of the project and send the path",
-        ));
-    }
-    let words = declare::clean_text(env, words, LONGEST_MESSAGE);
-    if words.is_empty() {
-        let hint = "give the text: `ralph tell RUN \"…\"`";
-        return Err(CommandFailure::new("the message is empty", hint));
-    }
-    adjustments::add_hint(adjustment, &words, &author(env))
-        .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
-    Ok("sent; the agent gets it at its next stop")
 }
 
 pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
@@ -468,7 +383,7 @@ pub(crate) fn change_limits(
     Ok((limits, text))
 }
 
-fn find_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
+pub(super) fn find_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
     run_choice::find_run(home, name, |session| {
         let hint = "only files of other tools hold it; `ralph status` lists the runs";
         CommandFailure::new(&format!("no run owns session `{session}`"), hint)

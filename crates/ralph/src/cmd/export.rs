@@ -15,6 +15,7 @@ use ralph_deck::wording::{self, safe_line};
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
+use ralph_hook::control;
 use ralph_hook::notify::{NotificationStatus, PostSchemes, post_json};
 use ralph_hook::overview;
 use ralph_policy::config;
@@ -165,7 +166,7 @@ fn build_requests(
     let history = overview::run_history(home, run)?;
     let now_ms = clock::now_ms();
     let usage = LimitUsage::recorded(&opened.state, now_ms);
-    let phase = opened.state.phase;
+    let phase = control::effective_phase(home, &opened);
     let exported = ExportedRun {
         run: &opened.run,
         status: wording::standing(&opened.state, phase),

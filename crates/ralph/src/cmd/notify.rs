@@ -19,9 +19,11 @@ use std::time::Duration;
 /// More than all channels together may take.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Test the notifications about the end and the questions of a run
+/// Send a test notification
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
 Examples:
   ralph notify --test
   ralph notify --test --json | jq '.told[].how'
@@ -35,9 +37,10 @@ Notifications are configured only in your own `~/.ralph/config.toml`:
   webhook = \"https://hooks.example.org/T0/B0\"
   on = [\"verified\", \"stuck\", \"question\"]
 
-The exit code is 0 if every channel worked, else 1.")]
+The exit code is 0 if every channel worked, else 1."
+)]
 pub(crate) struct NotifyArgs {
-    /// Send a test message through every configured channel
+    /// Send a test notification through every configured channel
     #[arg(long, required_unless_present = "about")]
     pub test: bool,
     /// Notify about the recorded end of this run

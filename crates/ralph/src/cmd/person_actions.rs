@@ -1,8 +1,9 @@
 //! The actions of a screen. Each is the command of the same name, with the same checks.
 
-use super::{accept, adjust, control as run_control, identify_caller};
+use super::{accept, adjust, control as run_control, identify_caller, tell};
 use crate::driven_status;
 use crate::failure::CommandFailure;
+use crate::typed_consent;
 use ralph_core::id::RunId;
 use ralph_core::limits::{LimitDefinition, LimitOverrides};
 use ralph_core::text;
@@ -24,6 +25,23 @@ pub(super) fn carry_out(
     run: &RunId,
     action: &PersonAction,
 ) -> Result<String, CommandFailure> {
+    let done = try_action(env, home, run, action);
+    // A screen has no terminal of its own to ask at; the command has.
+    done.map_err(|failure| match failure.hint() {
+        Some(typed_consent::FOREGROUND_HINT) => {
+            let command = action.command_line(run);
+            failure.with_hint(&format!("run `{command}` in the foreground of your own terminal"))
+        }
+        Some(_) | None => failure,
+    })
+}
+
+fn try_action(
+    env: &Env,
+    home: &RalphHome,
+    run: &RunId,
+    action: &PersonAction,
+) -> Result<String, CommandFailure> {
     let caller = identify_caller(env);
     let deadline = Deadline::after(run_control::LOCK_TIMEOUT);
     let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
@@ -40,7 +58,7 @@ pub(super) fn carry_out(
             Ok("cancelled; its session is free, and nothing was deleted".to_string())
         }
         PersonAction::Tell { text } => {
-            adjust::send_message(env, &adjustment, text).map(str::to_string)
+            tell::send_message(env, &adjustment, text).map(str::to_string)
         }
         PersonAction::Waive { requirement, until, why } => {
             adjust::waive_requirement(env, &adjustment, requirement, why, until)
@@ -69,7 +87,7 @@ fn resume(adjustment: &RunAdjustment<'_>) -> Result<String, CommandFailure> {
     let is_driven = store::load_run(home, run)?.run.drive.is_some();
     if is_driven && !run_process::may_be_driven(home, run) {
         let what = format!("no runner drives run `{run}`, so it cannot be resumed from here");
-        let hint = format!("`ralph resume {run}` in another terminal drives it there");
+        let hint = format!("`ralph run --resume {run}` in another terminal drives it there");
         return Err(CommandFailure::new(&what, &hint));
     }
     control::resume_held_run(home, run, caller, deadline)

@@ -4,14 +4,17 @@ use super::{open_home, run_choice, status};
 use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use ralph_core::ending;
 use ralph_core::gate::shell_quote;
 use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
+use ralph_deck::page::RunStanding;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
 use ralph_deck::view::status_view::{BoardRun, BoardSelection, RunBoard};
-use ralph_deck::wording::{self, FactMark, safe_line};
+use ralph_deck::wording::{FactMark, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::LoadedRun;
@@ -57,7 +60,8 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         board.runs.iter().partition(|run| !matches!(run.view.phase, RunPhase::Ended(_)));
     let last = ended.first().filter(|_| going.is_empty());
     if going.is_empty() && last.is_none() {
-        add(FactMark::Neutral, "runs", "none yet");
+        let is_only = board.elsewhere.is_empty();
+        add(FactMark::Neutral, "runs", if is_only { "none yet" } else { "none in this project" });
     }
     for run in &going {
         add(FactMark::Neutral, "run", &run_line(run));
@@ -76,14 +80,15 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     for off in board.gates_off.iter().take(status::SHOWN_SESSIONS) {
         add(FactMark::Unclear, "session", &ungated_session_text(off));
     }
-    if board.elsewhere > 0 {
-        out.push_str(&status::elsewhere_line(board.elsewhere));
-    }
+    out.push_str(&status::elsewhere_line(&board.elsewhere));
+    let asks_elsewhere = board.elsewhere.contains(&RunStanding::Asks);
     let is_held = board.gated.iter().any(|session| session.is_held && !session.is_off);
     let next = if board.off.is_some() {
         switch_on_command(env, &home)
     } else if is_held && going.is_empty() {
         "ralph why".to_string()
+    } else if asks_elsewhere && going.is_empty() {
+        "ralph watch".to_string()
     } else {
         next_step(has_hooks, readiness, &going, last.copied())
     };
@@ -102,8 +107,7 @@ fn switch_on_command(env: &Env, home: &RalphHome) -> String {
 }
 
 fn run_line(run: &BoardRun) -> String {
-    let word = wording::view_standing(&run.view, run.unprotected.as_ref());
-    format!("{}  {word}  {}", run.view.opened.run.id, run.headline(clock::now_ms()))
+    format!("{}  {}  {}", run.view.opened.run.id, run.status(), run.headline(clock::now_ms()))
 }
 
 fn gate_state(
@@ -150,28 +154,32 @@ fn describe_sessions(env: &Env, sessions: SessionGates, project: &Path) -> &'sta
     }
 }
 
-/// The next command to type.
+/// The next command to type; more than one line if commands follow each other.
 fn next_step(
     has_hooks: bool,
     gates: GateReadiness,
     going: &[&BoardRun],
     last: Option<&BoardRun>,
 ) -> String {
-    let waits = going.iter().find(|run| run.view.phase != RunPhase::Active);
-    if let Some(run) = going.iter().find(|run| run.view.phase == RunPhase::Active) {
-        // Without hooks nothing holds a session; a driven run needs none.
-        if !has_hooks && run.view.opened.run.drive.is_none() {
-            return "ralph init".to_string();
-        }
-        return format!("ralph why {}", run.view.opened.run.id);
+    let asks = going.iter().find(|run| run.standing() == RunStanding::Asks);
+    if let Some(run) = asks.filter(|run| run.view.opened.run.drive.is_some()) {
+        return format!("ralph tell {} \"…\"", run.view.opened.run.id);
     }
-    if let Some(run) = waits {
+    let active = going.iter().find(|run| run.view.phase == RunPhase::Active);
+    // Without hooks nothing holds a session; a driven run needs none.
+    if !has_hooks && active.is_some_and(|run| run.view.opened.run.drive.is_none()) {
+        return "ralph init".to_string();
+    }
+    if let Some(run) = going.iter().find(|run| run.view.phase != RunPhase::Active) {
         let LoadedRun { run: record, state, .. } = &run.view.opened;
         // The same command as in the status of a driven run.
         let needs_runner = state.driving.parked.is_some() || run.view.phase == RunPhase::Orphaned;
         let command =
             if record.drive.is_some() && needs_runner { "run --resume" } else { "resume" };
         return format!("ralph {command} {}", record.id);
+    }
+    if let Some(run) = active {
+        return format!("ralph why {}", run.view.opened.run.id);
     }
     match (gates, last.map(|run| (run, run.view.phase))) {
         (GateReadiness::Unreadable, _) => "ralph config".to_string(),
@@ -180,7 +188,23 @@ fn next_step(
         (_, Some((run, RunPhase::Ended(status)))) if status.is_acceptable() => {
             format!("ralph why {}", run.view.opened.run.id)
         }
+        (_, Some((run, RunPhase::Ended(status)))) if is_unfinished(status) => {
+            let record = &run.view.opened.run;
+            let why = format!("ralph why {}", record.id);
+            match record.drive {
+                Some(_) => format!("{why}\n       {}", ending::fork_command(&record.id, status)),
+                None => why,
+            }
+        }
         (GateReadiness::Missing, _) => "ralph gate detect".to_string(),
         (GateReadiness::Ready, _) => "ralph run \"…\"".to_string(),
     }
+}
+
+/// Ends that leave work open, which a new run from the same session can continue.
+fn is_unfinished(status: RunStatus) -> bool {
+    matches!(
+        status,
+        RunStatus::Stuck | RunStatus::Exhausted | RunStatus::GateBroken | RunStatus::NeedsHuman
+    )
 }

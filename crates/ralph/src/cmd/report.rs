@@ -10,6 +10,7 @@ use ralph_attest::{
 };
 use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
+use ralph_core::text::short_id;
 use ralph_deck::report::{RunReport, render_html, render_json, render_markdown};
 use ralph_deck::wording::safe_line;
 use ralph_git::commit_content::CommittedFile;
@@ -24,7 +25,6 @@ use std::time::Duration;
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
 /// A run has ended: nothing should make its user wait for a page about it.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-const SHORT_ID_CHARS: usize = 10;
 
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -36,7 +36,7 @@ Examples:
   ralph report k7f2 --attest --note
   ralph report --public-key > ralph.pub
 
-The report says what was asked, how the run ended and what that rests on,
+The report shows what was asked, how the run ended and what that rests on,
 what to look at first, the evidence, what happened, what it cost and what
 changed. `ralph run` writes it as `report.md` and `report.html` into the
 directory of the run when it ends. The page needs no other file and no
@@ -215,7 +215,7 @@ fn add_note(
     let written = repository.write_note(commit, &content).map_err(failure);
     fs::remove_own_dir_tree(&directory)?;
     written?;
-    Ok(commit.chars().take(SHORT_ID_CHARS).collect())
+    Ok(short_id(commit))
 }
 
 fn key_failure(error: &SigningKeyError) -> CommandFailure {

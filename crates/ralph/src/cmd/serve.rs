@@ -7,16 +7,20 @@ use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::text;
 use ralph_deck::person_action::PersonAction;
+use ralph_deck::wording;
 use ralph_home::paths::RalphHome;
 use ralph_home::world::World;
 use ralph_hook::control::ASK_A_PERSON;
 use ralph_hook::notify::{self, NotificationStatus};
-use ralph_serve::{ListenRequest, PageServer, PageServerError, RunCommands};
+use ralph_serve::{
+    EntryReport, ListenRequest, PageServer, PageServerError, RunCommands, USUAL_PORT,
+};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::foreground;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
@@ -32,10 +36,11 @@ Examples:
   ralph serve --port 8080 --json
   ralph serve --port 7391 --metrics
 
-Prints a link with a token. The page shows what waits for you, what works
-and what ended, and updates by itself; there you can answer, pause,
-resume, cancel, waive, change limits and accept. It listens on this
-machine only, until Ctrl-C. `--metrics` also prints a token that lets
+Prints a link that opens one browser, and the next link once it was used.
+The page shows which runs wait for you, which are working and which ended,
+and updates by itself; there you can answer, pause, resume, cancel, waive,
+change limits and accept. It is served until Ctrl-C, and only to this
+machine unless you use `--bind`. `--metrics` also prints a token that lets
 Prometheus read `/metrics`, and nothing else.
 
 From another machine, forward the port instead of using `--bind`:
@@ -53,7 +58,7 @@ pub(crate) struct ServeArgs {
     /// Open the page in your browser
     #[arg(long)]
     pub open: bool,
-    /// Print one JSON object
+    /// Print JSON: one object, and one for each further link
     #[arg(long)]
     pub json: bool,
 }
@@ -65,8 +70,14 @@ struct ServeJson<'a> {
     /// The link with the token.
     link: &'a str,
     loopback: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<MetricsJson<'a>>,
+}
+
+/// The link for another browser, once one has entered.
+#[derive(Serialize)]
+struct NextLinkJson<'a> {
+    v: u8,
+    link: &'a str,
 }
 
 /// Where a scraper reads, and with which bearer token.
@@ -81,11 +92,11 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let cancel = super::cancel_on_signals()?;
     let address = args.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-    let commands = PageCommands { env: env.clone(), home: home.clone() };
+    let commands = PageCommands { env: env.clone(), home: home.clone(), is_json: args.json };
     let request = ListenRequest { address, port: args.port, has_metrics: args.metrics };
     let server = PageServer::bind(request, env.clone(), home, commands, cancel)
         .map_err(|error| serve_failure(&error))?;
-    let (url, link) = (server.url(), server.link());
+    let (url, link) = (server.url().to_string(), server.link());
     let metrics =
         server.metrics_token().map(|token| MetricsJson { url: format!("{url}metrics"), token });
     let printed = if args.json {
@@ -100,10 +111,15 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
     if printed == OutputReader::Closed {
         return Ok(());
     }
+    if server.has_other_port() {
+        term::err(&format!(
+            "port {USUAL_PORT} is not free, so the board is at {url}; `--port N` chooses a port\n"
+        ));
+    }
     if !server.is_loopback() {
         term::err(&format!(
-            "{}: other machines can reach {url}. Whoever has the link, or reads it or the page on the way (nothing is encrypted),\n\
-             sees every goal, question, finding and diff, and can answer, pause, cancel, waive and change limits.\n",
+            "{}: other machines can reach {url}, and nothing is encrypted. Anyone with the link, also from the network traffic,\n\
+             can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.\n",
             paint(term::WARN, "warning")
         ));
     }
@@ -117,16 +133,25 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
 fn serve_failure(error: &PageServerError) -> CommandFailure {
     let failure = CommandFailure::caused_by("cannot serve the board", error);
     match error {
-        PageServerError::Listen { .. } => failure.with_hint(
-            "the port may be in use, or the address not be of this machine; omit `--port` to use any free port",
-        ),
+        PageServerError::Listen { source, .. } => {
+            let kind = source.kind();
+            failure.with_hint(if kind == ErrorKind::AddrInUse {
+                "another program uses this port, perhaps another `ralph serve`; choose another one, or omit `--port` to use any free port"
+            } else if kind == ErrorKind::AddrNotAvailable {
+                "this machine does not have this address; omit `--bind` to listen on 127.0.0.1"
+            } else if kind == ErrorKind::PermissionDenied {
+                "choose a port above 1023, or omit `--port`"
+            } else {
+                "omit `--bind` and `--port` to listen on 127.0.0.1 at any free port"
+            })
+        }
         PageServerError::NoRandomNumbers | PageServerError::Start(_) => failure,
     }
 }
 
-/// Every user of this machine sees the arguments of a program, so the link works only once.
+/// Every user of this machine sees the arguments of a program, so this link is not the printed one and expires soon.
 fn open_browser(server: &PageServer) {
-    let Some(link) = server.single_use_link() else { return };
+    let Some(link) = server.short_link() else { return };
     let argv = ralph_sys::browser_command(&link).map(OsString::from);
     // In a thread of its own, because the browser waits for the server to answer.
     std::thread::spawn(move || {
@@ -141,6 +166,7 @@ fn open_browser(server: &PageServer) {
 struct PageCommands {
     env: Env,
     home: RalphHome,
+    is_json: bool,
 }
 
 impl RunCommands for PageCommands {
@@ -160,10 +186,28 @@ impl RunCommands for PageCommands {
         }
         let failed = sent.iter().filter(|one| matches!(one.how, NotificationStatus::Failed { .. }));
         match failed.count() {
-            0 => Ok("A test message was sent".to_string()),
+            0 => Ok("A test notification was sent".to_string()),
             count => Err(format!(
-                "{} failed; `ralph notify --test` says why",
+                "{} failed; `ralph notify --test` shows why",
                 text::count_noun(count, "channel")
+            )),
+        }
+    }
+
+    fn report_entry(&self, report: &EntryReport) {
+        match report {
+            EntryReport::NextLink(link) if self.is_json => {
+                // Without a reader, the person wants no other browser.
+                let _printed = print_json(&NextLinkJson { v: 1, link });
+            }
+            EntryReport::NextLink(link) => {
+                term::err("a browser has entered; the link for another one:\n");
+                let _printed = term::out(&format!("{}\n", paint(term::BOLD, link)));
+            }
+            EntryReport::LinkReused => term::err(&format!(
+                "{}: a used link was opened in another browser, so the session that it had opened has ended.\n\
+                 If that was not you, another program reads your links. The newest link is still valid.\n",
+                paint(term::WARN, "warning")
             )),
         }
     }
@@ -178,12 +222,6 @@ fn confirmation(action: &PersonAction, done: String) -> String {
         | PersonAction::Cancel
         | PersonAction::Tell { .. }
         | PersonAction::SetLimits { .. }
-        | PersonAction::Accept { .. } => {
-            let mut chars = done.chars();
-            chars
-                .next()
-                .map(|first| first.to_uppercase().chain(chars).collect())
-                .unwrap_or_default()
-        }
+        | PersonAction::Accept { .. } => wording::capitalized(&done),
     }
 }

@@ -1,24 +1,22 @@
-//! `ralph sql`: answers an SQL query over all runs.
+//! `ralph sql`: runs a read-only SQL query over all runs.
 
 use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
+use crate::text_table::{ColumnSide, TextTable};
 use crate::value_parsers::parse_duration;
 use clap::Args;
 use ralph_core::text;
-use ralph_deck::IndexCoverage;
-use ralph_deck::run_index::{RunIndex, RunIndexError, SqlCell, SqlError, schema_text};
-use ralph_sys::clock::Deadline;
+use ralph_deck::run_index::{SqlCell, SqlError, schema_text};
 use ralph_sys::env::Env;
 use ralph_sys::stdin;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 const MAX_QUERY_BYTES: usize = 1024 * 1024;
-/// The index of a million journal lines is built in seconds; the next query continues.
-const REFRESH_TIMEOUT: Duration = Duration::from_mins(1);
-/// A table must be complete before it can be aligned.
+/// A table must be complete before it can be aligned, so it has at most this many rows and cells.
 const MAX_TABLE_ROWS: usize = 10_000;
+const MAX_TABLE_CELLS: usize = 200_000;
 const MAX_CELL_CHARS: usize = 1000;
 const MAX_TABLE_CELL_CHARS: usize = 200;
 /// Rows are printed in pieces of this many bytes.
@@ -38,9 +36,12 @@ The query can only read. `run`, `run_requirement`, `run_gate` and
 `run_day` are indexed. `stop`, `gate_result`, `open_requirement` and
 `event` read the journals, so name a run where you can. The index is
 brought up to date first. It is a cache without hash checks: only
-`ralph why` and `ralph verify` read the evidence itself.")]
+`ralph why` and `ralph verify` read the evidence itself.
+
+A table shows at most 10,000 rows, and 200 characters of a cell.
+`--csv` and `--json` print all rows, and 1,000 characters of a cell.")]
 pub(crate) struct SqlArgs {
-    /// Answer this query; `-` reads it from stdin
+    /// Run this query; `-` reads it from stdin
     #[arg(value_name = "QUERY", required_unless_present = "schema")]
     pub query: Option<String>,
     /// Show the tables and columns
@@ -63,11 +64,7 @@ pub(crate) fn run(env: &Env, args: &SqlArgs) -> Result<(), CommandFailure> {
         return Ok(());
     };
     let query = if query == "-" { read_query()? } else { query.clone() };
-    let mut index = RunIndex::open(&open_home(env)?)?;
-    if index.refresh(&Deadline::after(REFRESH_TIMEOUT))? == IndexCoverage::Partial {
-        let mark = paint(term::WARN, "?");
-        term::err(&format!("{mark} the index is incomplete; the next query continues it\n"));
-    }
+    let index = super::open_index(&open_home(env)?)?;
     let mut printer = RowPrinter::new(args);
     let timeout = Duration::from_millis(args.timeout);
     let columns =
@@ -92,7 +89,7 @@ enum RowFormat {
 /// Prints rows as they come, except a table, which is aligned at the end.
 struct RowPrinter {
     format: RowFormat,
-    rows: Vec<Vec<SqlCell>>,
+    rows: Vec<Vec<TableCell>>,
     /// Text that is not printed yet.
     pending: String,
     has_header: bool,
@@ -113,11 +110,11 @@ impl RowPrinter {
 
     fn add(&mut self, columns: &[String], row: &[SqlCell]) -> ControlFlow<()> {
         match self.format {
-            RowFormat::Table if self.rows.len() == MAX_TABLE_ROWS => {
+            RowFormat::Table if self.rows.len() >= most_rows(columns.len()) => {
                 self.left_out = true;
                 return ControlFlow::Break(());
             }
-            RowFormat::Table => self.rows.push(row.to_vec()),
+            RowFormat::Table => self.rows.push(row.iter().map(TableCell::of).collect()),
             RowFormat::Json => self.pending.push_str(&json_row(columns, row)),
             RowFormat::Csv => {
                 self.put_csv_header(columns);
@@ -157,9 +154,28 @@ impl RowPrinter {
         if self.left_out {
             let mark = paint(term::WARN, "?");
             let rest = "`--csv` and `--json` print all rows";
-            term::err(&format!("{mark} only the first {MAX_TABLE_ROWS} rows; {rest}\n"));
+            let count = text::count_noun(self.rows.len(), "row");
+            term::err(&format!("{mark} only the first {count}; {rest}\n"));
         }
         Ok(())
+    }
+}
+
+fn most_rows(columns: usize) -> usize {
+    MAX_TABLE_ROWS.min(MAX_TABLE_CELLS / columns.max(1))
+}
+
+/// A cell as the table shows it. A query can build cells of many megabytes, so none is kept as it is.
+#[derive(Debug)]
+struct TableCell {
+    text: String,
+    is_number: bool,
+}
+
+impl TableCell {
+    fn of(cell: &SqlCell) -> Self {
+        let is_number = !matches!(cell, SqlCell::Text(_) | SqlCell::Blob(_));
+        Self { text: cell_text(cell, MAX_TABLE_CELL_CHARS), is_number }
     }
 }
 
@@ -220,47 +236,23 @@ fn csv_line(cells: impl Iterator<Item = String>) -> String {
     line
 }
 
-fn table_text(columns: &[String], rows: &[Vec<SqlCell>]) -> String {
+fn table_text(columns: &[String], rows: &[Vec<TableCell>]) -> String {
     let header: Vec<_> =
         columns.iter().map(|name| text::clean_line(name, MAX_TABLE_CELL_CHARS)).collect();
-    let cells = |row: &Vec<SqlCell>| {
-        row.iter().map(|cell| cell_text(cell, MAX_TABLE_CELL_CHARS)).collect::<Vec<_>>()
-    };
-    let body: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let width = |at: usize| {
-        let column = body.iter().filter_map(|row| row.get(at));
-        column.chain(header.get(at)).map(|cell| term::text_width(cell)).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..header.len()).map(width).collect();
-    let is_number = |at: usize| {
+    let body: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|cell| cell.text.clone()).collect()).collect();
+    let side = |at: usize| {
         let mut column = rows.iter().filter_map(|row| row.get(at));
-        column.all(|cell| !matches!(cell, SqlCell::Text(_) | SqlCell::Blob(_)))
+        if column.all(|cell| cell.is_number) { ColumnSide::Right } else { ColumnSide::Left }
     };
-    let numbers: Vec<_> = (0..header.len()).map(is_number).collect();
-    let line = |cells: &[String]| {
-        let mut line = String::new();
-        for ((cell, width), is_number) in cells.iter().zip(&widths).zip(&numbers) {
-            let gap = " ".repeat(width.saturating_sub(term::text_width(cell)));
-            let cell = if *is_number { format!("{gap}{cell}") } else { format!("{cell}{gap}") };
-            line.push_str(&format!("{}{cell}", if line.is_empty() { "" } else { "  " }));
-        }
-        line.trim_end().to_string()
-    };
-    let mut out = format!("{}\n", paint(term::BOLD, &line(&header)));
-    for row in &body {
-        out.push_str(&format!("{}\n", line(row)));
-    }
+    let columns: Vec<_> =
+        header.iter().enumerate().map(|(at, name)| (name.as_str(), side(at))).collect();
+    let table = TextTable { columns: &columns, rows: &body, indent: "", header_style: term::BOLD };
+    let mut out = table.render();
     if body.is_empty() {
         out.push_str(&format!("{}\n", paint(term::DIM, "no rows")));
     }
     out
-}
-
-impl From<RunIndexError> for CommandFailure {
-    fn from(error: RunIndexError) -> Self {
-        Self::caused_by("cannot read the index of runs", &error)
-            .with_hint("delete `index` in ralph's home; it is rebuilt")
-    }
 }
 
 impl From<SqlError> for CommandFailure {
@@ -277,5 +269,26 @@ impl From<SqlError> for CommandFailure {
             SqlError::Wrong(_) => SCHEMA_HINT,
         };
         Self::new(&error.to_string(), hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_limited_number_of_cells_and_long_cells_are_cut() {
+        for (columns, expected) in [(0, 10_000), (1, 10_000), (20, 10_000), (40, 5_000)] {
+            assert_eq!(most_rows(columns), expected, "{columns}");
+        }
+        assert_eq!(most_rows(2_000), 100);
+        let args = SqlArgs { query: None, schema: false, json: false, csv: false, timeout: 0 };
+        let mut printer = RowPrinter::new(&args);
+        let columns = vec!["wide".to_string(); 2_000];
+        let row = vec![SqlCell::Text("x".repeat(100_000)); 2_000];
+        let added = (0..200).take_while(|_| printer.add(&columns, &row).is_continue()).count();
+        assert_eq!((added, printer.left_out), (100, true));
+        let longest = printer.rows.iter().flatten().map(|cell| cell.text.len()).max();
+        assert!(longest.is_some_and(|bytes| bytes <= 4 * MAX_TABLE_CELL_CHARS));
     }
 }

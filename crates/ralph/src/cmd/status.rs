@@ -10,6 +10,7 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
+use ralph_deck::page::{BoardGroup, RunStanding};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
 use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
@@ -28,6 +29,8 @@ const NOT_JUDGED: &str = "the gates of the project have not judged a stop of thi
 const SHOWN_FAULTS: usize = 10;
 /// How many sessions without a run are shown.
 pub(super) const SHOWN_SESSIONS: usize = 5;
+/// Indents the continuation of a wide line, as the details of a run are indented.
+const WRAP_INDENT: usize = 8;
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// How often Ctrl-C is checked between two drawings.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -107,7 +110,7 @@ fn print_status(
         super::print_json(&board.view(clock::now_ms()))?;
         return Ok(());
     }
-    term::out(&render_status(env, home, request, scope.as_ref())?)?;
+    term::out_wrapped(&render_status(env, home, request, scope.as_ref())?, WRAP_INDENT)?;
     Ok(())
 }
 
@@ -243,7 +246,13 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
     }
     let projects: BTreeSet<&str> = board.runs.iter().map(run_project).collect();
-    for run in &board.runs {
+    let mut runs: Vec<_> = board.runs.iter().collect();
+    // As on the board of `ralph watch`: what waits for a person comes first. The order is stable: latest activity first.
+    runs.sort_by_key(|run| (run.standing().group(), run.standing().urgency()));
+    if runs.len() > 1 {
+        out.push_str(&format!("{}\n", summary_line(&runs)));
+    }
+    for run in runs {
         out.push_str(&run_paragraph(run, &board.faults));
         if projects.len() > 1 {
             out.push_str(&format!("      in `{}`\n", safe_line(run_project(run))));
@@ -277,19 +286,50 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         let command = if is_project { "ralph list runs" } else { "ralph status --all" };
         out.push_str(&format!("{} more; `{command}` shows them\n", board.left_out));
     }
-    if board.elsewhere > 0 {
-        out.push_str(&elsewhere_line(board.elsewhere));
-    }
+    out.push_str(&elsewhere_line(&board.elsewhere));
     if scope != StatusScope::OneRun {
         out.push_str(&fault_paragraph(&board.unattached_faults()));
     }
     out
 }
 
-/// How many runs are in progress in other projects.
-pub(super) fn elsewhere_line(count: usize) -> String {
-    let runs = wording::count_noun(count, "run");
-    format!("{runs} in progress in other projects; `ralph status --all` shows all\n")
+/// `2 wait for you · 1 working · 5 ended`
+fn summary_line(runs: &[&BoardRun]) -> String {
+    let count =
+        |group: BoardGroup| runs.iter().filter(|run| run.standing().group() == group).count();
+    let waiting = count(BoardGroup::WaitingForYou);
+    let wait = if waiting == 1 { "waits" } else { "wait" };
+    format!(
+        "{waiting} {wait} for you · {} working · {} ended",
+        count(BoardGroup::Working),
+        count(BoardGroup::Ended)
+    )
+}
+
+/// How many runs are in progress in other projects, and how they stand; empty if there are none.
+pub(super) fn elsewhere_line(runs: &[RunStanding]) -> String {
+    if runs.is_empty() {
+        return String::new();
+    }
+    let count = |is: fn(&RunStanding) -> bool| runs.iter().filter(|one| is(one)).count();
+    let asks = count(|one| *one == RunStanding::Asks);
+    let working = count(|one| one.group() == BoardGroup::Working);
+    let stopped = runs.len() - asks - working;
+    let counts = [
+        (asks, if asks == 1 { "asks" } else { "ask" }),
+        (stopped, if stopped == 1 { "needs resuming" } else { "need resuming" }),
+        (working, "working"),
+    ];
+    let counts: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let runs = wording::count_noun(runs.len(), "run");
+    format!(
+        "{runs} in progress in other projects ({}); `ralph watch` shows all\n",
+        counts.join(", ")
+    )
 }
 
 fn run_project(run: &BoardRun) -> &str {
@@ -315,7 +355,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
 fn run_paragraph(run: &BoardRun, faults: &[Fault]) -> String {
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, run.view.opened.run.id.as_str());
-    let word = wording::view_standing(&run.view, run.unprotected.as_ref());
+    let word = run.status();
     let mut out = format!("{id}  {word:<13} {}\n", run.headline(now_ms));
     for line in run.detail_lines(faults, now_ms) {
         let line: Vec<_> = line.iter().map(paint_marked).collect();

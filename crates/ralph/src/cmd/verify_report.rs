@@ -29,37 +29,37 @@ const NAME_COLUMNS: usize = 9;
 #[command(after_help = "\
 Examples:
   ralph verify-report k7f2.intoto.json
-  ralph verify-report k7f2.intoto.json --head
+  ralph verify-report k7f2.intoto.json --judged-commit
   ralph verify-report --note HEAD
   ralph verify-report k7f2.intoto.json --key build.pub --json
 
-Checks the signature, that the results fit the status, that the commit
-has the tree that was judged, and that the policy file and the scripts
-of its gates are the ones that judged it.
+Checks the signature, that the results fit the status, that HEAD has the
+tree that was judged, and that the policy file and the scripts of its
+gates are the ones that judged it.
 
 Without `--key` it trusts the key of your own ralph home.
 
 The signature shows which account made the statement. An agent of that
 account could have read its key; SECURITY.md says what to do about it.
 
-Exit codes: 0 everything holds, 1 something does not.")]
+Exit codes: 0 every check passed, 1 one or more failed.")]
 pub(crate) struct VerifyReportArgs {
     /// Read the statement that `ralph report --attest` wrote
     #[arg(value_name = "FILE", required_unless_present = "note", conflicts_with = "note")]
     pub file: Option<PathBuf>,
     /// Read the note on this commit instead, which must have the judged tree
-    #[arg(long, value_name = "COMMIT", conflicts_with = "head")]
+    #[arg(long, value_name = "COMMIT", conflicts_with = "judged_commit")]
     pub note: Option<String>,
-    /// Require that HEAD has the judged tree
+    /// Check the commit that was judged, whatever HEAD is
     #[arg(long)]
-    pub head: bool,
+    pub judged_commit: bool,
     /// Trust this public key, or the file with it [default: your own]
     #[arg(long, value_name = "KEY|FILE")]
     pub key: Option<String>,
     /// Require the policy with this hash, as `ralph trust` prints it
     #[arg(long, value_name = "HASH", value_parser = parse_policy_hash)]
     pub policy: Option<String>,
-    /// Set the weakest status that holds: `verified`, `green` or `claimed`
+    /// Require at least this status: `verified`, `green` or `claimed`
     #[arg(long, value_name = "STATUS", default_value = "verified", value_parser = parse_attested_status)]
     pub accept: AttestedStatus,
     /// Compare with this repository [default: the current one]
@@ -95,8 +95,8 @@ fn check_statement(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFail
     let noted = args.note.as_deref().map(|name| noted_commit(&repository, name)).transpose()?;
     let target = match &noted {
         Some((commit, _)) => CheckTarget::Commit(commit),
-        None if args.head => CheckTarget::Head,
-        None => CheckTarget::Attested,
+        None if args.judged_commit => CheckTarget::Attested,
+        None => CheckTarget::Head,
     };
     let expected = StatementExpectations {
         key: key.as_ref(),
@@ -119,7 +119,7 @@ fn check_statement(env: &Env, args: &VerifyReportArgs) -> Result<u8, CommandFail
     } else {
         term::out(&render_checked(&checked))?;
     }
-    Ok(if checked.holds() { SUCCESS } else { FAILURE })
+    Ok(if checked.is_valid() { SUCCESS } else { FAILURE })
 }
 
 fn open_repository(env: &Env, given: Option<&Path>) -> Result<CommitReader, CommandFailure> {
@@ -185,11 +185,11 @@ fn read_statement(file: &Path) -> Result<Option<Vec<u8>>, CommandFailure> {
 
 fn render_checked(checked: &CheckedStatement) -> String {
     let (style, verdict) =
-        if checked.holds() { (term::GOOD, "holds") } else { (term::BAD, "does not hold") };
+        if checked.is_valid() { (term::GOOD, "valid") } else { (term::BAD, "not valid") };
     let subject = checked.statement.as_ref().map(describe_statement).unwrap_or_default();
     let mut out = format!("{}{subject}\n", paint(style, verdict));
     for check in &checked.checks {
-        let mark = if check.holds { FactMark::Good } else { FactMark::Bad };
+        let mark = if check.passed { FactMark::Good } else { FactMark::Bad };
         let (mark, name) = (describe::paint_mark(mark), check.name);
         out.push_str(&format!("{mark} {name:<NAME_COLUMNS$} {}\n", safe_line(&check.detail)));
         if let Some(hint) = &check.hint {

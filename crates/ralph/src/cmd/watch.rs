@@ -34,9 +34,10 @@ Examples:
   ralph watch --project --no-bell
   ralph watch --once
 
-Shows what waits for you, what works and what ended, and updates by
-itself. Press ? for the keys: answer, tell, pause, waive, cancel, filter.
-Quitting never stops a run. `ralph status --watch` is the small form.")]
+Shows which runs wait for you, which are working and which ended, and
+updates by itself. Press ? for the keys: answer, tell, pause, waive,
+cancel, filter. Quitting never stops a run. `ralph status --watch` is the
+small form.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate command-line flag")]
 pub(crate) struct WatchArgs {
     /// Open this run or session
@@ -83,7 +84,7 @@ pub(crate) fn run(env: &Env, args: &WatchArgs) -> Result<(), CommandFailure> {
         has_bell: !args.no_bell,
     };
     let mut commands = BoardCommands { env, home: &home };
-    let watched = run_watch(options, &mut pages, &mut commands, opened);
+    let watched = run_watch(options, pages, &mut commands, opened);
     // A failure only makes the next board show older ends.
     drop(fs::create_private_dir(&home.deck()));
     drop(fs::replace(

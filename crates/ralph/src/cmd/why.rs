@@ -13,12 +13,18 @@ use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
+use ralph_core::status::RunStatus;
 use ralph_core::units;
+use ralph_deck::page::open_question;
+use ralph_deck::standing_wording;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
+use ralph_deck::view::next_step::{AsksPerson, next_step};
 use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::control;
 use ralph_hook::overview::{self, DecisionHistory, HistorySubject};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -66,8 +72,25 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
         }
         return Ok(());
     }
-    term::out_wrapped(&render_history(&history, last), WRAP_INDENT)?;
+    let text = format!("{}{}", render_history(&history, last), next_step_line(&home, &history));
+    term::out_wrapped(&text, WRAP_INDENT)?;
     Ok(())
+}
+
+/// What a person can do next, as the report of the run has it; empty while it works.
+fn next_step_line(home: &RalphHome, history: &DecisionHistory) -> String {
+    let run = RunId::parse(&history.name).filter(|run| !run.is_of_session());
+    let Some(opened) = run.and_then(|run| store::load_run(home, &run).ok()) else {
+        return String::new();
+    };
+    let phase = control::effective_phase(home, &opened);
+    // The next step after a verified run is to read this.
+    if phase == RunPhase::Ended(RunStatus::Verified) {
+        return String::new();
+    }
+    let asks = AsksPerson::from_question(open_question(&history.entries).as_ref());
+    let next = next_step(&opened.run, &opened.state, phase, asks);
+    next.map_or_else(String::new, |next| format!("next: {}\n", safe_line(&next)))
 }
 
 /// The decisions of the agent's own run, or the last ones of this project.
@@ -142,7 +165,12 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     if let Some((run, state)) = &replayed {
         let outcome = driven_run::worktree_outcome(&history.entries);
         let driven = driven_status::status_lines(run, state, state.phase, outcome.as_deref());
-        for line in driven.into_iter().chain(describe::remark_lines(state, clock::now_ms())) {
+        let question =
+            open_question(&history.entries).filter(|_| state.phase == RunPhase::Active).map(
+                |question| describe::paint_marked(&standing_wording::question_line(run, &question)),
+            );
+        let remarks = describe::remark_lines(state, clock::now_ms());
+        for line in question.into_iter().chain(driven).chain(remarks) {
             out.push_str(&format!("{line}\n"));
         }
     }

@@ -49,7 +49,7 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
         texts.push_str(&shown(&sandbox, &run, &sandbox.ralph(args).stdout));
         texts.push('\n');
     }
-    assert_snapshot!(texts, @"
+    assert_snapshot!(texts, @r"
     [run]  verified      make it work  (just now, 10 iterations)
           ✓ verified (accepted by kim: read every line); it had ended needs_review
     ✓ verified (accepted by kim: read every line); it had ended needs_review

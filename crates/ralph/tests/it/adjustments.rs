@@ -247,8 +247,8 @@ fn an_agent_may_dispute_a_requirement() {
     "#);
     let done = sandbox.ralph_as_agent(&["dispute", "tests", "one of them wants", "the year 2025"]);
     assert_snapshot!(sandbox.mask_times(&done.stdout), @"[run]  disputes tests; a person will look at it; go on with the rest");
-    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  held          make it work
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @r"
+    [run]  working       make it work
           claude 5999882c · iteration 1 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ tests (1 finding)  ✗ lint (1 finding)
           ? tests: disputed by the agent: one of them wants the year 2025
@@ -283,8 +283,8 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     let (sandbox, run) = start_with_two_gates();
     let sent = sandbox.ralph(["tell", &run, "the old format", "may go"]);
     assert_snapshot!(sandbox.mask_times(&sent.stdout), @"[run]  sent; the agent gets it at its next stop");
-    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  armed         make it work
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @r"
+    [run]  working       make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           no stop seen yet; if none follows, run `ralph doctor`
           · message for the next stop: the old format may go
@@ -394,8 +394,8 @@ fn a_waived_requirement_does_not_hold_and_is_always_reported() {
           exit 1, no output (pre-existing)
       ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
     ");
-    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @"
-    [run]  held          make it work
+    assert_snapshot!(sandbox.mask_times(&sandbox.ralph(["status", &run]).stdout), @r"
+    [run]  working       make it work
           claude 5999882c · iteration 2 of 25 · [span] of 8 h
           ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✗ lint (1 finding)  · tests (1 finding)
           · tests: waived by kim for another [span]: the service is down

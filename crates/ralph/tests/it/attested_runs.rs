@@ -48,45 +48,47 @@ fn masked() -> insta::internals::SettingsBindDropGuard {
 }
 
 #[test]
-fn a_statement_holds_for_what_was_judged() {
+fn a_statement_is_valid_for_what_was_judged() {
     let runner = attested_run();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &["--head"]), @"
+    assert_snapshot!(verify(&runner, &[]), @"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    HEAD has the judged tree [id]
     ✓ policy    [policy], 2 files as judged
     ");
-    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @"
+    assert_snapshot!(verify(&runner, &["--policy", "000000000000"]), @r"
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    HEAD has the judged tree [id]
     ✗ policy    the run was judged by another policy, [policy]
                 `ralph trust` shows the hash of the policy as it is now
     ");
     let policy = runner.sandbox.ralph(["trust", "--json"]);
     let policy: Value = serde_json::from_str(&policy.stdout).unwrap();
     assert_eq!(verify(&runner, &["--policy", policy["hash"].as_str().unwrap()]).code, Some(0));
-    // Later work does not change what was judged.
+    // Later work was not judged. It does not change what was.
     runner.sandbox.write("notes.txt", "later\n");
     runner.sandbox.commit();
-    assert_snapshot!(verify(&runner, &[]), @"
+    assert_eq!(verify(&runner, &[]).code, Some(1));
+    assert_snapshot!(verify(&runner, &["--judged-commit"]), @r"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    [id] has the judged tree [id]; HEAD was not compared
     ✓ policy    [policy], 2 files as judged
     ");
-    let json: Value = serde_json::from_str(&verify(&runner, &["--json"]).stdout).unwrap();
-    assert_eq!((&json["holds"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
+    let json: Value =
+        serde_json::from_str(&verify(&runner, &["--json", "--judged-commit"]).stdout).unwrap();
+    assert_eq!((&json["valid"], &json["predicate"]["status"]), (&true.into(), &"verified".into()));
 }
 
 /// A file that is not there is the mistake, wherever the command runs; `--json` prints nothing but JSON.
@@ -103,13 +105,13 @@ fn a_statement_that_cannot_be_read_is_named() {
     assert_snapshot!(sandbox.ralph(["verify-report", "nope.json", "--json"]), @r#"
     exit 1
     --- stdout
-    {"v":1,"holds":false,"checks":[{"name":"input","holds":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)"}]}
+    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)","hint":null}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
     "#);
     sandbox.write("some.json", "{}");
     assert_snapshot!(sandbox.ralph(["verify-report", "some.json", "--json"]), @r#"
     exit 1
     --- stdout
-    {"v":1,"holds":false,"checks":[{"name":"input","holds":false,"detail":"this is not in a git repository","hint":"change to the repository, or name it: `--repo DIR`"}]}
+    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"this is not in a git repository","hint":"change to the repository, or name it: `--repo DIR`"}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
     "#);
 }
 
@@ -130,10 +132,10 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     --- stdout
     added to commit [id] under refs/notes/ralph
     ");
-    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @"
+    assert_snapshot!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]), @r"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    [id] has the judged tree [id]
@@ -143,10 +145,10 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     let other = Sandbox::new();
     let from = runner.sandbox.project().to_str().unwrap();
     other.git(&["fetch", "-q", from, "HEAD:refs/heads/work", "refs/notes/ralph:refs/notes/ralph"]);
-    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @r"
     exit 1
     --- stdout
-    does not hold
+    not valid
     ✗ signature signed by a key that is not known here
                 pass the signer's key with `--key`; there, `ralph report --public-key` prints it
     ");
@@ -289,10 +291,22 @@ fn a_forged_statement_is_rejected() {
     let mut rejected = String::new();
     for (name, bytes) in edits {
         fs::write(runner.root_path(STATEMENT), bytes).unwrap();
-        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &[])));
+        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &["--judged-commit"])));
     }
     let _masked = masked();
     assert_snapshot!(rejected);
+    // A clone of a squashed merge has the tree that was judged, and none of the commits.
+    fs::write(runner.root_path(STATEMENT), original).unwrap();
+    fs::write(runner.root_path(STATEMENT), forge_with_own_key(&runner, commit)).unwrap();
+    assert_snapshot!(verify(&runner, &[]), @r"
+    exit 0
+    --- stdout
+    holds: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✓ commit    HEAD has the judged tree [id]; the judged commits are not in this repository
+    ✓ policy    [policy], 2 files as judged
+    ");
 }
 
 #[test]
@@ -304,38 +318,43 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
         ("tree", "main.sh", "echo goodbye # and more\n"),
         ("policy", "ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n"),
         ("script", "tests.sh", "exit 0\n"),
+        ("deleted script", "tests.sh", ""),
     ] {
         let before = fs::read_to_string(runner.sandbox.project().join(path)).unwrap();
-        runner.sandbox.write(path, text);
+        if text.is_empty() {
+            fs::remove_file(runner.sandbox.project().join(path)).unwrap();
+        } else {
+            runner.sandbox.write(path, text);
+        }
         runner.sandbox.commit();
-        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &["--head"])));
+        rejected.push_str(&format!("== {name}\n{}\n", verify(&runner, &[])));
         runner.sandbox.write(path, before);
     }
     // Back to the judged files, in another commit.
     runner.sandbox.write("ralph.toml", original);
     runner.sandbox.commit();
-    assert_eq!(verify(&runner, &["--head"]).code, Some(0));
+    assert_eq!(verify(&runner, &[]).code, Some(0));
     let _masked = masked();
-    assert_snapshot!(rejected, @"
+    assert_snapshot!(rejected, @r"
     == tree
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✓ policy    [policy], 2 files as judged
 
 
     == policy
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✗ policy    `ralph.toml` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
 
@@ -343,11 +362,23 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     == script
     exit 1
     --- stdout
+    not valid: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✗ commit    HEAD has tree [id], but [id] was judged
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+    ✗ policy    `tests.sh` is not what the gates were judged by
+                a new run with the changed policy, or the old policy, settles it
+
+
+    == deleted script
+    exit 1
+    --- stdout
     does not hold: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference
+                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
     ✗ policy    `tests.sh` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
     ");
@@ -406,18 +437,18 @@ fn copy_tree(from: &Path, to: &Path) {
 fn nothing_of_a_statement_reaches_the_terminal_raw() {
     let runner = attested_run();
     let hostile = forge_with_own_key(&runner, |one| {
-        one["predicate"]["goal"]["title"] = "\u{1b}[2Jx\u{202e}\r\nholds".into();
+        one["predicate"]["goal"]["title"] = "\u{1b}[2Jx\u{202e}\r\nvalid".into();
         one["predicate"]["run"] = "\u{1b}]0;x\u{7}".into();
     });
     fs::write(runner.root_path(STATEMENT), hostile).unwrap();
     let _masked = masked();
-    assert_snapshot!(verify(&runner, &[]), @"
+    assert_snapshot!(verify(&runner, &[]), @r"
     exit 0
     --- stdout
-    holds: run , verified, x holds
+    valid: run , verified, x valid
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
-    ✓ commit    [id] has the judged tree [id]; HEAD was not compared (`--head`)
+    ✓ commit    HEAD has the judged tree [id]
     ✓ policy    [policy], 2 files as judged
     ");
 }

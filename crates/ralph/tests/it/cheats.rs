@@ -332,7 +332,7 @@ fn play_hook(sandbox: &Sandbox, programs: &AgentPrograms, case: &CheatCase) -> S
         assert!(proof_holds <= 1, "{}: held twice for its proof: {stop}", case.name);
         if stop.code != Some(2) {
             return match status_of(sandbox, Some(&run)).as_deref() {
-                Some("armed" | "held") => "let go".to_string(),
+                Some("working") => "let go".to_string(),
                 Some(status) => status.to_string(),
                 None => "lost".to_string(),
             };

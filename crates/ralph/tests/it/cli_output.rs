@@ -179,6 +179,7 @@ fn why_and_log_explain_every_decision() {
                   ✗ promise              the last message does not give the promise
                   ✗ tasks                1 of 1 task is open
                     write docs
+        next: review it before you rely on it; `ralph gate detect` proposes gates that could measure it
         "#);
         assert_snapshot!(sandbox.normalize(&sandbox.ralph(["why", SESSION, "--last", "1", "--json"]).stdout), @r#"{"v":1,"name":"[run]","at":"[time]","outcome":"claimed","rule":"claimed","because":"all 2 requirements are claimed to be met after 1 iteration and [duration]; nothing measured it","charged":false,"iteration_before":1,"iteration_after":1,"requirements":2,"unmet":0,"unknown":0,"pending":0,"open":[],"met":["promise","tasks"],"state":null,"tampering":null,"reason":null,"took_ms":0}"#);
         assert_snapshot!(sandbox.normalize(&sandbox.ralph(["log"]).stdout), @r#"
@@ -199,8 +200,8 @@ fn status_shows_runs_and_faults() {
     sandbox.run_hook("garbage");
     sandbox.send_stop(SESSION, "");
     snapshot_settings().bind(|| {
-        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status"]).stdout), @"
-        [run]  held          make it work
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status"]).stdout), @r"
+        [run]  working       make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
 
@@ -208,7 +209,7 @@ fn status_shows_runs_and_faults() {
           ? [time]  input fault: the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)
           `ralph status --clear-trouble` clears these
         ");
-        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"checks_at_base":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"the last message does not give the promise","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
+        assert_snapshot!(sandbox.normalize(&sandbox.ralph(["status", "--json"]).stdout), @r#"{"v":1,"off":null,"runs":[{"run":"[run]","status":"working","last_stop":"held","unprotected":null,"title":"make it work","session":"5999882c-e786-462c-84d4-07d1c65b5e76","project":"$ROOT/project","iteration":1,"max_iterations":25,"elapsed_ms":0,"max_duration_ms":28800000,"spent_usd":null,"max_cost_usd":20.0,"context_tokens":null,"trouble":null,"tampering":null,"checks_at_base":null,"requirements":1,"unmet":1,"unknown":0,"pending":0,"open":[{"name":"promise","stage":"correctness","standing":"unmet","note":"the last message does not give the promise","findings":0,"signature":"[hash]"}],"started_at":"[time]","last_seen_at":"[time]"}],"held":[],"unreadable":[],"faults":[{"at":"[time]","kind":"input","what":"the event on stdin could not be read: it is not a valid JSON event (line 1, column 1)","run":null,"session":null}]}"#);
     });
 }
 

@@ -1039,6 +1039,7 @@ fn a_run_without_hook_events_is_unprotected() {
         2 problems found
         [run]  unprotected   make it work
               claude 5999882c · iteration 0 of 25 · 10 min of 8 h
+              last event 10 min ago
               ✗ unprotected: no event of its session has ever arrived
                 `ralph doctor` in its project tests the hooks
         "#);

@@ -247,7 +247,7 @@ static LINE_CASES: &[LineCase] = &[
     },
     LineCase {
         after: ATTESTED,
-        ..case("ralph verify-report k7f2.intoto.json --head", ProjectState::Review, 0)
+        ..case("ralph verify-report k7f2.intoto.json --judged-commit", ProjectState::Review, 0)
     },
     LineCase {
         after: ATTESTED,
@@ -554,7 +554,7 @@ page_tests! {
             NotRun("a remote; `tests/it/attested_runs.rs` has one"),
         ],
     ),
-    (night_page, "docs/report-of-a-night.md",
+    (sample_report_page, "docs/sample-report.md",
         &[NotRun("the commands of one run; `tests/it/run_reports.rs` plays it")],
     ),
     (prove_page, "docs/prove.md", &[Lines, NotRun("needs pytest"), NotRun("needs a test runner of npm")]),

@@ -173,7 +173,7 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     let varying = regex::Regex::new(r"\d+ ms|\d\d:\d\d:\d\d").unwrap();
     let status = varying.replace_all(&status, "[time]");
     let shown = format!("{stop}\n{status}").replace(&run, "[run]");
-    assert_snapshot!(sandbox.normalize(&shown), @"
+    assert_snapshot!(sandbox.normalize(&shown), @r"
     exit 2
     --- stdout
     {}
@@ -190,7 +190,7 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     Then stop again
 
 
-    [run]  held          make it work
+    [run]  working       make it work
           claude 5999882c · iteration 1 of 25 · [time] of 8 h
           ✗ promise
           ? [time]  file fault: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2)

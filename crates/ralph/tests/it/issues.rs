@@ -550,7 +550,7 @@ fn a_label_is_a_queue() {
     assert_eq!(code, Some(0), "{screen}");
     let status = sandbox.runner.sandbox.ralph(["status", "--all"]).stdout;
     assert!(status.contains("queue  `gh:label:good first issue`"), "{status}");
-    assert!(status.contains("1 of 1 tasks landed"), "{status}");
+    assert!(status.contains("1 of 1 task landed"), "{status}");
     // The tasks are not listed anew for it, but their runs are known, with their cost.
     let shown = sandbox.runner.sandbox.ralph(["status", "--all", "--json"]).stdout;
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();

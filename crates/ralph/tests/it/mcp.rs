@@ -139,7 +139,7 @@ fn an_agent_asks_what_is_missing() {
     let why = call("why", json!({ "last": 1 }));
     assert_eq!(why.lines().filter(|line| line.contains("rule `block`")).count(), 1, "{why}");
     let status = call("status", json!({ "run": run }));
-    assert!(status.contains("held") && status.contains("✗ tests"), "{status}");
+    assert!(status.contains("working") && status.contains("✗ tests"), "{status}");
     assert_snapshot!(call("contract", json!({ "run": SESSION })), @r"
     run [run]
     limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress

@@ -273,12 +273,33 @@ fn a_test_message_reports_the_result_of_each_channel() {
     error: no notification is configured
       hint: add `[notify]` with `bell = true` to `$ROOT/home/.ralph/config.toml`; `ralph notify --help` shows all settings
     ");
-    assert_snapshot!(sandbox.ralph(["notify"]), @"
+    assert_snapshot!(sandbox.ralph(["notify"]), @r#"
     exit 1
     --- stderr
-    error: `--test` is missing
-      hint: run `ralph notify --help`
-    ");
+    Test the notifications about the end and the questions of a run
+
+    Usage: ralph notify [OPTIONS]
+
+    Options:
+          --test  Send a test message through every configured channel
+          --json  Print one JSON object
+      -h, --help  Print help
+
+    Examples:
+      ralph notify --test
+      ralph notify --test --json | jq '.told[].how'
+
+    Notifications are configured only in your own `~/.ralph/config.toml`:
+
+      [notify]
+      bell = true
+      desktop = true
+      command = ["say-it", "--loud"]
+      webhook = "https://hooks.example.org/T0/B0"
+      on = ["verified", "stuck", "question"]
+
+    The exit code is 0 if every channel worked, else 1.
+    "#);
 }
 
 /// A command that hangs and ignores SIGTERM is killed, and the other channels are still used.

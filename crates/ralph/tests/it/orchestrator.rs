@@ -200,7 +200,7 @@ fn a_complete_run_ends_verified() {
     let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
     let shown: Vec<_> = shown.lines().filter(|line| !line.contains(" of 8 h")).collect();
     insta::assert_snapshot!(sandbox.normalize(&shown.join("\n")), @r#"
-    [run]  held          Let main.sh say goodbye
+    [run]  working       Let main.sh say goodbye
           ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 12 more  ✗ retrospective done
           ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
           ✓ memory search                 agent   claimed by the agent

@@ -98,8 +98,8 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Do chunk `plan`, yourself or with a subagent of type `planner`: Write `docs/plans/x/PLAN.md`
     Then stop again
     ");
-    assert_snapshot!(show_pipeline(&sandbox), @"
-    [run]  held  pipeline 0 of 4 done; next: plan
+    assert_snapshot!(show_pipeline(&sandbox), @r"
+    [run]  working  pipeline 0 of 4 done; next: plan
 
     ┌ ✗ plan     failing (output docs/plans/x/PLAN.md: there is no such file; no ag…
     │
@@ -141,8 +141,8 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Next: Make lint-a pass. Then stop again
     If it cannot be done here, say in your report what is missing and why
     ");
-    assert_snapshot!(show_pipeline(&sandbox), @"
-    [run]  held  pipeline 1 of 4 done; next: chunk-a and chunk-b
+    assert_snapshot!(show_pipeline(&sandbox), @r"
+    [run]  working  pipeline 1 of 4 done; next: chunk-a and chunk-b
 
     ┌ ✓ plan     done
     │
@@ -184,8 +184,8 @@ fn a_pipeline_is_held_in_order_until_every_chunk_is_done() {
     Then stop again
     ");
     assert!(stop_agent(&sandbox, "reviewer-1", "all is well").is_allow());
-    assert_snapshot!(show_pipeline(&sandbox), @"
-    [run]  held  pipeline 4 of 4 done
+    assert_snapshot!(show_pipeline(&sandbox), @r"
+    [run]  working  pipeline 4 of 4 done
 
     ┌ ✓ plan     done
     │
@@ -318,9 +318,14 @@ fn long_and_wide_pipelines_are_shown_and_required() {
         let shown = sandbox.ralph(["pipeline", "show"]).stdout;
         assert!(shown.lines().all(|line| line.chars().count() <= 80));
         let shown = sandbox.normalize(&shown);
-        let next = if wide { "c150, c151, c152, c153, c154, c155 …" } else { "c150" };
-        let expected = format!("[run]  held  pipeline 150 of 200 done; next: {next}");
-        assert_eq!(shown.lines().next(), Some(expected.as_str()));
+        let next = if wide { "c150, c151, c152, c153, c154, " } else { "c150" };
+        let expected = format!("[run]  working  pipeline 150 of 200 done; next: {next}");
+        let first_line = shown.lines().next().unwrap_or_default();
+        assert_eq!(
+            (first_line.starts_with(&expected), first_line.ends_with('…')),
+            (true, wide),
+            "{first_line}"
+        );
         let json: serde_json::Value =
             serde_json::from_str(&sandbox.ralph(["pipeline", "show", &run, "--json"]).stdout)
                 .unwrap();

@@ -97,7 +97,7 @@ fn a_directory_without_runs_shows_all_projects() {
         exit 0
         --- stdout
         note: no runs in `$ROOT/elsewhere`; this is about all projects
-        [run]  held          make it work
+        [run]  working       make it work
               claude 5999882c · iteration 1 of 25 · [duration] of 8 h
               ✗ promise
 
@@ -142,13 +142,32 @@ fn status_counts_what_it_leaves_out() {
     sandbox.start_run(PROMISE_ARGS);
     other_project(&sandbox, "other");
     let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
-    assert_snapshot!(shown.lines().last().unwrap_or_default(), @"1 run in progress in other projects; `ralph status --all` shows all");
+    assert_snapshot!(shown.lines().last().unwrap_or_default(), @"1 run in progress in other projects (1 working); `ralph watch` shows all");
     let all: serde_json::Value =
         serde_json::from_str(&sandbox.ralph(["list", "runs", "--all", "--json"]).stdout).unwrap();
     assert_eq!(all["runs"].as_array().map(Vec::len), Some(2));
     let here: serde_json::Value =
         serde_json::from_str(&sandbox.ralph(["list", "runs", "--json"]).stdout).unwrap();
     assert_eq!(here["runs"].as_array().map(Vec::len), Some(1));
+}
+
+/// The board of one project has nothing of the others, also not among what ended.
+#[test]
+fn the_board_of_a_project_leaves_out_the_others() {
+    let sandbox = Sandbox::new();
+    sandbox.start_run(PROMISE_ARGS);
+    let (_, other) = other_project(&sandbox, "other");
+    assert_eq!(sandbox.ralph(["cancel", &other]).code, Some(0));
+    let head = |args: &[&str]| {
+        let shown = sandbox.ralph(args).stdout;
+        let line = shown.lines().next().unwrap_or_default();
+        line.split(" ended").next().unwrap_or_default().trim().to_string()
+    };
+    let heads = [head(&["watch", "--once"]), head(&["watch", "--once", "--project"])];
+    assert_snapshot!(heads.join("\n"), @r"
+    ralph  0 wait for you · 1 working · 1
+    ralph  0 wait for you · 1 working · 0
+    ");
 }
 
 /// A name that nothing has gets the most similar one as a suggestion, and never does anything.
@@ -165,6 +184,7 @@ fn unknown_names_get_a_suggestion() {
         &["why", &wrong][..],
         &["cancel", &wrong],
         &["tell", &wrong, "look at it"],
+        &["tell", "zzzz", "hi"],
         &["waive", "test", "--until", "2h", "--why", "slow"],
     ] {
         let refused = sandbox.ralph(args);
@@ -178,6 +198,8 @@ fn unknown_names_get_a_suggestion() {
       hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: `[wrong]` is neither a run nor a session that ralph knows
       hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
+    error: `zzzz` is neither a run nor a session that ralph knows
+      hint: `ralph status --all` lists runs; to send these words to the run of this project, quote them as one
     error: run `[run]` has no requirement `test`
       hint: did you mean `tests`?
     ");
@@ -232,7 +254,7 @@ fn without_a_command_the_project_is_shown() {
     $ROOT/project
       ? hooks    not installed; `ralph run` works without them
       ✓ gates    1 gate, approved; they hold sessions with a goal
-      · run      [run]  armed  make it work
+      · run      [run]  working  make it work
 
     next:  ralph init
     -- paused

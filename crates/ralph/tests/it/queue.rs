@@ -614,11 +614,14 @@ fn a_queue_is_shown_with_its_runs() {
     let others =
         names.map(|name| show(&[&[name, &id], &["x"][..usize::from(name == "tell")]].concat()));
     let shown = [show(&["status"]), show(&["status", &id]), others.concat()];
-    assert_snapshot!(shown.concat(), @"
+    assert_snapshot!(shown.concat(), @r"
     $ ralph status
     exit 0
     --- stdout
+    0 wait for you · 0 working · 2 ended
     [run]  exhausted     Write long-one.  (just now, 1 iteration, $X)
+          its 1 iteration is used up, 1 not met
+          next: `ralph why [run]` shows what is open; `ralph run --fork [run]` continues with fresh limits
           not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` merges what is committed
           ? the agent runs without permission prompts, as a person requested
     [run]  verified      Write a.  (just now, 0 iterations, $X)

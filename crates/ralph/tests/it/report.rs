@@ -100,7 +100,7 @@ fn denied_permissions_are_reported() {
     snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &ended.to_string()), @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 2 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress on a change, tests, 2 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     policy, tools, nothing hidden
     ✗ open    a change: the work tree has not changed since the run began
     ✗ open    tests: 1 finding, 1 pre-existing
@@ -142,7 +142,7 @@ fn unlanded_work_is_located() {
     snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
-    stuck: Let main.sh say goodbye. — the last 3 stops made no progress (state [id]), 1 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
+    stuck: Let main.sh say goodbye. — the last 3 stops made no progress on tests, 1 of 5 not met; tried another approach, then a fresh session, 6 iterations over 2 sessions, [duration], [money]
     ✓ met     a change, policy, tools, nothing hidden
     ✗ open    tests: 1 finding, 1 pre-existing
       files   `main.sh`
@@ -153,6 +153,8 @@ fn unlanded_work_is_located() {
 
 
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
+          the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session
+          next: `ralph why $RUN` shows what it is stuck on; help with that, then run `ralph run --fork $RUN`
           not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
 
     not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed

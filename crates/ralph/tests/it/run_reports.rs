@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-const NIGHT_PAGE: &str = "docs/report-of-a-night.md";
-const NIGHT_GOAL: &str = "Let export.sh write its header in upper case, and quote every field that contains a comma. Rows without commas stay as they are.";
+const SAMPLE_PAGE: &str = "docs/sample-report.md";
+const SAMPLE_GOAL: &str = "Let export.sh write its header in upper case, and quote every field that contains a comma. Rows without commas stay as they are.";
 
 const EXPORT: &str =
     "# Writes the orders as CSV.\necho 'id,customer,total'\nsed 's/;/,/g' orders.txt\n";
@@ -25,8 +25,8 @@ echo "1..$number"
 exit $failed
 "#;
 
-/// A night: stops that are held, a command that is denied, a full context, a question that a person answers in the morning.
-const NIGHT: &str = r#"
+/// A run with stops that are held, a command that is denied, a full context, and a question that a person answers later.
+const SAMPLE_STEPS: &str = r#"
 [[step]]
 tools = [{ run = "sh export.sh" }]
 
@@ -78,9 +78,9 @@ tools = [{ run = "git add -A . && git -c user.name=agent -c user.email=agent@loc
 agent = "Fields with a comma are quoted, the header is in upper case, and tests/commas.sh checks it."
 "#;
 
-/// Plays the night, and returns the report that was written at its end.
-fn play_night() -> (RunnerSandbox, String) {
-    let steps = NIGHT.replace("RALPH", env!("CARGO_BIN_EXE_ralph"));
+/// Plays the run, and returns the report that was written at its end.
+fn play_sample_run() -> (RunnerSandbox, String) {
+    let steps = SAMPLE_STEPS.replace("RALPH", env!("CARGO_BIN_EXE_ralph"));
     let runner = RunnerSandbox::with_project(&steps, |sandbox: &Sandbox| {
         sandbox.write("orders.txt", "1;Smith;12\n2;Miller;30\n3;Doe, Jane;7\n");
         sandbox.write("export.sh", EXPORT);
@@ -97,7 +97,7 @@ fn play_night() -> (RunnerSandbox, String) {
     fs::write(runner.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
         .unwrap();
     let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
-    let parked = run_text(&runner, &[&[NIGHT_GOAL], &flags[..]].concat());
+    let parked = run_text(&runner, &[&[SAMPLE_GOAL], &flags[..]].concat());
     assert_eq!(parked.code, Some(5), "{parked}");
     let id = runner.run_id();
     let told = runner.sandbox.ralph(["tell", &id, "Double quotes, as in RFC 4180."]);
@@ -115,7 +115,7 @@ fn run_text(runner: &RunnerSandbox, args: &[&str]) -> CommandOutcome {
     run_command(&mut command, b"")
 }
 
-/// What differs from one night to the next.
+/// Masks what differs from one run to the next.
 fn masked(text: &str) -> String {
     let mut text = text.to_string();
     for (pattern, mask) in [
@@ -136,9 +136,9 @@ fn masked(text: &str) -> String {
 
 /// The report in the documentation is that of a real run. `RALPH_GENERATE=1` writes it anew.
 #[test]
-fn the_documented_night_is_a_real_one() {
-    let (_runner, report) = play_night();
-    let path = Path::new(REPOSITORY).join(NIGHT_PAGE);
+fn the_sample_report_is_that_of_a_real_run() {
+    let (_runner, report) = play_sample_run();
+    let path = Path::new(REPOSITORY).join(SAMPLE_PAGE);
     let known = fs::read_to_string(&path).unwrap_or_default();
     if std::env::var_os("RALPH_GENERATE").is_some() && masked(&known) != masked(&report) {
         fs::write(&path, &report).unwrap();
@@ -150,7 +150,7 @@ fn the_documented_night_is_a_real_one() {
 /// Both files are written when the run ends, and are what `ralph report` prints then.
 #[test]
 fn the_reports_of_a_run_are_in_its_directory() {
-    let (runner, markdown) = play_night();
+    let (runner, markdown) = play_sample_run();
     let id = runner.run_id();
     assert_eq!(runner.sandbox.ralph(["report"]).stdout, markdown);
     let page = runner.root_path("page.html");
@@ -161,7 +161,7 @@ fn the_reports_of_a_run_are_in_its_directory() {
     assert_eq!(fs::read_to_string(directory.join("report.html")).unwrap(), html);
     let json = runner.sandbox.ralph(["report", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["page"]["row"]["standing"], "verified");
+    assert_eq!(json["page"]["row"]["state"], "verified");
     assert_eq!(json["changes"]["files"][0]["path"], "export.sh");
 }
 

@@ -324,6 +324,99 @@ agent = \"Now it does.\"
     ");
 }
 
+/// A pause ends what the agent declared. The runner asks again afterwards, and every screen shows it.
+#[test]
+fn a_question_is_open_again_after_a_pause() {
+    let runner = RunnerSandbox::new(&format!(
+        "
+[[step]]
+tools = [{{ run = \"{ralph} ask 'which word?'\" }}]
+
+[[step]]
+agent = \"I asked.\"
+
+[[step]]
+tools = [{{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }}]
+
+[[step]]
+agent = \"Now it does.\"
+",
+        ralph = env!("CARGO_BIN_EXE_ralph")
+    ));
+    let (mut child, mut events) = runner.start_until(&[], "question");
+    let id = runner.run_id();
+    let show = |args: &[&str]| runner.sandbox.ralph(args).stdout;
+    let facts = || {
+        let status: Value = serde_json::from_str(&show(&["status", "--json"])).unwrap();
+        let run = &status["runs"][0];
+        let question = &run["question"];
+        let has_deadline = question["until"].is_string();
+        let text = show(&["status"]);
+        let lines = text.lines().filter(|line| line.contains("which word?")).count();
+        let next = show(&[]).lines().last().unwrap_or_default().replace(&id, "[run]");
+        let why = show(&["why", &id]).lines().last().unwrap_or_default().replace(&id, "[run]");
+        format!(
+            "{} {} until={has_deadline} lines={lines}\n{next}\n{why}\n",
+            run["status"], question["text"]
+        )
+    };
+    let before = facts();
+    assert_eq!(runner.sandbox.ralph(["pause", &id]).code, Some(0));
+    RunnerSandbox::next_event(&mut events, "note");
+    assert_eq!(runner.sandbox.ralph(["resume", &id]).code, Some(0));
+    RunnerSandbox::next_event(&mut events, "question");
+    let after = facts();
+    assert_eq!(runner.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut events, &mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    assert_eq!(before, after);
+    assert_snapshot!(after, @r#"
+    "asks" "which word?" until=true lines=1
+    next:  ralph tell [run] "…"
+    next: answer with `ralph tell [run] "…"`
+    "#);
+    assert_snapshot!(runner.journal_summary(), @"
+    session fresh
+    0 allowed (needs-human)
+    asks_person
+    asks_person
+    session resumed
+    passed_on
+    0 allowed (final-look)
+    0 ended (verified)
+    ");
+}
+
+/// A run whose runner was killed is orphaned on every screen, although no journal line says so.
+#[test]
+fn a_run_without_its_runner_is_orphaned_everywhere() {
+    let runner = RunnerSandbox::new("[[step]]\ntools = [{ run = \"sleep 600\" }]\n");
+    let (mut child, _events) = runner.start_until(&[], "tool");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let id = runner.run_id();
+    let show = |args: &[&str]| runner.sandbox.ralph(args).stdout.replace(&id, "[run]");
+    let starts = |text: String, start: &str| {
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with(start)).collect();
+        lines.join("\n")
+    };
+    let status: Value = serde_json::from_str(&show(&["status", "--json"])).unwrap();
+    let shown = format!(
+        "{}\n{}\n{}\n{}",
+        status["runs"][0]["status"],
+        starts(show(&["export", "prometheus"]), "ralph_runs{"),
+        starts(show(&[]), "next"),
+        starts(show(&["why", &id]), "next"),
+    );
+    assert_snapshot!(shown, @r#"
+    "orphaned"
+    ralph_runs{status="orphaned"} 1
+    next:  ralph run --resume [run]
+    next: `ralph run --resume [run]` continues
+    "#);
+}
+
 /// R-L11c: a second interrupt ends everything immediately. Nothing is charged, and a resume continues where it was.
 #[test]
 fn two_interrupts_end_the_runner_and_the_run_resumes_later() {
@@ -557,8 +650,9 @@ rate_limit = { status = \"rejected\", type = \"five_hour\", resets_in_ms = 60000
     let ended = runner.start(&["--max-tokens", "2M"]);
     assert_eq!(ended.code, Some(8), "{ended}");
     let run = runner.run_id();
-    let limits = runner.sandbox.ralph(["limits", &run, "--max-tokens", "500k", "--json"]);
-    let share = runner.sandbox.ralph(["limits", &run, "--handover-at", "80%"]);
+    let limits =
+        runner.sandbox.ralph_at_terminal(["limits", &run, "--max-tokens", "500k", "--json"]);
+    let share = runner.sandbox.ralph_at_terminal(["limits", &run, "--handover-at", "80%"]);
     let shown = format!("{limits}{share}").replace(&run, "$RUN");
     insta::with_settings!({filters => vec![(r"at \d\d:\d\d", "at [time]")]}, {
         assert_snapshot!(shown, @r#"

@@ -288,7 +288,11 @@ impl Sandbox {
         let status = self.status();
         let runs = status["runs"].as_array().unwrap();
         let run = runs.iter().find(|one| one["run"] == run).expect("the run is listed");
-        (run["status"].as_str().unwrap().to_string(), run["iteration"].as_u64().unwrap())
+        let status = match run["status"].as_str().unwrap() {
+            "working" => run["last_stop"].as_str().unwrap_or("armed"),
+            status => status,
+        };
+        (status.to_string(), run["iteration"].as_u64().unwrap())
     }
 
     /// The rules that fired, oldest first.

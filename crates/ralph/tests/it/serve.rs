@@ -1,11 +1,11 @@
 //! `ralph serve`: access, requests, actions and updates, over plain sockets.
 
 use crate::sandbox::{SESSION, Sandbox, without_proof};
-use crate::serve_client::{BoardServer, form_token};
+use crate::serve_client::{BoardServer, HttpReply, form_token};
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Command;
 
 const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"-c\", \"grep -q goodbye main.txt || { echo 'main.txt:1: no <b>goodbye</b>'; exit 1; }\"]\n";
@@ -35,9 +35,8 @@ impl Sandbox {
 fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     let sandbox = Sandbox::new();
     let server = BoardServer::start(&sandbox);
-    assert!(server.link.starts_with("http://127.0.0.1:"), "{}", server.link);
-    let path = server.link.split_once(&server.host).unwrap().1;
-    let entered = server.request("GET", path, &[], "");
+    assert!(server.host.starts_with("127.0.0.1:"), "{}", server.host);
+    let entered = server.enter(&[]);
     let secret = regex::Regex::new("ralph-[0-9]+=[0-9a-f]{64}").unwrap();
     let date = regex::Regex::new("date: .*").unwrap();
     let shown = |head: &str| {
@@ -45,8 +44,8 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     };
     assert_snapshot!(shown(&entered.head), @r"
     HTTP/1.1 303 See Other
-    location: /
     set-cookie: ralph-PORT=SECRET; HttpOnly; SameSite=Strict; Path=/
+    location: /
     content-security-policy: default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types ralph
     referrer-policy: no-referrer
     x-content-type-options: nosniff
@@ -58,7 +57,7 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     content-length: 0
     date: DATE
     ");
-    // The link is for every browser of the person until the server ends.
+    // Every entry makes a link for one more browser.
     let (one, other) = (server.cookie(), server.cookie());
     assert_ne!(one, other);
     let visit = regex::Regex::new(
@@ -70,6 +69,67 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
         assert_eq!(board.status, 200);
         assert!(visit.is_match(board.header("set-cookie").unwrap()), "{board:?}");
     }
+}
+
+/// A link stays in the history of a browser, and `--open` shows one to every process: it opens one session, which
+/// ends when a second browser presents the link.
+#[test]
+fn a_link_works_once_and_its_second_use_ends_the_session() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let link = server.link_path();
+    let mut rows = Vec::new();
+    let mut show = |what: &str, reply: &HttpReply| {
+        let title = reply.body.split_once("<h1>").and_then(|(_, rest)| rest.split_once("</h1>"));
+        let shown = title.map_or("", |(title, _)| title);
+        let has_cookie = reply.header("set-cookie").is_some_and(|cookie| cookie.contains("ralph-"));
+        let cookie = if has_cookie { " with a cookie" } else { "" };
+        rows.push(format!("{} {what}{cookie} {shown}", reply.status).trim_end().to_string());
+    };
+    show("a look at the head", &server.request("HEAD", &link, &[], ""));
+    show("a prefetch", &server.request("GET", &link, &[("Sec-Purpose", "prefetch")], ""));
+    let entered = server.enter(&[]);
+    show("the first browser", &entered);
+    let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap().to_string();
+    show("a reload in it", &server.get(&cookie, &link));
+    let other = server.cookie();
+    // An open page must not outlive its session.
+    let mut stream = server.connect();
+    let request =
+        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut events = BufReader::new(stream).lines().map(Result::unwrap);
+    events.by_ref().find(|line| line == "event: title").unwrap();
+    show("the second browser", &server.request("GET", &link, &[], ""));
+    sandbox.start_run(["Say goodbye"]);
+    assert_eq!(events.find(|line| line == "event: patch"), None);
+    show("the board of the first", &server.get(&cookie, "/"));
+    show("a third browser", &server.get(&other, &link));
+    show("the board of the third", &server.get(&other, "/"));
+    let next = server.link_path();
+    show("the newest link, in the third", &server.enter(&[("Cookie", &other)]));
+    show("that link again", &server.request("GET", &next, &[], ""));
+    show("the board of the third", &server.get(&other, "/"));
+    assert_snapshot!(rows.join("\n"), @r"
+    405 a look at the head
+    405 a prefetch This request is not supported
+    303 the first browser with a cookie
+    303 a reload in it
+    403 the second browser This link was used before
+    403 the board of the first Open the link from your terminal
+    403 a third browser This link is not valid
+    200 the board of the third 1 run is working, none waits for you
+    303 the newest link, in the third
+    403 that link again This link was used before
+    403 the board of the third Open the link from your terminal
+    ");
+    assert_snapshot!(server.stop(), @r"
+    serving the board until Ctrl-C; the link is for you only
+    warning: a used link was opened in another browser, so the session that it had opened has ended.
+    If that was not you, another program reads your links. The newest link is still valid.
+    warning: a used link was opened in another browser, so the session that it had opened has ended.
+    If that was not you, another program reads your links. The newest link is still valid.
+    ");
 }
 
 /// Runs that ended before the last visit are counted only. The board stays the same until ten minutes after it was last opened.
@@ -132,7 +192,8 @@ fn metrics_need_the_cookie_or_their_own_token() {
     assert_eq!(plain.metrics_token, None);
     let token = open.metrics_token.clone().unwrap();
     let bearer = format!("Bearer {token}");
-    let link_token = open.link.split_once("token=").unwrap().1;
+    let link = open.link_path();
+    let link_token = link.split_once("token=").unwrap().1;
     let get = |server: &BoardServer, path: &str, authorization: &str| {
         server.request("GET", path, &[("Authorization", authorization)], "").status
     };
@@ -160,7 +221,7 @@ fn metrics_need_the_cookie_or_their_own_token() {
         ("the token without --metrics", get(&plain, "/metrics", &bearer)),
         ("the token in the address", get(&open, &format!("/metrics?token={token}"), "")),
         ("the token for the board", get(&open, "/", &bearer)),
-        ("the token for the API", get(&open, "/api/insights", &bearer)),
+        ("the token for the API", get(&open, "/api/stats", &bearer)),
         (
             "the token as a link",
             open.request("GET", &format!("/enter?token={token}"), &[], "").status,
@@ -219,19 +280,19 @@ fn metrics_need_the_cookie_or_their_own_token() {
 
 /// The list of runs while there are too few to compare, with a goal that tries to be markup.
 #[test]
-fn insights_list_few_runs_and_are_the_same_as_json() {
+fn stats_list_few_runs_and_are_the_same_as_json() {
     let (sandbox, run) = held_sandbox(HOSTILE);
     let server = BoardServer::start(&sandbox);
     let cookie = server.cookie();
-    let page = server.get(&cookie, "/insights").body.replace(&run, "RUN");
+    let page = server.get(&cookie, "/stats").body.replace(&run, "RUN");
     let main = page.split_once("<main id=\"main\">").unwrap().1.split_once("</main>").unwrap().0;
     let main = main.replace(&*sandbox.project().file_name().unwrap().to_string_lossy(), "PROJECT");
     assert_snapshot!(main.replace("><", ">\n<"), @r#"
     <div class="wrap">
-    <div class="hello">
+    <div class="page-head">
     <div>
     <h1>No run has ended yet</h1>
-    <p class="lede">
+    <p class="detail">
     <code>tests</code> holds agents most.</p>
     </div>
     </div>
@@ -300,7 +361,7 @@ fn insights_list_few_runs_and_are_the_same_as_json() {
     <td class="num r">
     <a class="mono" href="/run/RUN">RUN</a>
     </td>
-    <td data-k="status">working</td>
+    <td data-k="state">working</td>
     <td class="num" data-k="held">1 of 1</td>
     <td class="num" data-k="cost">unknown</td>
     <td class="num" data-k="ended">not ended</td>
@@ -312,11 +373,27 @@ fn insights_list_few_runs_and_are_the_same_as_json() {
     "#);
     let json = |text: &str| {
         let mut page: Value = serde_json::from_str(text).unwrap();
-        page["now_ms"] = 0.into();
+        page["now"] = 0.into();
         page
     };
-    let api = json(&server.get(&cookie, "/api/insights").body);
+    let api = json(&server.get(&cookie, "/api/stats").body);
     assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
+}
+
+/// A program gets JSON also for what is not there.
+#[test]
+fn the_api_answers_in_json() {
+    let (sandbox, _) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let answers = ["/api/run/zzzz", "/api/nope"].map(|path| {
+        let reply = server.get(&cookie, path);
+        format!("{} {:?} {}", reply.status, reply.header("content-type"), reply.body)
+    });
+    assert_snapshot!(answers.join("\n"), @r#"
+    404 Some("application/json") {"v":1,"error":"There is nothing here"}
+    404 Some("application/json") {"v":1,"error":"There is nothing here"}
+    "#);
 }
 
 /// Accepting asks for a word at the terminal, as the command does, and the server has none here.
@@ -329,7 +406,7 @@ fn work_without_proof_is_accepted_only_with_the_word() {
     let reply = server.post_form(&cookie, &page, &format!("{page}/accept"), "why=read+it");
     let shown = server.get(&cookie, reply.header("location").unwrap()).body;
     let notice = shown.split_once("id=\"notice\"").unwrap().1.split_once("<div>").unwrap().1;
-    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run it in the foreground of your own terminal</p>");
+    assert_snapshot!(notice.split_once("</div>").unwrap().0.replace(&run, "RUN"), @"<p>run `RUN` (“make it work”) ended needs_review, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run `ralph accept RUN --why 'read it'` in the foreground of your own terminal</p>");
     assert_eq!(sandbox.run_status(&run).0, "needs_review");
     assert_eq!(form_token(&shown, &format!("{page}/limits")), None);
 }
@@ -504,7 +581,7 @@ fn hostile_texts_are_escaped_on_every_page() {
         format!("/run/{run}/diff"),
         "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
         "/history".to_string(),
-        "/insights".to_string(),
+        "/stats".to_string(),
         "/queues".to_string(),
         "/states".to_string(),
         "/run/%3Cscript%3E".to_string(),
@@ -561,7 +638,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
     tell: Sent; the agent gets it at its next stop
     waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
-      hint: run it in the foreground of your own terminal
+      hint: run `ralph waive tests --until 2h --why 'the service is down' --run RUN` in the foreground of your own terminal
     waive: run `RUN` has no requirement `test`
       hint: did you mean `tests`?
     waive: no reason given
@@ -569,7 +646,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     limits: `many` is no value for `--max-iterations`
       hint: expected a whole number
     limits: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
-      hint: run it in the foreground of your own terminal
+      hint: run `ralph limits RUN --max-iterations 40` in the foreground of your own terminal
     pause: Paused; the agent may stop freely until it is resumed
     limits: Limits  40 iterations · 1 h 30 min · stuck at the 3rd stop without progress from now on
     waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
@@ -636,7 +713,7 @@ fn updates_are_sent_when_a_journal_changes() {
         patch.join("\n")
     };
     let first = next_patch();
-    assert!(first.contains("id=\"hello\"") && first.contains("id=\"lists\""), "{first}");
+    assert!(first.contains("id=\"page-head\"") && first.contains("id=\"lists\""), "{first}");
     assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
     let second = next_patch();
     assert!(second.contains("st-paused"), "{second}");
@@ -644,6 +721,44 @@ fn updates_are_sent_when_a_journal_changes() {
     // Only the row changes now.
     let third = next_patch();
     assert!(third.contains("st-working"), "{third}");
+}
+
+/// A browser that was away sends the id of the last event. What it missed is not kept: it gets the whole page, as it is now.
+#[test]
+fn a_new_connection_gets_the_whole_page() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let first_message = |page: &str, last_event: &str| {
+        let mut stream = server.connect();
+        let request = format!(
+            "GET /events?page={page} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\nLast-Event-ID: {last_event}\r\n\r\n",
+            server.host
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let lines = BufReader::new(stream).lines().map(Result::unwrap);
+        let message = lines.skip_while(|line| line != "event: patch");
+        message.take_while(|line| line != "event: title").collect::<Vec<_>>().join("\n")
+    };
+    let page = format!("/run/{run}");
+    let before = first_message(&page, "");
+    assert!(before.contains("st-working"), "{before}");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    let id = regex::Regex::new("id: ([0-9]+)").unwrap().captures(&before).unwrap()[1].to_string();
+    let ids = |message: &str| -> Vec<String> {
+        let region =
+            regex::Regex::new(r#"<(?:section|div|header|dl)[^>]* id="([a-z-]+)""#).unwrap();
+        region.captures_iter(message).map(|found| found[1].to_string()).collect()
+    };
+    for last_event in [id.as_str(), "18446744073709551615", "x"] {
+        let after = first_message(&page, last_event);
+        assert!(after.contains("st-paused"), "{after}");
+        for region in ["gates", "stops", "requirements"] {
+            assert!(ids(&after).iter().any(|id| id == region), "{region}: {after}");
+        }
+    }
+    let queues = first_message("/queues", "7");
+    assert!(queues.contains("id=\"queues-hello\"") && queues.contains("id=\"queues\""), "{queues}");
 }
 
 #[test]
@@ -663,6 +778,25 @@ fn clients_that_stall_or_speak_nonsense_do_not_stop_others() {
     );
     assert_eq!(server.get(&server.cookie(), "/").status, 200);
     drop(stalled);
+}
+
+/// Connections that ask for nothing make room for one that does, the oldest first.
+#[test]
+fn idle_connections_do_not_keep_a_browser_out() {
+    let sandbox = Sandbox::new();
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let mut idle: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    idle[0].write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    assert_eq!(server.get(&cookie, "/").status, 200);
+    // Without that, all of them would be closed after the time for a head, and the browser would have waited as long.
+    let mut oldest = Vec::new();
+    idle[0].read_to_end(&mut oldest).unwrap();
+    assert_eq!(oldest, b"");
+    let newest = &mut idle[63];
+    newest.set_nonblocking(true).unwrap();
+    let open = newest.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(open, Err(std::io::ErrorKind::WouldBlock));
 }
 
 #[test]
@@ -706,9 +840,14 @@ fn a_taken_port_is_an_error_and_the_usual_one_is_replaced() {
     error: cannot serve the board
       caused by: cannot listen on 127.0.0.1:PORT
       caused by: Address already in use (os error 98)
-      hint: the port may be in use, or the address not be of this machine; omit `--port` to use any free port
+      hint: another program uses this port, perhaps another `ralph serve`; choose another one, or omit `--port` to use any free port
     ");
     let (one, other) =
         (BoardServer::start_with(&sandbox, &[]), BoardServer::start_with(&sandbox, &[]));
     assert_ne!(one.host, other.host);
+    let host = other.host.clone();
+    assert_snapshot!(other.stop().replace(&host, "HOST"), @r"
+    port 7391 is not free, so the board is at http://HOST/; `--port N` chooses a port
+    serving the board until Ctrl-C; the link is for you only
+    ");
 }

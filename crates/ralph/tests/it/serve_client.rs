@@ -2,9 +2,10 @@
 
 use crate::sandbox::Sandbox;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -12,7 +13,10 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// A running server.
 pub struct BoardServer {
     child: Child,
-    pub link: String,
+    stdout: RefCell<BufReader<ChildStdout>>,
+    /// The link that no browser has used yet, if it was read already.
+    unused_link: RefCell<Option<String>>,
+    stderr: Option<ChildStderr>,
     /// `127.0.0.1:PORT`
     pub host: String,
     pub metrics_token: Option<String>,
@@ -49,16 +53,44 @@ impl BoardServer {
             .args(["serve", "--json"])
             .args(args)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let printed: Value = serde_json::from_str(&line).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = child.stderr.take();
+        let printed = read_json_line(&mut stdout);
         let url = printed["url"].as_str().unwrap();
         let host = url.trim_start_matches("http://").trim_end_matches('/').to_string();
         let text = |value: &Value| value.as_str().map(str::to_string);
         let metrics_token = text(&printed["metrics"]["token"]);
-        Self { child, link: text(&printed["link"]).unwrap(), host, metrics_token }
+        let unused_link = RefCell::new(text(&printed["link"]));
+        Self { child, stdout: RefCell::new(stdout), unused_link, stderr, host, metrics_token }
+    }
+
+    /// The path of the newest link. It stays unused until a browser enters with it.
+    pub fn link_path(&self) -> String {
+        let mut unused = self.unused_link.borrow_mut();
+        let link = unused.get_or_insert_with(|| {
+            let printed = read_json_line(&mut self.stdout.borrow_mut());
+            printed["link"].as_str().unwrap().to_string()
+        });
+        link.strip_prefix(&format!("http://{}", self.host)).unwrap().to_string()
+    }
+
+    /// Exchanges the newest link for a session, as a browser with these headers does.
+    pub fn enter(&self, headers: &[(&str, &str)]) -> HttpReply {
+        let reply = self.request("GET", &self.link_path(), headers, "");
+        self.unused_link.take();
+        reply
+    }
+
+    /// Everything that was printed for the person until the end.
+    pub fn stop(mut self) -> String {
+        let ended = Command::new("kill").args(["-TERM", &self.pid().to_string()]).status();
+        assert!(ended.unwrap().success());
+        self.wait();
+        let mut text = String::new();
+        self.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        text
     }
 
     pub fn pid(&self) -> u32 {
@@ -110,8 +142,7 @@ impl BoardServer {
 
     /// Exchanges the link for a cookie, as a browser does.
     pub fn cookie(&self) -> String {
-        let path = self.link.split_once(&self.host).unwrap().1;
-        let reply = self.request("GET", path, &[], "");
+        let reply = self.enter(&[]);
         assert_eq!((reply.status, reply.header("location")), (303, Some("/")), "{reply:?}");
         reply.header("set-cookie").unwrap().split(';').next().unwrap().to_string()
     }
@@ -133,6 +164,12 @@ impl BoardServer {
         ];
         self.request("POST", action, &headers, &format!("token={token}&{fields}"))
     }
+}
+
+fn read_json_line(stdout: &mut BufReader<ChildStdout>) -> Value {
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
 }
 
 /// The token of the first form that posts to this address.

@@ -82,7 +82,7 @@ fn few_runs_are_listed() {
     With fewer than 10 ended runs, they are listed instead of compared. `types` holds agents most.
 
     Runs
-      Run   Status    Goal            Held  Cost     Ended
+      Run   State     Goal            Held  Cost     Ended
       [run] verified  make it work  1 of 2        just now
       [run] verified  make it work  1 of 2        just now
       → `ralph why RUN` explains each of them
@@ -255,9 +255,9 @@ fn metrics_are_printed_for_prometheus() {
         assert_snapshot!(sandbox.ralph(["export", "prometheus"]), @r#"
         exit 0
         --- stdout
-        # HELP ralph_runs Runs by their status.
+        # HELP ralph_runs Runs by their state.
         # TYPE ralph_runs gauge
-        ralph_runs{status="verified"} 1
+        ralph_runs{state="verified"} 1
         # HELP ralph_runs_active Runs that have not ended.
         # TYPE ralph_runs_active gauge
         ralph_runs_active 0

@@ -229,20 +229,20 @@ fn a_long_stop_shows_its_progress() {
         })
     };
     assert_snapshot!(status("running suite N s of about N s"), @r"
-    [run]  armed         make it work
+    [run]  working       make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           running suite N s of about N s
     ");
     assert_snapshot!(mask_gate_times(&status_line(&sandbox)), @"ralph [run] · 0 of 25 · running suite N s of about N s · $0 of $20 · context 41 %");
     release.write_all(b"go on\n").unwrap();
-    assert_snapshot!(status("new tests on new code, 1 so far"), @"
-    [run]  armed         make it work
+    assert_snapshot!(status("new tests on new code, 1 so far"), @r"
+    [run]  working       make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           new tests on new code, 1 so far
     ");
     release.write_all(b"go on\n").unwrap();
-    assert_snapshot!(status("old tests on new code, 1 of 2"), @"
-    [run]  armed         make it work
+    assert_snapshot!(status("old tests on new code, 1 of 2"), @r"
+    [run]  working       make it work
           claude 5999882c · iteration 0 of 25 · [span] of 8 h
           old tests on new code, 1 of 2
     ");

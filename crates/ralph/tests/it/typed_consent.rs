@@ -53,6 +53,23 @@ fn no_script_loosens_a_run_that_holds_an_agent() {
     assert!(!sandbox.project().join("ralph.toml").exists());
 }
 
+/// R-S6b: a run that is paused holds its agent again when it is resumed, so it is not loosened meanwhile.
+#[test]
+fn no_script_loosens_a_paused_run() {
+    let (sandbox, run, hash) = held_sandbox();
+    assert_eq!(sandbox.ralph_without_terminal(&["pause", &run]).code, Some(0));
+    for args in [
+        &["limits", &run, "--max-iterations", "90"][..],
+        &["waive", "tests", "--until", "2h", "--why", "slow"],
+        &["trust", "--hash", &hash],
+    ] {
+        let ended = sandbox.ralph_without_terminal(args);
+        let asked = "is paused and can hold an agent again, so a person has to confirm this";
+        assert_eq!(ended.code, Some(3), "{args:?}: {ended}");
+        assert!(ended.stderr.contains(asked), "{ended}");
+    }
+}
+
 #[test]
 fn a_person_types_the_word() {
     let (sandbox, run, hash) = held_sandbox();

@@ -135,8 +135,8 @@ fn a_check_that_cannot_be_sealed_is_explained() {
     settings.add_filter(r"( and) \d+ (ms|s|min)\b", "$1 [took]");
     settings.bind(|| {
         assert_snapshot!(sandbox.normalize(&format!("{note}\n{ended}")), @r"
-              note    feature 1 runs a script that cannot be sealed, because only the shell knows its name (`sh chk/$t`): write the file names into its command; until then the run ends at most `green`
-        ralph: green: the features of sum — feature 1 runs a script that cannot be sealed, because only the shell knows its name (`sh chk/$t`): write the file names into its command; all 6 requirements are met after 0 iterations and [took]; 1 check passes on the new code; 1 check fails without the change (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test
+              note    feature 1 runs a script that cannot be sealed, because only the shell knows which (`sh chk/$t`): write the file names into its command; until then the run ends at most `green`
+        ralph: green: the features of sum — feature 1 runs a script that cannot be sealed, because only the shell knows which (`sh chk/$t`): write the file names into its command; all 6 requirements are met after 0 iterations and [took]; 1 check passes on the new code; 1 check fails without the change (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test
         ");
     });
 }

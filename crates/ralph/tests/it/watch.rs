@@ -207,7 +207,7 @@ fn without_a_terminal_one_frame_is_printed() {
     let opened = sandbox.command().args(["watch", "--once", &run]).env("LC_ALL", "C").output();
     let opened = opened.unwrap().stdout;
     assert!(opened.is_ascii(), "{}", String::from_utf8_lossy(&opened));
-    insta::with_settings!({filters => vec![(r"\d\d:\d\d  ", "00:00  "), (run.as_str(), "k7f2"), (r"\d+ m?s of 8 h", "1 s of 8 h"), (r"gates .*", "gates <1 s")]}, {
+    insta::with_settings!({filters => vec![(r"\d\d:\d\d ", "00:00 "), (run.as_str(), "k7f2"), (r"\d+ m?s of 8 h", "1 s of 8 h"), (r"gates .*", "gates <1 s")]}, {
         insta::assert_snapshot!(String::from_utf8(opened).unwrap(), @r"
          k7f2 asks  make it work                                                project
          3 of 5 met, 1 of 25, 1 s of 8 h
@@ -215,14 +215,16 @@ fn without_a_terminal_one_frame_is_printed() {
         >? The agent asks: Keep the old routes?
         >  press a to answer
 
+         next: answer in the session
+
          stop              1  now
          a change          X  not met
          tests             1  1 finding
          3 others, met at every stop
 
-        >00:00  asks     Keep the old routes?
-         00:00  held 1   a change, tests: 1 finding             gates <1 s
-         00:00  started  make it work
+        >00:00 asks         Keep the old routes?
+         00:00 held 1       a change, tests: 1 finding          gates <1 s
+         00:00 started      make it work
         ");
     });
 }

@@ -26,7 +26,7 @@ const APPENDED: &str = "ralph sql, after one more line";
 const BOARD: &str = "ralph sql, open runs";
 const PAGE: &str = "ralph sql, a page of the history";
 const FILTERED: &str = "ralph sql, a filtered page";
-const INSIGHTS: &str = "ralph sql, requirements, gates and weeks";
+const STATS: &str = "ralph sql, requirements, gates and weeks";
 
 const BOARD_QUERY: &str = "SELECT * FROM run WHERE ended_ms IS NULL AND origin <> 'session'
     ORDER BY status = 'asks' DESC, last_ms DESC";
@@ -36,7 +36,7 @@ const FILTERED_QUERY: &str =
     "SELECT * FROM run WHERE phase = 'ended' AND status = 'green' AND title LIKE '%quotes%'
     AND id IN (SELECT run FROM run_gate WHERE name = 'clippy' AND failed > 0) AND micro_usd > 1000000
     ORDER BY coalesce(ended_ms, last_ms) DESC, id DESC LIMIT 50";
-const INSIGHT_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops), avg(stops_until_met)
+const STATS_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops), avg(stops_until_met)
         FROM run_requirement JOIN run ON run.id = run GROUP BY name
     UNION ALL SELECT 'gate', name, sum(results), sum(took_ms), sum(saved_ms)
         FROM run_gate JOIN run ON run.id = run GROUP BY name
@@ -54,7 +54,7 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
         BudgetResult::new("index of a million lines ÷ wc -l", index / median(COUNT_LINES), 5.0),
         BudgetResult::new("20 × index ÷ jq -c .", 20.0 * index / jq, 1.0),
     ];
-    for name in [BOARD, PAGE, FILTERED, INSIGHTS, APPENDED] {
+    for name in [BOARD, PAGE, FILTERED, STATS, APPENDED] {
         let what = format!("{name} ÷ wc -l");
         judged.push(BudgetResult::new(&what, median(name) / median(COUNT_LINES), 0.5));
     }
@@ -153,7 +153,7 @@ impl DeckStage {
             ask(BOARD, BOARD_QUERY),
             ask(PAGE, PAGE_QUERY),
             ask(FILTERED, FILTERED_QUERY),
-            ask(INSIGHTS, INSIGHT_QUERY),
+            ask(STATS, STATS_QUERY),
         ];
         Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: judge_deck })
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The run with checkpoints.
 pub(super) const CHANGED_RUN: &str = "c4kz";
-/// More than the insights need to compare.
+/// More than the stats need to compare.
 const COMPARED_RUNS: u32 = 12;
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
 const POLICY: &str = "[[gate]]\nname = \"build\"\nrun = [\"true\"]\n\n[[gate]]\nname = \"tests\"\nrun = [\"true\"]\n";

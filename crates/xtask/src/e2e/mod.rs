@@ -35,12 +35,29 @@ pub(crate) struct ComparedScenario {
     found: ComparisonOutcome,
 }
 
+/// The attempt that agreed, counted from 1, and what the one before it found.
+struct AgreedAttempt {
+    count: u32,
+    before: Option<String>,
+}
+
 enum ComparisonOutcome {
-    /// Agreed at this attempt.
-    Agrees(u32),
+    Agrees(AgreedAttempt),
     Differs(Vec<TraceDifference>),
     /// The scenario could not be played.
     Broken(String),
+}
+
+impl ComparisonOutcome {
+    fn first_fault(&self) -> String {
+        match self {
+            Self::Agrees(_) => String::new(),
+            Self::Differs(differences) => {
+                differences.first().map(ToString::to_string).unwrap_or_default()
+            }
+            Self::Broken(why) => why.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 pub(crate) fn run(options: &E2eOptions) -> Result<()> {
@@ -206,7 +223,9 @@ fn play_one(
     for count in 1..=ATTEMPTS {
         found = match look(scenario) {
             Ok(differences) if differences.is_empty() => {
-                return ComparedScenario { name, title, found: ComparisonOutcome::Agrees(count) };
+                let before = (count > 1).then(|| found.first_fault());
+                let found = ComparisonOutcome::Agrees(AgreedAttempt { count, before });
+                return ComparedScenario { name, title, found };
             }
             Ok(differences) => ComparisonOutcome::Differs(differences),
             Err(error) => ComparisonOutcome::Broken(format!("{error:#}")),
@@ -269,9 +288,11 @@ fn print_results(played: &[ComparedScenario]) -> usize {
     let mut failed = 0;
     for ComparedScenario { name, found, .. } in played {
         match found {
-            ComparisonOutcome::Agrees(1) => print::print_line(&format!("  ✓ {name}")),
-            ComparisonOutcome::Agrees(count) => {
-                print::print_line(&format!("  ✓ {name}, at attempt {count}"));
+            ComparisonOutcome::Agrees(AgreedAttempt { before: None, .. }) => {
+                print::print_line(&format!("  ✓ {name}"));
+            }
+            ComparisonOutcome::Agrees(AgreedAttempt { count, before: Some(before) }) => {
+                print::print_line(&format!("  ✓ {name}, at attempt {count}, after: {before}"));
             }
             ComparisonOutcome::Differs(differences) => {
                 failed += 1;

@@ -1,6 +1,6 @@
 //! The table of scenarios in `docs/simulator.md`.
 
-use super::{ComparedScenario, ComparisonOutcome, install};
+use super::{AgreedAttempt, ComparedScenario, ComparisonOutcome, install};
 use crate::{disk, shell};
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub(super) fn check_table(played: &[ComparedScenario]) -> Result<()> {
         .map(|played| ComparedScenario {
             name: played.name.clone(),
             title: played.title.clone(),
-            found: ComparisonOutcome::Agrees(1),
+            found: ComparisonOutcome::Agrees(AgreedAttempt { count: 1, before: None }),
         })
         .collect();
     let wanted = format!("{before}{}{rest}", render_table(install::PINNED_VERSION, &agreeing));

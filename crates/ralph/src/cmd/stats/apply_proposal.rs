@@ -4,7 +4,7 @@ use crate::cmd::init_text;
 use crate::failure::CommandFailure;
 use crate::term;
 use crate::typed_consent;
-use ralph_deck::page::insights::{AppliedProposal, InsightsPage, PolicyProposal, ProposedEdit};
+use ralph_deck::page::stats::{AppliedProposal, PolicyProposal, ProposedEdit, StatsPage};
 use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_install::install::file_change;
@@ -34,7 +34,7 @@ pub(super) struct ChosenProposal<'a> {
 
 pub(super) fn apply(
     home: &RalphHome,
-    page: &InsightsPage,
+    page: &StatsPage,
     chosen: &ChosenProposal<'_>,
 ) -> Result<(), CommandFailure> {
     let ChosenProposal { number, command, .. } = *chosen;

@@ -12,7 +12,7 @@ use apply_proposal::ChosenProposal;
 use clap::Args;
 use ralph_core::gate::shell_quote;
 use ralph_core::text;
-use ralph_deck::page::insights::{self, StatsScope};
+use ralph_deck::page::stats::{self, StatsScope};
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use stats_data::ProjectChoice;
@@ -93,7 +93,7 @@ pub(crate) fn run(env: &Env, args: &StatsArgs) -> Result<(), CommandFailure> {
             .clone()
             .and_then(|week| if week.is_empty() { latest() } else { Some(week) }),
     };
-    let page = insights::insights_page(data.rows, scope, &data.settings, &data.applied, now_ms);
+    let page = stats::stats_page(data.rows, scope, &data.settings, &data.applied, now_ms);
     let command = scope_command(args);
     match args.apply {
         Some(number) => {

@@ -1,28 +1,23 @@
 //! The page of `ralph stats` for a terminal.
 
 use crate::term::{self, paint};
+use crate::text_table::{ColumnSide, TextTable};
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
-use ralph_deck::page::insights::{
-    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, InsightsPage, LimitHitRow,
-    PolicyProposal, RunSummaryRow, StatsProject, WeekRow, percent,
+use ralph_deck::page::state_label;
+use ralph_deck::page::stats::{
+    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, LimitHitRow, PolicyProposal,
+    RunSummaryRow, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
 use ralph_sys::clock;
 
 const MAX_TITLE_CHARS: usize = 40;
 
-/// How a column is aligned.
-#[derive(Clone, Copy)]
-enum ColumnSide {
-    Left,
-    Right,
-}
-
 use ColumnSide::{Left, Right};
 
 /// `command` is the one that shows this page, without `--apply`.
-pub(super) fn render_page(page: &InsightsPage, command: &str) -> String {
+pub(super) fn render_page(page: &StatsPage, command: &str) -> String {
     let mut out = format!("{}\n", paint(term::BOLD, &page.sentence));
     if !page.detail.is_empty() {
         out.push_str(&format!("{}\n", page.detail));
@@ -46,7 +41,7 @@ pub(super) fn render_page(page: &InsightsPage, command: &str) -> String {
     out
 }
 
-fn projects_of(page: &InsightsPage) -> usize {
+fn projects_of(page: &StatsPage) -> usize {
     let holds = page.holds.rows.iter().chain(&page.session_holds.rows).map(|row| &row.project);
     let gates = page.slow.rows.iter().chain(&page.flaky.rows).map(|row| &row.project);
     let runs = page.runs.iter().map(|row| &row.project);
@@ -54,7 +49,7 @@ fn projects_of(page: &InsightsPage) -> usize {
 }
 
 struct PageView<'a> {
-    page: &'a InsightsPage,
+    page: &'a StatsPage,
     command: &'a str,
     /// Whether more than one project is shown, so that rows name theirs.
     has_projects: bool,
@@ -70,7 +65,7 @@ impl PageView<'_> {
         let row = |run: &RunSummaryRow| {
             vec![
                 run.run.clone(),
-                run.status.clone(),
+                state_label(&run.state),
                 self.named(&ralph_core::text::truncate(&run.title, MAX_TITLE_CHARS), &run.project),
                 format!("{} of {}", run.held, run.stops),
                 run.micro_usd.map(format_usd).unwrap_or_default(),
@@ -79,7 +74,7 @@ impl PageView<'_> {
         };
         let heads = [
             ("Run", Left),
-            ("Status", Left),
+            ("State", Left),
             ("Goal", Left),
             ("Held", Right),
             ("Cost", Right),
@@ -243,7 +238,8 @@ impl PageView<'_> {
         for one in applied {
             let AppliedComparison { title, project, at_ms, runs_before, runs_after, figures } = one;
             let title = self.named(title, project);
-            let compared = format!("{runs_before} runs before, {runs_after} since");
+            let compared =
+                format!("{} before, {runs_after} since", count_noun(*runs_before, "run"));
             out.push_str(&format!("{title}, on {} ({compared})\n", clock::local_date(*at_ms)));
             if figures.is_empty() {
                 out.push_str("  not enough runs to compare yet\n");
@@ -267,33 +263,8 @@ fn section(
     if rows.is_empty() {
         return None;
     }
-    let widths: Vec<usize> = heads
-        .iter()
-        .enumerate()
-        .map(|(at, (head, _))| {
-            let cells =
-                rows.iter().filter_map(|row| row.get(at)).map(|cell| term::text_width(cell));
-            cells.max().unwrap_or(0).max(term::text_width(head))
-        })
-        .collect();
-    let line = |cells: &[String]| {
-        let mut line = String::new();
-        for ((cell, width), (_, side)) in cells.iter().zip(&widths).zip(heads) {
-            let pad = " ".repeat(width.saturating_sub(term::text_width(cell)));
-            line.push_str("  ");
-            match side {
-                Left => line.push_str(&format!("{cell}{pad}")),
-                Right => line.push_str(&format!("{pad}{cell}")),
-            }
-        }
-        line.trim_end().to_string()
-    };
-    let names: Vec<String> = heads.iter().map(|(head, _)| (*head).to_string()).collect();
-    let mut out = format!("{}\n", paint(term::BOLD, title));
-    out.push_str(&format!("{}\n", paint(term::DIM, &line(&names))));
-    for row in rows {
-        out.push_str(&format!("{}\n", line(row)));
-    }
+    let table = TextTable { columns: heads, rows, indent: "  ", header_style: term::DIM };
+    let mut out = format!("{}\n{}", paint(term::BOLD, title), table.render());
     out.push_str(&next.map(next_line).unwrap_or_default());
     Some(out)
 }

@@ -5,6 +5,7 @@ use super::hold_table::hold_table;
 use super::proposal_rules::{PolicyProposal, ProposalKind};
 use super::stats_rows::{StatsProject, StatsRows, StatsRun, percent, permille};
 use super::week_table::verified_cost;
+use crate::json_units;
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ pub struct AppliedProposal {
 pub struct AppliedComparison {
     pub title: String,
     pub project: StatsProject,
+    #[serde(rename = "at", serialize_with = "json_units::time")]
     pub at_ms: u64,
     /// Runs of the 28 days before, and since then.
     pub runs_before: u64,

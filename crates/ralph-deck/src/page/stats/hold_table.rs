@@ -1,6 +1,7 @@
 //! What holds agents: requirements by the stops that they held.
 
 use super::stats_rows::{StatsProject, StatsRequirement, StatsRows, StatsRun, permille, quartile};
+use crate::json_units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ pub struct HoldRow {
     pub project: StatsProject,
     pub held_stops: u64,
     /// Its share of all held stops, in thousandths.
+    #[serde(rename = "held_share", serialize_with = "json_units::share")]
     pub held_permille: u32,
     /// Runs in which it was open at least once.
     pub runs: u64,

@@ -1,14 +1,15 @@
 //! What runs have in common: what a verified one costs, what holds agents, flaky and slow gates, weeks, limits, proposals.
 
 use super::facts::{self, code_text};
-use crate::stats_source::AllInsights;
+use crate::stats_source::LoadedStats;
 use maud::{Markup, html};
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::IndexCoverage;
-use ralph_deck::page::insights::{
-    AppliedComparison, CostRange, FlakyTable, HoldTable, InsightsPage, LimitHitRow, PolicyProposal,
-    RunSummaryRow, SlowTable, StatsProject, WeekRow, percent,
+use ralph_deck::page::state_label;
+use ralph_deck::page::stats::{
+    AppliedComparison, CostRange, FlakyTable, HoldTable, LimitHitRow, PolicyProposal,
+    RunSummaryRow, SlowTable, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
 
@@ -17,13 +18,13 @@ const RANGE: u64 = 1_000;
 /// The width of the mark of a median.
 const MEDIAN: u64 = 8;
 
-pub(crate) fn insights_page(insights: &AllInsights) -> Markup {
-    let page = &insights.page;
+pub(crate) fn stats_page(stats: &LoadedStats) -> Markup {
+    let page = &stats.page;
     html! {
-        div.hello { div {
+        div.page-head { div {
             h1 { (page.sentence) }
-            @if !page.detail.is_empty() { p.lede { (code_text(&page.detail)) } }
-            @if insights.coverage == IndexCoverage::Partial {
+            @if !page.detail.is_empty() { p.detail { (code_text(&page.detail)) } }
+            @if stats.coverage == IndexCoverage::Partial {
                 p.hint { "Not every run is counted yet. Reload the page to continue." }
             }
         } }
@@ -55,7 +56,7 @@ fn middle_half(cost: CostRange) -> String {
     cost.middle_half().map(text).unwrap_or_default()
 }
 
-fn verified_cost(page: &InsightsPage, cost: CostRange) -> Markup {
+fn verified_cost(page: &StatsPage, cost: CostRange) -> Markup {
     html! {
         section aria-labelledby="h-cost" {
             div.head { h2 #h-cost { "Cost of a verified run" } }
@@ -73,7 +74,7 @@ fn verified_cost(page: &InsightsPage, cost: CostRange) -> Markup {
 }
 
 fn bar(value: u64, most: u64) -> Markup {
-    let width = value.saturating_mul(BAR) / most.max(1);
+    let width = facts::scaled(value, most, BAR);
     html! {
         svg.hbar viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true" {
             rect.rail width="200" height="10" {}
@@ -165,7 +166,7 @@ fn slow(table: &SlowTable) -> Markup {
 
 /// The middle half as a bar with the median as a tick, on a scale from nothing to `most`.
 fn cost_bar(cost: CostRange, most: u64) -> Markup {
-    let place = |amount: u64| amount.saturating_mul(RANGE) / most.max(1);
+    let place = |amount: u64| facts::scaled(amount, most, RANGE);
     let half = cost.middle_half().map(|(lower, upper)| (place(lower), place(upper)));
     let median = place(cost.median).min(RANGE - MEDIAN);
     html! {
@@ -179,7 +180,7 @@ fn cost_bar(cost: CostRange, most: u64) -> Markup {
     }
 }
 
-fn weeks(page: &InsightsPage) -> Markup {
+fn weeks(page: &StatsPage) -> Markup {
     let costs = page.weeks.iter().filter_map(|week| week.cost);
     let most = costs.map(|cost| cost.upper.unwrap_or(cost.median)).max().unwrap_or(0);
     let row = |week: &WeekRow| {
@@ -251,7 +252,7 @@ fn proposals(proposals: &[PolicyProposal]) -> Markup {
     }
 }
 
-fn applied(page: &InsightsPage) -> Markup {
+fn applied(page: &StatsPage) -> Markup {
     html! {
         section aria-labelledby="h-applied" {
             div.head { h2 #h-applied { "Applied proposals" } span.quiet { "28 days before against the time since" } }
@@ -275,13 +276,13 @@ fn applied(page: &InsightsPage) -> Markup {
 }
 
 /// The runs, if there are too few to compare.
-fn runs(page: &InsightsPage) -> Markup {
+fn runs(page: &StatsPage) -> Markup {
     let row = |run: &RunSummaryRow| {
         html! {
             tr {
                 th scope="row" { (run.title) (quiet_project(&run.project)) }
                 td.num.r { (facts::run_link(&run.run)) }
-                td data-k="status" { (run.status.replace('_', " ")) }
+                td data-k="state" { (state_label(&run.state)) }
                 td.num data-k="held" { (run.held) " of " (run.stops) }
                 td.num data-k="cost" { @if let Some(amount) = run.micro_usd { (format_usd(amount)) } @else { "unknown" } }
                 td.num data-k="ended" { @if let Some(ended_ms) = run.ended_ms { (ago(page.now_ms, ended_ms)) } @else { "not ended" } }
@@ -305,14 +306,14 @@ fn runs(page: &InsightsPage) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_deck::page::insights::{
+    use ralph_deck::page::stats::{
         ComparedFigure, GateStatistics, HoldRow, LimitHit, ProposalKind, ProposedEdit,
     };
 
     const HOSTILE: &str = "<b onclick=x>`\"'&";
 
     /// Every text of the page tries to be markup.
-    fn hostile_page() -> InsightsPage {
+    fn hostile_page() -> StatsPage {
         let text = || HOSTILE.to_string();
         let project = || StatsProject { name: text(), path: text() };
         let cost = Some(CostRange {
@@ -343,7 +344,7 @@ mod tests {
             mean_ms: 250_000,
             ..GateStatistics::default()
         }];
-        InsightsPage {
+        StatsPage {
             sentence: text(),
             detail: text(),
             is_compared: true,
@@ -365,7 +366,7 @@ mod tests {
             }],
             runs: vec![RunSummaryRow {
                 run: "k7f2".to_string(),
-                status: "needs_review".to_string(),
+                state: "needs_review".to_string(),
                 title: text(),
                 project: project(),
                 ended_ms: None,
@@ -373,7 +374,7 @@ mod tests {
                 held: 3,
                 micro_usd: None,
             }],
-            ..InsightsPage::default()
+            ..StatsPage::default()
         }
     }
 
@@ -401,14 +402,14 @@ mod tests {
 
     #[test]
     fn hostile_names_are_text_in_every_table() {
-        let page = AllInsights { page: hostile_page(), coverage: IndexCoverage::Partial };
-        let shown = insights_page(&page).into_string();
+        let page = LoadedStats { page: hostile_page(), coverage: IndexCoverage::Partial };
+        let shown = stats_page(&page).into_string();
         assert!(!shown.contains("<b ") && !shown.contains("<form") && !shown.contains("<button"));
         let time = shown.split_once("<time").and_then(|(_, rest)| rest.split_once("</time>"));
         let time = format!("<time{}</time>", time.map_or("", |(time, _)| time));
         let lines = shown.replace(&time, "TIME").replace("<section", "\n<section");
         insta::assert_snapshot!(lines, @r#"
-        <div class="hello"><div><h1>&lt;b onclick=x&gt;`&quot;'&amp;</h1><p class="lede">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><p class="hint">Not every run is counted yet. Reload the page to continue.</p></div></div>
+        <div class="page-head"><div><h1>&lt;b onclick=x&gt;`&quot;'&amp;</h1><p class="detail">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><p class="hint">Not every run is counted yet. Reload the page to continue.</p></div></div>
         <section aria-labelledby="h-cost"><div class="head"><h2 id="h-cost">Cost of a verified run</h2></div><dl class="strip"><div><dt>Median</dt><dd>$6.20</dd></div><div><dt>Middle half</dt><dd>$3.40 to $9.10</dd></div><div><dt>Verified runs with a known cost</dt><dd>10</dd></div><div><dt>Spent on runs that did not end verified</dt><dd>$0 <small>of $0</small></dd></div></dl></section>
         <section aria-labelledby="h-holds"><div class="head"><h2 id="h-holds">What holds agents</h2><span class="quiet">20 held of 40 stops</span></div><table class="tbl cards"><thead><tr><th scope="col">Requirement</th><th scope="col">Share of held stops</th><th class="num" scope="col"><span class="sr">Per cent</span></th><th class="num" scope="col">Stops</th><th class="num" scope="col">Stops until met</th><th class="num" scope="col">Waived</th><th class="num" scope="col">False holds</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="120" height="10"></rect></svg></td><td class="num r">60 %</td><td class="num" data-k="stops">12</td><td class="num" data-k="until met">never</td><td class="num wide">0</td><td class="num" data-k="false">0</td></tr></tbody></table><p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-flaky"><div class="head"><h2 id="h-flaky">Flaky gates</h2><span class="quiet">same content, different result</span></div><table class="tbl cards"><thead><tr><th scope="col">Gate</th><th scope="col">Share of results</th><th class="num" scope="col">Rate</th><th class="num" scope="col">Differed</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="40" height="10"></rect></svg></td><td class="num r">20 %</td><td class="num" data-k="different">8 of 40</td></tr></tbody></table><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
@@ -419,7 +420,7 @@ mod tests {
         <section aria-labelledby="h-prop"><div class="head"><h2 id="h-prop">Proposals</h2><span class="quiet">shown, never applied for you</span></div><article class="tip"><div><h3>1. Repeat every failure of <code>e2e</code> <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></h3><p>&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><pre>[[gate]]
         name = &quot;&lt;b onclick=x&gt;`&quot;'&amp;&quot;</pre><p>Shows the change and asks: <code>ralph stats --all --apply 1</code></p></div><dl><dt>Saves</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>Costs</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>File</dt><dd><code>&lt;b onclick=x&gt;`&quot;'&amp;</code></dd></dl></article></section>
         <section aria-labelledby="h-applied"><div class="head"><h2 id="h-applied">Applied proposals</h2><span class="quiet">28 days before against the time since</span></div><article class="tip"><div><h3>&lt;b onclick=x&gt;<code>&quot;'&amp;</code> <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></h3><p>Applied by you TIME.</p></div><dl><dt>&lt;b onclick=x&gt;`&quot;'&amp;</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp; → &lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>Runs</dt><dd>26 before, 30 since</dd></dl></article></section>
-        <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">Runs</h2></div><table class="tbl cards"><thead><tr><th scope="col">Goal</th><th class="num" scope="col">Run</th><th scope="col">Status</th><th class="num" scope="col">Held stops</th><th class="num" scope="col">Cost</th><th class="num" scope="col">Ended</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="num r"><a class="mono" href="/run/k7f2">k7f2</a></td><td data-k="status">needs review</td><td class="num" data-k="held">3 of 4</td><td class="num" data-k="cost">unknown</td><td class="num" data-k="ended">not ended</td></tr></tbody></table></section>
+        <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">Runs</h2></div><table class="tbl cards"><thead><tr><th scope="col">Goal</th><th class="num" scope="col">Run</th><th scope="col">Status</th><th class="num" scope="col">Held stops</th><th class="num" scope="col">Cost</th><th class="num" scope="col">Ended</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="num r"><a class="mono" href="/run/k7f2">k7f2</a></td><td data-k="state">needs review</td><td class="num" data-k="held">3 of 4</td><td class="num" data-k="cost">unknown</td><td class="num" data-k="ended">not ended</td></tr></tbody></table></section>
         "#);
     }
 }

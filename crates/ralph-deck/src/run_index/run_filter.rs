@@ -1,5 +1,7 @@
-//! The filter of the history, as a person types it: `clippy is:parked -is:verified >5usd since:7d`.
+//! The filter of runs, as a person types it: `clippy is:parked -is:verified >5usd since:7d`. The index answers it, and a
+//! screen applies it to the rows that it has.
 
+use crate::page::BoardRow;
 use ralph_core::status::RunStatus;
 use ralph_core::units;
 use ralph_sys::clock;
@@ -11,10 +13,12 @@ const PHASES: [&str; 5] = ["active", "paused", "parked", "orphaned", "ended"];
 const OPEN_STATUSES: [&str; 3] = ["working", "waiting", "asks"];
 const OPERATORS: &str = "`is:`, `gate:`, `project:`, `since:`, `>5usd` and `<5usd`";
 
-/// Which runs of the history are shown.
+/// Which runs are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HistoryFilter {
+pub struct RunFilter {
     terms: Vec<FilterTerm>,
+    /// Only runs of these project directories.
+    projects: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +56,7 @@ pub(super) struct FilterSql {
     pub values: Vec<Value>,
 }
 
-impl HistoryFilter {
+impl RunFilter {
     /// `now_ms` is what `since:7d` counts back from.
     pub fn parse(text: &str, now_ms: u64) -> Result<Self, FilterError> {
         let mut terms = Vec::new();
@@ -61,7 +65,15 @@ impl HistoryFilter {
             let kind = parse_term(rest.unwrap_or(&word), now_ms)?;
             terms.push(FilterTerm { leaves_out: rest.is_some(), kind });
         }
-        Ok(Self { terms })
+        Ok(Self { terms, projects: None })
+    }
+
+    /// Leaves out what has no meaning: a person who is still typing has not finished the last term.
+    pub fn parse_typed(text: &str, now_ms: u64) -> Self {
+        let words = split_words(text);
+        let terms = words.iter().filter_map(|word| Self::parse(word, now_ms).ok());
+        let terms = terms.flat_map(|parsed| parsed.terms).take(MAX_TERMS).collect();
+        Self { terms, projects: None }
     }
 
     /// Runs that ended with one of these statuses.
@@ -70,11 +82,40 @@ impl HistoryFilter {
         let statuses = statuses
             .iter()
             .map(|status| FilterTerm { leaves_out: false, kind: TermKind::Status(status.name()) });
-        Self { terms: std::iter::once(ended).chain(statuses).collect() }
+        Self { terms: std::iter::once(ended).chain(statuses).collect(), projects: None }
+    }
+
+    /// Runs that have ended, since a time in milliseconds since 1970.
+    pub fn ended_since(since_ms: u64) -> Self {
+        let kinds = [TermKind::Phase("ended"), TermKind::Since(since_ms)];
+        let terms = kinds.map(|kind| FilterTerm { leaves_out: false, kind }).to_vec();
+        Self { terms, projects: None }
+    }
+
+    /// The same filter, limited to these project directories; all of them for `None`.
+    #[must_use]
+    pub fn within(self, projects: Option<&[String]>) -> Self {
+        Self { projects: projects.map(<[_]>::to_vec), ..self }
     }
 
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
+    }
+
+    /// Whether a loaded row matches, as [`sql`](Self::sql) selects it. No row does if the filter names a gate: only the index
+    /// has the gates of the past.
+    pub fn matches(&self, row: &BoardRow) -> bool {
+        let is_among = |is_kind: fn(&TermKind) -> bool| {
+            let mut wanted =
+                self.terms.iter().filter(|term| !term.leaves_out && is_kind(&term.kind)).peekable();
+            wanted.peek().is_none() || wanted.any(|term| term.kind.matches(row))
+        };
+        let mut others = self.terms.iter().filter(|term| term.leaves_out || !term.kind.is_state());
+        !self.terms.iter().any(|term| matches!(term.kind, TermKind::Gate(_)))
+            && is_among(|kind| matches!(kind, TermKind::Phase(_)))
+            && is_among(|kind| matches!(kind, TermKind::Status(_)))
+            && is_among(|kind| matches!(kind, TermKind::Session))
+            && others.all(|term| term.kind.matches(row) != term.leaves_out)
     }
 
     /// Terms of the same kind of state are alternatives; all others must hold together.
@@ -92,6 +133,11 @@ impl HistoryFilter {
         sql.add_alternatives("status", &statuses);
         let origin = if wants_sessions { "=" } else { "<>" };
         sql.condition.push_str(&format!(" AND origin {origin} 'session'"));
+        if let Some(projects) = &self.projects {
+            let marks = vec!["?"; projects.len()].join(", ");
+            sql.condition.push_str(&format!(" AND project IN ({marks})"));
+            sql.values.extend(projects.iter().map(|project| Value::from(project.clone())));
+        }
         for FilterTerm { leaves_out, kind } in &self.terms {
             if *leaves_out || !kind.is_state() {
                 sql.add_term(kind, *leaves_out);
@@ -108,6 +154,29 @@ impl TermKind {
 
     fn status(&self) -> Option<&'static str> {
         if let Self::Status(status) = self { Some(status) } else { None }
+    }
+
+    fn matches(&self, row: &BoardRow) -> bool {
+        let has = |text: &str, word: &str| {
+            text.to_lowercase().contains(&word.trim_matches('"').to_lowercase())
+        };
+        match self {
+            Self::Word(word) => {
+                let branch = row.branch.as_deref().unwrap_or_default();
+                [&row.title, &row.project, &row.run, branch].iter().any(|text| has(text, word))
+            }
+            Self::Phase(phase) => row.standing.phase_name() == *phase,
+            Self::Status(status) => row.standing.status_name() == *status,
+            Self::Session | Self::Gate(_) => false,
+            Self::Project(project) => has(&row.project, project),
+            Self::Since(since_ms) => row.last_ms >= *since_ms,
+            Self::MoreThan(micro_usd) => {
+                row.spent_micro_usd.is_some_and(|spent| spent > *micro_usd)
+            }
+            Self::LessThan(micro_usd) => {
+                row.spent_micro_usd.is_some_and(|spent| spent < *micro_usd)
+            }
+        }
     }
 
     fn is_state(&self) -> bool {

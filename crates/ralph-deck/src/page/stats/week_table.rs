@@ -1,6 +1,7 @@
 //! Runs by ISO week: how many ended, what a verified one cost, and which limits were hit.
 
 use super::stats_rows::{LimitHit, StatsRows, StatsRun, quartile};
+use crate::json_units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -10,9 +11,12 @@ const LEAST_FOR_QUARTERS: usize = 5;
 /// The cost of verified runs, in millionths of a US dollar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CostRange {
+    #[serde(rename = "median_usd", serialize_with = "json_units::usd")]
     pub median: u64,
     /// The middle half is between `lower` and `upper`; `None` if there are too few runs for quarters.
+    #[serde(rename = "lower_usd", serialize_with = "json_units::optional_usd")]
     pub lower: Option<u64>,
+    #[serde(rename = "upper_usd", serialize_with = "json_units::optional_usd")]
     pub upper: Option<u64>,
     /// Verified runs whose cost is known.
     pub runs: u64,
@@ -37,6 +41,7 @@ pub struct WeekRow {
     pub stops: u64,
     pub held: u64,
     /// What all runs of the week cost, verified or not.
+    #[serde(rename = "spent_usd", serialize_with = "json_units::usd")]
     pub micro_usd: u64,
     pub limits_hit: u64,
 }

@@ -92,8 +92,8 @@ fn sample_rows() -> StatsRows {
     rows
 }
 
-fn page_of(rows: StatsRows, projects: &[ProjectSettings]) -> InsightsPage {
-    insights_page(rows, StatsScope::default(), projects, &[], 20 * DAY_MS)
+fn page_of(rows: StatsRows, projects: &[ProjectSettings]) -> StatsPage {
+    stats_page(rows, StatsScope::default(), projects, &[], 20 * DAY_MS)
 }
 
 fn short_holds(table: &HoldTable) -> String {
@@ -298,7 +298,7 @@ fn an_applied_proposal_is_measured_before_and_after() {
     let compared = |at_ms: u64| {
         let applied: Vec<_> =
             proposals.iter().map(|one| AppliedProposal::new(one, at_ms)).collect();
-        let page = insights_page(sample_rows(), StatsScope::default(), &[], &applied, 20 * DAY_MS);
+        let page = stats_page(sample_rows(), StatsScope::default(), &[], &applied, 20 * DAY_MS);
         let line = |one: &AppliedComparison| {
             let figures = one.figures.iter();
             let figures: Vec<_> = figures
@@ -333,7 +333,7 @@ fn a_scope_leaves_out_other_runs() {
         (StatsScope { week: Some("2026-W46".to_string()), ..StatsScope::default() }, 7),
     ];
     for (scope, expected) in scopes {
-        let page = insights_page(sample_rows(), scope.clone(), &[], &[], 0);
+        let page = stats_page(sample_rows(), scope.clone(), &[], &[], 0);
         assert_eq!(page.ended, expected, "{scope:?}");
     }
 }

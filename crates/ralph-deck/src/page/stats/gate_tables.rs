@@ -1,6 +1,7 @@
 //! Gates that give different results on the same content, and gates that take long.
 
 use super::stats_rows::{StatsGate, StatsProject, StatsRows, permille};
+use crate::json_units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ pub struct GateStatistics {
     pub executed: u64,
     pub cached: u64,
     /// The share of results that were known already, in thousandths.
+    #[serde(rename = "cached_share", serialize_with = "json_units::share")]
     pub cached_permille: u32,
     pub passed: u64,
     pub failed: u64,
@@ -23,6 +25,7 @@ pub struct GateStatistics {
     /// Results that differ from another one on the same content.
     pub flaky: u64,
     /// Their share of the executed ones, in thousandths.
+    #[serde(rename = "flaky_share", serialize_with = "json_units::share")]
     pub flaky_permille: u32,
     pub took_ms: u64,
     pub saved_ms: u64,
@@ -60,7 +63,9 @@ pub(super) fn gate_statistics(rows: &StatsRows) -> Vec<GateStatistics> {
 }
 
 fn summarize(project: &str, gates: &[&StatsGate]) -> GateStatistics {
-    let sum = |field: fn(&StatsGate) -> u64| gates.iter().map(|gate| field(gate)).sum::<u64>();
+    let sum = |field: fn(&StatsGate) -> u64| {
+        gates.iter().map(|gate| field(gate)).fold(0, u64::saturating_add)
+    };
     let runs: std::collections::BTreeSet<_> = gates.iter().map(|gate| &gate.run).collect();
     let (executed, cached) = (sum(|gate| gate.executed.into()), sum(|gate| gate.cached.into()));
     let (flaky, took_ms) = (sum(|gate| gate.flaky.into()), sum(|gate| gate.took_ms));
@@ -70,7 +75,7 @@ fn summarize(project: &str, gates: &[&StatsGate]) -> GateStatistics {
         runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
         executed,
         cached,
-        cached_permille: permille(cached, executed + cached),
+        cached_permille: permille(cached, executed.saturating_add(cached)),
         passed: sum(|gate| gate.passed.into()),
         failed: sum(|gate| gate.failed.into()),
         no_result: sum(|gate| gate.no_result.into()),
@@ -94,7 +99,8 @@ pub(super) fn flaky_table(gates: &[GateStatistics], most: usize) -> FlakyTable {
 }
 
 pub(super) fn slow_table(gates: &[GateStatistics], most: usize) -> SlowTable {
-    let worth = |gate: &&GateStatistics| gate.took_ms + gate.saved_ms >= SLOW_TOTAL_MS;
+    let worth =
+        |gate: &&GateStatistics| gate.took_ms.saturating_add(gate.saved_ms) >= SLOW_TOTAL_MS;
     let mut rows: Vec<_> = gates.iter().filter(worth).cloned().collect();
     rows.sort_by_key(|gate| std::cmp::Reverse(gate.took_ms));
     let left_out = rows.len().saturating_sub(most);

@@ -1,5 +1,6 @@
-//! The rows that the insights are computed from. The index of runs provides them; tests write them by hand.
+//! The rows that the stats are computed from. The index of runs provides them; tests write them by hand.
 
+use crate::page::RunStanding;
 use ralph_core::text;
 use serde::Serialize;
 use std::path::Path;
@@ -28,6 +29,8 @@ pub struct StatsRun {
     pub ended_ms: Option<u64>,
     /// The ISO week of its end, or of its last entry: `2026-W46`.
     pub week: String,
+    /// `active`, `paused`, `parked`, `orphaned` or `ended`.
+    pub phase: String,
     /// The final status, that of a parked run, or `working`, `waiting`, `asks`, `paused`, `orphaned`.
     pub status: String,
     pub iteration: u32,
@@ -92,7 +95,7 @@ impl StatsRows {
     pub fn cleaned(mut self) -> Self {
         let name = |text: &mut String| *text = text::clean_line(text, LONGEST_NAME);
         for run in &mut self.runs {
-            for text in [&mut run.id, &mut run.week, &mut run.status] {
+            for text in [&mut run.id, &mut run.week, &mut run.phase, &mut run.status] {
                 name(text);
             }
             run.project = text::clean_line(&run.project, LONGEST_PATH);
@@ -132,6 +135,14 @@ impl StatsRows {
 }
 
 impl StatsRun {
+    /// The state as every screen names it; the status of a newer version as it is.
+    pub(in crate::page) fn state(&self) -> &str {
+        match RunStanding::from_names(&self.phase, &self.status) {
+            Some(standing) => standing.name(),
+            None => &self.status,
+        }
+    }
+
     /// Which limit it ran into, if its status says that it did. The index keeps numbers, not the limit's name.
     pub(super) fn limit_hit(&self) -> Option<LimitHit> {
         let is_reached = |used: Option<u64>, most: Option<u64>| {

@@ -1,4 +1,4 @@
-//! Insights over many runs: what holds agents, flaky and slow gates, cost by week, and proposals.
+//! Statistics over many runs: what holds agents, flaky and slow gates, cost by week, and proposals.
 //!
 //! Everything here is computed from [`StatsRows`]; nothing reads a file or a clock.
 
@@ -11,6 +11,7 @@ mod stats_rows;
 mod tests;
 mod week_table;
 
+use crate::json_units;
 use gate_tables::gate_statistics;
 use ralph_core::text::count_noun;
 use ralph_core::units::format_usd;
@@ -36,6 +37,7 @@ pub struct StatsScope {
     /// All projects if absent. The caller leaves out the rows of others.
     pub project: Option<String>,
     /// Only runs with an entry since then.
+    #[serde(rename = "since", serialize_with = "json_units::optional_time")]
     pub since_ms: Option<u64>,
     /// Only the runs of this ISO week.
     pub week: Option<String>,
@@ -43,8 +45,9 @@ pub struct StatsScope {
 
 /// What the runs of this machine have in common, with a sentence first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct InsightsPage {
+pub struct StatsPage {
     pub v: u8,
+    #[serde(rename = "now", serialize_with = "json_units::time")]
     pub now_ms: u64,
     pub scope: StatsScope,
     /// The answer a person came for: `A verified run costs $6.20, counting all runs`.
@@ -62,7 +65,9 @@ pub struct InsightsPage {
     pub runs: Vec<RunSummaryRow>,
     pub cost: Option<CostRange>,
     /// What all runs cost, and those that did not end verified.
+    #[serde(rename = "spent_usd", serialize_with = "json_units::usd")]
     pub spent_micro_usd: u64,
+    #[serde(rename = "unverified_usd", serialize_with = "json_units::usd")]
     pub unverified_micro_usd: u64,
     pub holds: HoldTable,
     /// Of sessions without a run.
@@ -79,23 +84,25 @@ pub struct InsightsPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummaryRow {
     pub run: String,
-    pub status: String,
+    pub state: String,
     pub title: String,
     pub project: StatsProject,
+    #[serde(rename = "ended_at", serialize_with = "json_units::optional_time")]
     pub ended_ms: Option<u64>,
     pub stops: u32,
     pub held: u32,
+    #[serde(rename = "cost_usd", serialize_with = "json_units::optional_usd")]
     pub micro_usd: Option<u64>,
 }
 
 /// The page of the runs in scope. `rows` are those of all times, so that applied proposals can be compared.
-pub fn insights_page(
+pub fn stats_page(
     rows: StatsRows,
     scope: StatsScope,
     projects: &[ProjectSettings],
     applied: &[AppliedProposal],
     now_ms: u64,
-) -> InsightsPage {
+) -> StatsPage {
     let all = rows.cleaned();
     let is_in_scope = |run: &StatsRun| {
         scope.since_ms.is_none_or(|since_ms| run.last_ms >= since_ms)
@@ -112,7 +119,7 @@ pub fn insights_page(
             .filter_map(|run| run.micro_usd)
             .fold(0, u64::saturating_add)
     };
-    let mut page = InsightsPage {
+    let mut page = StatsPage {
         v: 1,
         now_ms,
         ended,
@@ -137,7 +144,7 @@ pub fn insights_page(
         },
         applied: applied_proposals::compare_applied(&all, applied),
         scope,
-        ..InsightsPage::default()
+        ..StatsPage::default()
     };
     page.sentence = sentence(&page);
     page.detail = detail(&page);
@@ -149,7 +156,7 @@ fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
     runs.sort_by_key(|run| std::cmp::Reverse(run.end_ms()));
     let row = |run: &StatsRun| RunSummaryRow {
         run: run.id.clone(),
-        status: run.status.clone(),
+        state: run.state().to_string(),
         title: run.title.clone(),
         project: StatsProject::of(&run.project),
         ended_ms: run.ended_ms,
@@ -160,8 +167,7 @@ fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
     runs.into_iter().take(LEAST_COMPARED + MAX_TABLE_ROWS).map(row).collect()
 }
 
-fn sentence(page: &InsightsPage) -> String {
-    let runs = |count: usize| count_noun(u64::try_from(count).unwrap_or(u64::MAX), "run");
+fn sentence(page: &StatsPage) -> String {
     match (page.ended, page.cost) {
         (0, _) if page.open + page.sessions == 0 => {
             let is_part = page.scope.since_ms.is_some() || page.scope.week.is_some();
@@ -174,12 +180,12 @@ fn sentence(page: &InsightsPage) -> String {
             let each = format_usd(page.spent_micro_usd / verified);
             format!("A verified run costs {each}, counting all runs")
         }
-        (ended, _) => format!("{} ended, {} verified", runs(ended), page.verified),
+        (ended, _) => format!("{} ended, {} verified", count_noun(ended, "run"), page.verified),
     }
 }
 
 /// The sentence that explains the first one.
-fn detail(page: &InsightsPage) -> String {
+fn detail(page: &StatsPage) -> String {
     let mut parts = Vec::new();
     if page.is_compared {
         if let Some(change) = week_change(&page.weeks) {

@@ -1,0 +1,191 @@
+//! The question that a run waits with, from its journal.
+//!
+//! The state of a run has only what the agent declared. A runner also asks on behalf of the client, such as for a
+//! permission, and only the journal has until when it waits.
+
+use super::board_row::{OpenQuestion, clean_question};
+use ralph_core::drive::RunnerEvent;
+use ralph_core::facts::DeclaredPause;
+use ralph_core::record::{JournalEntry, MoveReason, RunChange, StopOutcome};
+use ralph_core::run::RunPhase;
+use ralph_home::paths::RalphHome;
+use ralph_hook::overview::{self, RunView};
+
+/// The newest question, unless something after it answered or ended it.
+pub fn open_question(entries: &[JournalEntry]) -> Option<OpenQuestion> {
+    let mut open: Option<OpenQuestion> = None;
+    for entry in entries {
+        match effect_of(&entry.change) {
+            QuestionEffect::Asked { text, until_ms } => {
+                let text = clean_question(text);
+                match &mut open {
+                    Some(known) if known.text == text => known.until_ms = until_ms,
+                    known => {
+                        *known = Some(OpenQuestion { text, asked_ms: entry.at_ms, until_ms });
+                    }
+                }
+            }
+            QuestionEffect::Closed => open = None,
+            QuestionEffect::Unchanged => {}
+        }
+    }
+    open
+}
+
+/// The question of an active run. Without a readable journal, the one that its state has.
+pub fn view_question(home: &RalphHome, view: &RunView) -> Option<OpenQuestion> {
+    if view.phase != RunPhase::Active {
+        return None;
+    }
+    let state = &view.opened.state;
+    let declared = declared_question(state.declared.as_ref());
+    if view.opened.run.drive.is_none() && declared.is_none() {
+        return None;
+    }
+    match overview::run_history(home, &view.opened.run.id) {
+        Ok(history) => open_question(&history.entries),
+        Err(_) => declared.map(|text| OpenQuestion {
+            text: clean_question(text),
+            asked_ms: state.last_seen_ms,
+            until_ms: None,
+        }),
+    }
+}
+
+/// What a journal line does to an open question.
+enum QuestionEffect<'a> {
+    Asked { text: &'a str, until_ms: Option<u64> },
+    Closed,
+    Unchanged,
+}
+
+fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
+    let is_closed = match change {
+        RunChange::Asked { question } => {
+            return QuestionEffect::Asked { text: question, until_ms: None };
+        }
+        RunChange::Restored(known) => match declared_question(known.state.declared.as_ref()) {
+            Some(text) => return QuestionEffect::Asked { text, until_ms: None },
+            None => true,
+        },
+        RunChange::Drove(drove) => match drove.as_ref() {
+            RunnerEvent::AsksPerson { question, until_ms } => {
+                return QuestionEffect::Asked { text: question, until_ms: Some(*until_ms) };
+            }
+            RunnerEvent::PassedOn | RunnerEvent::Session(_) | RunnerEvent::WaitedEnough { .. } => {
+                true
+            }
+            RunnerEvent::Metered(_)
+            | RunnerEvent::HandsOver { .. }
+            | RunnerEvent::Waits(_)
+            | RunnerEvent::Woke
+            | RunnerEvent::Tried { .. }
+            | RunnerEvent::Silent { .. }
+            | RunnerEvent::Broke { .. }
+            | RunnerEvent::Parked { .. }
+            | RunnerEvent::Settled { .. }
+            | RunnerEvent::ProofBase { .. }
+            | RunnerEvent::Granted { .. } => false,
+        },
+        RunChange::Decided(decided) => {
+            matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver)
+        }
+        RunChange::Moved { how, .. } => *how == MoveReason::Resumed,
+        // The runner reads the message within a second.
+        RunChange::HintGiven { .. }
+        | RunChange::Paused
+        | RunChange::Interrupted { .. }
+        | RunChange::Resumed
+        | RunChange::Waits { .. } => true,
+        RunChange::Started(_)
+        | RunChange::Trouble { .. }
+        | RunChange::Cancelled
+        | RunChange::Compacted
+        | RunChange::Anchored
+        | RunChange::Denied { .. }
+        | RunChange::Overridden { .. }
+        | RunChange::Part(_)
+        | RunChange::Waived(_)
+        | RunChange::WaiverRevoked { .. }
+        | RunChange::Disputed(_)
+        | RunChange::Limited(_)
+        | RunChange::Stepped(_)
+        | RunChange::Recalled { .. }
+        | RunChange::Learned { .. }
+        | RunChange::Accepted(_) => false,
+    };
+    if is_closed { QuestionEffect::Closed } else { QuestionEffect::Unchanged }
+}
+
+fn declared_question(declared: Option<&DeclaredPause>) -> Option<&str> {
+    if let Some(DeclaredPause::NeedsHuman(question)) = declared { Some(question) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::record::FORMAT_VERSION;
+
+    const THEN: u64 = 1_794_000_000_000;
+
+    fn open_after(changes: Vec<RunChange>) -> Option<OpenQuestion> {
+        let entries: Vec<_> = (0..)
+            .zip(changes)
+            .map(|(seq, change)| JournalEntry {
+                v: FORMAT_VERSION,
+                seq,
+                at_ms: THEN + seq * 1000,
+                iteration: 0,
+                change,
+                prev: String::new(),
+                after: String::new(),
+            })
+            .collect();
+        open_question(&entries)
+    }
+
+    fn runner_asks(question: &str, until_ms: u64) -> RunChange {
+        let question = question.to_string();
+        RunChange::Drove(Box::new(RunnerEvent::AsksPerson { question, until_ms }))
+    }
+
+    /// A runner asks again after a pause, and for the client without any declaration of the agent.
+    #[test]
+    fn question_is_open_until_something_answers_it() {
+        let asked = || RunChange::Asked { question: "which licence?".into() };
+        let question = |text: &str, after: u64, until_ms| {
+            Some(OpenQuestion { text: text.into(), asked_ms: THEN + after * 1000, until_ms })
+        };
+        let told = || RunChange::HintGiven { text: "MIT".into(), by: Some("kim".into()) };
+        let passed_on = || RunChange::Drove(Box::new(RunnerEvent::PassedOn));
+        for (name, changes, expected) in [
+            ("declared", vec![asked()], question("which licence?", 0, None)),
+            (
+                "asked by the runner too",
+                vec![asked(), runner_asks("which licence?", THEN + 9)],
+                question("which licence?", 0, Some(THEN + 9)),
+            ),
+            (
+                "asked again after a pause",
+                vec![
+                    asked(),
+                    runner_asks("which licence?", THEN + 9),
+                    RunChange::Paused,
+                    RunChange::Resumed,
+                    runner_asks("which licence?", THEN + 90),
+                ],
+                question("which licence?", 4, Some(THEN + 90)),
+            ),
+            (
+                "asked for the client",
+                vec![runner_asks("may the agent use Bash: make", THEN + 9)],
+                question("may the agent use Bash: make", 0, Some(THEN + 9)),
+            ),
+            ("paused", vec![asked(), RunChange::Paused], None),
+            ("answered", vec![asked(), runner_asks("which licence?", THEN + 9), told()], None),
+            ("passed on", vec![asked(), passed_on()], None),
+        ] {
+            assert_eq!(open_after(changes), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a person can do next with a run, in the words of every screen.
+
+use ralph_core::ending;
+use ralph_core::record::RunRecord;
+use ralph_core::run::{RunPhase, RunState};
+
+/// A command or a sentence; `None` while the run works. `asks` is whether a question is open.
+pub fn next_step(
+    run: &RunRecord,
+    state: &RunState,
+    phase: RunPhase,
+    asks: AsksPerson,
+) -> Option<String> {
+    let id = &run.id;
+    match (phase, &state.driving.parked) {
+        (RunPhase::Ended(status), _) => Some(ending::next_step(status, run, state.limits(run))),
+        (RunPhase::Active, _) if asks == AsksPerson::No => None,
+        (RunPhase::Active, _) if run.drive.is_some() => {
+            Some(format!("answer with `ralph tell {id} \"…\"`"))
+        }
+        (RunPhase::Active, _) => Some("answer in the session".to_string()),
+        (RunPhase::Paused { .. }, Some(parked)) => {
+            Some(ending::next_step(parked.status, run, state.limits(run)))
+        }
+        (RunPhase::Paused { .. }, None) => Some(format!("`ralph resume {id}` continues")),
+        (RunPhase::Orphaned, _) if run.drive.is_some() => {
+            Some(format!("`ralph run --resume {id}` continues"))
+        }
+        (RunPhase::Orphaned, _) => Some(format!("`ralph resume {id}` resumes it")),
+    }
+}
+
+/// Whether a run has an open question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsksPerson {
+    Yes,
+    No,
+}
+
+impl AsksPerson {
+    pub fn from_question<T>(question: Option<&T>) -> Self {
+        if question.is_some() { Self::Yes } else { Self::No }
+    }
+}

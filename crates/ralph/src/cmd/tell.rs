@@ -1,0 +1,134 @@
+//! `ralph tell`: a message to the agent, which also answers its question. The session command of the same name uses the
+//! functions here too.
+
+use super::adjust::{author, find_run};
+use super::{declare, identify_caller, open_home, run_choice};
+use crate::driven_status;
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use clap::Args;
+use ralph_core::id::RunId;
+use ralph_deck::page::view_question;
+use ralph_deck::person_action::LONGEST_MESSAGE;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::overview::RunView;
+use ralph_hook::project_runs::RunPurpose;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+use serde::Serialize;
+
+const QUOTE_HINT: &str = "`ralph status --all` lists runs; to send these words to the run of this project, quote them as one";
+/// How long the id of a run is.
+const RUN_ID_CHARS: usize = 4;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  ralph tell \"the old format may go\"\n  ralph tell k7f2 \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
+)]
+pub(crate) struct TellArgs {
+    /// Send this text; a run or session may be named before it
+    #[arg(value_name = "[RUN|SESSION] TEXT", required = true)]
+    pub text: Vec<String>,
+    /// Name the run or its session [default: the run of this project]
+    #[arg(long, value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct MessageJson<'a> {
+    v: u8,
+    run: &'a str,
+    what: &'static str,
+}
+
+pub(crate) fn run(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let (run, words) = message_operands(env, &home, args)?;
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let adjustment =
+        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+    let done = send_message(env, &adjustment, &words.join(" "))?;
+    if args.json {
+        super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
+    } else {
+        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// The run and the words of a message. The first of several words may name the run.
+fn message_operands<'a>(
+    env: &Env,
+    home: &RalphHome,
+    args: &'a TellArgs,
+) -> Result<(RunId, &'a [String]), CommandFailure> {
+    let words = args.text.as_slice();
+    if let Some(name) = &args.run {
+        return Ok((find_run(home, name)?, words));
+    }
+    match words {
+        [name, rest @ ..] if !rest.is_empty() && run_choice::is_known_name(home, name) => {
+            Ok((find_run(home, name)?, rest))
+        }
+        // `ralph tell k7f3 hi`: a wrong name must not become part of a message to another run.
+        [name, rest @ ..] if !rest.is_empty() && has_shape_of_run_id(name) => {
+            let found = find_run(home, name).map(|run| (run, rest));
+            found.map_err(|failure| match failure.hint() {
+                Some(hint) if hint.starts_with("did you mean") => failure,
+                Some(_) | None => failure.with_hint(QUOTE_HINT),
+            })
+        }
+        // A longer wrong name before a quoted text, such as that of a session.
+        [name, text] if text.contains(char::is_whitespace) && RunId::parse(name).is_some() => {
+            Ok((find_run(home, name)?, std::slice::from_ref(text)))
+        }
+        _ => Ok((run_choice::project_run(env, home, RunPurpose::Steer)?, words)),
+    }
+}
+
+/// Whether a word looks like the id of a run.
+fn has_shape_of_run_id(word: &str) -> bool {
+    word.len() == RUN_ID_CHARS
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+}
+
+/// Queues a message for the agent's next stop, or as the answer to its question. Returns the confirmation for the person.
+pub(crate) fn send_message(
+    env: &Env,
+    adjustment: &RunAdjustment<'_>,
+    words: &str,
+) -> Result<&'static str, CommandFailure> {
+    let length = words.trim().chars().count();
+    if length > LONGEST_MESSAGE {
+        let what = format!("the message has {length} characters, more than {LONGEST_MESSAGE}");
+        return Err(CommandFailure::new(
+            &what,
+            "put it into a file of the project and send the path",
+        ));
+    }
+    let words = declare::clean_text(env, words, LONGEST_MESSAGE);
+    if words.is_empty() {
+        let hint = "give the text: `ralph tell RUN \"…\"`";
+        return Err(CommandFailure::new("the message is empty", hint));
+    }
+    let is_answer = is_runner_asking(adjustment);
+    adjustments::add_hint(adjustment, &words, &author(env))
+        .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
+    Ok(if is_answer {
+        "sent; the agent reads it at once"
+    } else {
+        "sent; the agent gets it at its next stop"
+    })
+}
+
+/// Whether a runner waits for the answer to a question, and passes it on within a second.
+fn is_runner_asking(RunAdjustment { home, run, .. }: &RunAdjustment<'_>) -> bool {
+    let view = store::load_run(home, run).map(|opened| RunView::new(home, opened));
+    let question = view.ok().and_then(|view| view_question(home, &view));
+    question.is_some_and(|question| question.until_ms.is_some())
+}
