@@ -40,7 +40,7 @@ pub fn load_rows(
 }
 
 /// Corrects the status of runs whose runner or session died. No journal line says so, and the index has only those.
-fn check_liveness(home: &RalphHome, rows: &mut StatsRows) {
+pub fn check_liveness(home: &RalphHome, rows: &mut StatsRows) {
     let is_active = |run: &&mut StatsRun| {
         !run.is_session && ["working", "waiting", "asks"].contains(&run.status.as_str())
     };

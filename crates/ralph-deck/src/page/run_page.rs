@@ -524,8 +524,9 @@ mod tests {
             .zip(changes)
             .map(|(seq, change)| JournalEntry { seq, change, ..first.clone() })
             .collect();
-        insta::assert_snapshot!(show_timeline(&entries), @"
+        insta::assert_snapshot!(show_timeline(&entries), @r"
         0 asks: keep the old routes?
+        1 let go: until a person answers
         3 message: yes
         4 asks: keep the old routes?
         ");

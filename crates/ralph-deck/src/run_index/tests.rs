@@ -138,6 +138,7 @@ fn tallies_agree_with_the_state_of_the_run() {
             };
             let status = match tally.status() {
                 "working" | "asks" | "waiting" => "open",
+                _ if tally.phase_name() == "parked" => "parked",
                 status => status,
             };
             let usage = LimitUsage::recorded(&state, state.clock_ms);

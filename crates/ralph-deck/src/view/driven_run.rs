@@ -245,7 +245,7 @@ mod tests {
         working: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
         waiting: claude s1 · iteration 0 of 25 · session 2 · 1 min of 8 h · $1.82 of $20
           waits until $TIME (rate limit): the five-hour window
-        rate_limited: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
+        parked: claude s1 · iteration 0 of 25 · session 2 · 6 s of 8 h · $1.82 of $20
           parked: more than 6 h would have to be waited for; `ralph run --resume k7f2` continues
         working: claude s1 · iteration 0 of 25 · 1 min of 8 h
           works in `/srv/parser-k7f2`, on branch `ralph/k7f2`
@@ -293,11 +293,11 @@ mod tests {
             let ended: Vec<_> = ended.iter().map(MarkedText::to_string).collect();
             out.push_str(&format!("ended:\n  {}\n", ended.join("\n  ")));
         }
-        insta::assert_snapshot!(out, @"
-        needs_human: claude s1 · iteration 0 of 25 · 1 s of 8 h
+        insta::assert_snapshot!(out, @r"
+        parked: claude s1 · iteration 0 of 25 · 1 s of 8 h
           parked: it conflicts with `main`; work tree `/srv/parser-k7f2` is kept; `ralph run --resume k7f2` continues
           ? the agent runs without permission prompts, as a person requested
-        rate_limited: claude s1 · iteration 0 of 25 · 1 s of 8 h
+        parked: claude s1 · iteration 0 of 25 · 1 s of 8 h
           parked: a limit; `ralph run --resume k7f2` continues
           not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
           ? the agent runs without permission prompts, as a person requested

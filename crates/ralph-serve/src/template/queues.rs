@@ -11,15 +11,15 @@ use ralph_deck::wording::safe_line;
 pub(crate) fn queues_regions(queues: &[QueueStatus], unreadable: usize) -> Vec<PageRegion> {
     let lists = html! { div #queues { @for queue in queues { (queue_section(queue)) } } };
     vec![
-        PageRegion::new("queues-hello", hello(queues, unreadable)),
+        PageRegion::new("queues-head", queues_head(queues, unreadable)),
         PageRegion::new("queues", lists),
     ]
 }
 
-fn hello(queues: &[QueueStatus], unreadable: usize) -> Markup {
+fn queues_head(queues: &[QueueStatus], unreadable: usize) -> Markup {
     let open = queues.iter().filter(|queue| queue.count().done < queue.tasks.tasks.len()).count();
     html! {
-        div.page-head { div {
+        div.page-head #queues-head { div {
             @if queues.is_empty() { h1 { "No queues" } }
             @else if open == 0 { h1 { "Every queue is done" } }
             @else { h1 { (text::count_noun(open, "queue")) " in progress" } }

@@ -43,7 +43,10 @@ impl RowDensity {
 /// The board as it is shown: grouped, sorted and filtered.
 pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout {
     let query = RunFilter::parse_typed(state.filter_text(), state.now_ms);
-    let is_flat = !query.is_empty() || state.earlier.is_some() || state.sort != BoardSort::NeedsYou;
+    let is_flat = !query.is_empty()
+        || state.filter_problem.is_some()
+        || state.earlier.is_some()
+        || state.sort != BoardSort::NeedsYou;
     let mut layout = ScreenLayout { foot: board_foot(state, glyphs), ..ScreenLayout::default() };
     let density = RowDensity::of_rows(state.rows);
     layout.head.push(head_line(state, glyphs, &query));
@@ -91,6 +94,13 @@ fn flat_lines(
     lines: &RowLines<'_>,
     body: &mut Vec<ScreenLine>,
 ) {
+    if let Some(problem) = &state.filter_problem {
+        let width = lines.columns.saturating_sub(2);
+        for text in lines.glyphs.wrap(problem, width, LONGEST_PROBLEM_LINES) {
+            body.push(ScreenLine::text(1, text, TextInk::Bad));
+        }
+        body.push(ScreenLine::blank());
+    }
     let rows = flat_rows(state, query);
     if query.is_empty() {
         let title = match (&state.earlier, state.sort) {
@@ -103,12 +113,7 @@ fn flat_lines(
     for row in &rows {
         body.extend(lines.run(row));
     }
-    if let Some(problem) = &state.filter_problem {
-        let width = lines.columns.saturating_sub(2);
-        for text in lines.glyphs.wrap(problem, width, LONGEST_PROBLEM_LINES) {
-            body.push(ScreenLine::text(1, text, TextInk::Bad));
-        }
-    } else if let (true, false) = (rows.is_empty(), query.is_empty()) {
+    if rows.is_empty() && !query.is_empty() {
         body.push(ScreenLine::text(1, "no run matches", TextInk::Quiet));
     }
     if state.is_filtering() {

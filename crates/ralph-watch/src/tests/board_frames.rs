@@ -360,7 +360,7 @@ fn refused_filter() {
     state.update(WatchEvent::Loaded(LoadedPage::FilterRefused(why.to_string())));
     let shown: Vec<_> = show(&state).lines().take(8).map(str::to_string).collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
-    | ralph  0 of 4,992 runs                              $58.55
+    | ralph  3 wait · 3 working · 5 ended                 $58.55
     |
     | / is:odd█
     |
@@ -387,7 +387,7 @@ fn counts_costs_and_quiet_runs() {
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
     let shown: Vec<_> = show(&state).lines().take(12).map(str::to_string).collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
-    | ralph  1 waits · 1 work · 1,204 ended               $58.55
+    | ralph  1 waits · 1 working · 1,204 ended            $58.55
     |
     | WAITING FOR YOU
     |▌? k7f2 asks                                    17/25 $11.62

@@ -66,7 +66,7 @@ fn keys_on_the_board_have_these_effects() {
      Ctrl('z'): Suspend
      Ctrl('l'): ClearScreen
      Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false }
-    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` shows what to do next
+    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
     ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false }
      Char('e'): Load(Earlier { filter: "", before: None })
     /shop Char('x'): Load(Earlier { filter: "shopx", before: None })

@@ -301,7 +301,7 @@ fn a_forged_statement_is_rejected() {
     assert_snapshot!(verify(&runner, &[]), @r"
     exit 0
     --- stdout
-    holds: run [run], verified, Let main.sh say goodbye.
+    valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✓ commit    HEAD has the judged tree [id]; the judged commits are not in this repository
@@ -374,7 +374,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     == deleted script
     exit 1
     --- stdout
-    does not hold: run [run], verified, Let main.sh say goodbye.
+    not valid: run [run], verified, Let main.sh say goodbye.
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged

@@ -562,7 +562,8 @@ fn a_gate_does_not_inherit_git_variables() {
         .env("GIT_INDEX_FILE", git.join("index"))
         .env("GIT_WORK_TREE", sandbox.project());
     let ended = crate::sandbox::run_command(command.args(["hook", "claude"]), event.as_bytes());
-    assert!(ended.notice().contains("verified"), "{ended}");
+    // Only the shell knows the directory, so the run is at most green.
+    assert!(ended.notice().contains("green"), "{ended}");
     assert_eq!(
         (fs::read(git.join("config")).unwrap(), fs::read(git.join("index")).unwrap()),
         before

@@ -276,12 +276,12 @@ fn a_test_message_reports_the_result_of_each_channel() {
     assert_snapshot!(sandbox.ralph(["notify"]), @r#"
     exit 1
     --- stderr
-    Test the notifications about the end and the questions of a run
+    Send a test notification
 
     Usage: ralph notify [OPTIONS]
 
     Options:
-          --test  Send a test message through every configured channel
+          --test  Send a test notification through every configured channel
           --json  Print one JSON object
       -h, --help  Print help
 

@@ -411,7 +411,7 @@ fn a_run_without_its_runner_is_orphaned_everywhere() {
     );
     assert_snapshot!(shown, @r#"
     "orphaned"
-    ralph_runs{status="orphaned"} 1
+    ralph_runs{state="orphaned"} 1
     next:  ralph run --resume [run]
     next: `ralph run --resume [run]` continues
     "#);
@@ -751,8 +751,8 @@ tools = [{ run = \"sleep 600\" }]
     child.wait().unwrap();
     let both = format!("{driven}\n--\n{}", shown(&runner));
     insta::with_settings!({filters => vec![(r"\d+ (ms|s) of", "[time] of"), ("claude [0-9a-f]{8}", "claude [session]")]}, {
-        assert_snapshot!(both, @"
-        $RUN  armed         Let main.sh say goodbye.
+        assert_snapshot!(both, @r"
+        $RUN  working       Let main.sh say goodbye.
               claude [session] · iteration 0 of 25 · [time] of 8 h · $0 of $20
               ? the agent runs without permission prompts, as a person requested
         --

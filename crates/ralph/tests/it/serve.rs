@@ -629,12 +629,12 @@ fn actions_are_recorded_like_those_of_the_commands() {
         act("limits", "iterations=many&duration=&cost="),
         act("limits", "iterations=40&duration=&cost="),
         act("pause", ""),
+        // A paused run can hold its agent again.
         act("limits", "iterations=40&duration=90m&cost=0"),
-        act("waive", "requirement=tests&until=2h&why=the+service+is+down"),
-        act("require", "requirement=tests"),
-        act("resume", ""),
     ];
-    shown.push(act("cancel", ""));
+    let waive = ["waive", "tests", "--until", "2h", "--why", "the service is down", "--run", &run];
+    assert_eq!(sandbox.ralph_at_terminal(waive).code, Some(0));
+    shown.extend([act("require", "requirement=tests"), act("resume", ""), act("cancel", "")]);
     assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
     tell: Sent; the agent gets it at its next stop
     waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
@@ -648,8 +648,8 @@ fn actions_are_recorded_like_those_of_the_commands() {
     limits: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
       hint: run `ralph limits RUN --max-iterations 40` in the foreground of your own terminal
     pause: Paused; the agent may stop freely until it is resumed
-    limits: Limits  40 iterations · 1 h 30 min · stuck at the 3rd stop without progress from now on
-    waive: tests is waived by ada for another 2 h: the service is down; every report shows it, and it blocks no stop
+    limits: run `RUN` is paused and can hold an agent again, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run `ralph limits RUN --max-iterations 40 --max-duration 90m --max-cost 0` in the foreground of your own terminal
     require: tests is required again
     resume: Resumed; the agent is held at its next stop
     cancel: Cancelled; its session is free, and nothing was deleted
@@ -669,7 +669,6 @@ fn actions_are_recorded_like_those_of_the_commands() {
     held: tests: 1 finding
     answered: use <b> for it (by ada)
     person: paused
-    person: set limits: 40 iterations · 1 h 30 min · stuck at the 3rd stop without progress
     person: waived tests until TIME, by ada: the service is down
     person: revoked the waiver of tests
     person: resumed
@@ -758,7 +757,7 @@ fn a_new_connection_gets_the_whole_page() {
         }
     }
     let queues = first_message("/queues", "7");
-    assert!(queues.contains("id=\"queues-hello\"") && queues.contains("id=\"queues\""), "{queues}");
+    assert!(queues.contains("id=\"queues-head\"") && queues.contains("id=\"queues\""), "{queues}");
 }
 
 #[test]

@@ -474,10 +474,10 @@ fn report_names_what_was_verified_and_where_it_is() {
         output(&stuck, run_report::FirstLineStyle::Wrapped),
         output(&reviewed, run_report::FirstLineStyle::Whole),
     ];
-    insta::assert_snapshot!(output.join("\n"), @"
+    insta::assert_snapshot!(output.join("\n"), @r"
     verified: make the parser handle nested quotes — 2 gates
       on the work tree, not committed, 11 iterations over 3
-      sessions, 2 h 4 min, $4.10, $1 of it assumed
+      sessions, 2 h 4 min, ~$4.10 partly assumed
     ✓ met     a change, policy, tools, nothing hidden, test
               integrity, tests, tests (clean checkout)
       files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`,
@@ -497,8 +497,8 @@ fn report_names_what_was_verified_and_where_it_is() {
       next    `ralph why k7f2`
 
     stuck: make the parser handle nested quotes — nothing
-      moved, 2 of 5 not met, 3 iterations, 14 min, $1.82, all
-      of it assumed
+      moved, 2 of 5 not met, 3 iterations, 14 min, ~$1.82
+      assumed
     ✗ open    tests: 2 of 148 failed
     ✗ open    lint
     ✗ denied  3 tool calls were not permitted: Bash, Edit;

@@ -37,5 +37,7 @@ pub(crate) fn load_data(
 
 /// The rows of all runs on this machine.
 pub(crate) fn load_rows(home: &RalphHome) -> Result<StatsRows, CommandFailure> {
-    Ok(crate::cmd::open_index(home)?.stats_rows()?)
+    let mut rows = crate::cmd::open_index(home)?.stats_rows()?;
+    stats_source::check_liveness(home, &mut rows);
+    Ok(rows)
 }
