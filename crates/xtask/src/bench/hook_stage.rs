@@ -143,7 +143,13 @@ impl HookStage {
         let unbounded = ["--max-iterations", "0", "--max-duration", "24h", "--max-cost-usd", "0"];
         let patient = ["--stuck-after", "4000000000"];
         let mut command = shell::command(&self.ralph);
-        command.env_clear().envs(self.env()).args(["start", "--session", session, "--project"]);
+        command.env_clear().envs(self.env()).args([
+            "start",
+            "--yes",
+            "--session",
+            session,
+            "--project",
+        ]);
         command.arg(project).args(holding).args(unbounded).args(patient);
         shell::command_output(&mut command)?;
         let pointer = disk::read(&self.ralph_home().join("sessions").join(session))?;

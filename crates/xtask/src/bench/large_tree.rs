@@ -24,7 +24,7 @@ const POLICY: &str = "[verify]\nproof = \"off\"\n\n[[gate]]\nname = \"check\"\nr
 const SESSION: &str = "large";
 /// Each start needs a session of its own.
 const START_SCRIPT: &str =
-    "exec \"$0\" start --session \"start-$$\" --project \"$1\" --goal-file \"$2\"";
+    "exec \"$0\" start --yes --session \"start-$$\" --project \"$1\" --goal-file \"$2\"";
 
 pub(crate) struct LargeTreeStage {
     stage: HookStage,

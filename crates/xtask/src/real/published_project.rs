@@ -169,7 +169,7 @@ impl PublishedProject {
     }
 
     pub(super) fn start_run(&self, session: &str, goal: &str) -> Result<()> {
-        let args = ["start", "--session", session, "--goal-file", "-"];
+        let args = ["start", "--yes", "--session", session, "--goal-file", "-"];
         self.ralph(&args, goal.as_bytes())?.expect_success().map(drop)
     }
 
