@@ -83,6 +83,10 @@ pub(super) fn read_journal(
             bytes.clear();
             is_too_long = true;
         }
+        // Fewer bytes than asked for are the end of the file.
+        if read < READ_BYTES {
+            break;
+        }
     }
     let tail = hash_tail(&file, read_to)?;
     let FileStat { inode, len: length, modified_ns, .. } = stat;

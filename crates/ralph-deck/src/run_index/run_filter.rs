@@ -102,7 +102,7 @@ impl RunFilter {
         self.terms.is_empty()
     }
 
-    /// Whether a loaded row matches, as [`sql`](Self::sql) selects it. No row does if the filter names a gate: only the index
+    /// Whether a loaded row matches, as `sql` selects it. No row does if the filter names a gate: only the index
     /// has the gates of the past.
     pub fn matches(&self, row: &BoardRow) -> bool {
         let is_among = |is_kind: fn(&TermKind) -> bool| {
