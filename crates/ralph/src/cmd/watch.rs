@@ -46,7 +46,7 @@ pub(crate) struct WatchArgs {
     /// Show only the runs of this project
     #[arg(long, conflicts_with = "all")]
     pub project: bool,
-    /// Show the runs of all projects [default]
+    /// Show the runs of all projects (the default)
     #[arg(long)]
     pub all: bool,
     /// Select and open with the mouse; text is then selected with Shift
