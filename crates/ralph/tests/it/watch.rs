@@ -251,17 +251,14 @@ fn an_idle_board_makes_no_system_calls() {
         println!("skipped: strace does not start");
         return;
     }
-    // The board looks once more after it began to watch, and then rests.
+    // The board looks once more after it began to watch, how soon depends on the machine. Then it rests: a board that
+    // wakes up by itself never lets ten commands pass without a system call.
     let read = || std::fs::read_to_string(&trace).unwrap_or_default();
-    let let_time_pass = || (0..5).for_each(|_| drop(sandbox.ralph(["why", &run])));
     eventually(|| {
         let before = read();
-        let_time_pass();
+        (0..10).for_each(|_| drop(sandbox.ralph(["why", &run])));
         (read() == before).then_some(())
     });
-    let idle = read();
-    let_time_pass();
-    assert_eq!(read().strip_prefix(&idle), Some(""), "{}", read());
     terminal.keys(&["q"]);
     terminal.wait_for("code=0");
 }
