@@ -96,17 +96,10 @@ pub(super) fn summary(page: &RunPage) -> String {
     facts.join(", ")
 }
 
-/// What a person can do next. Runs in progress have a next step here only: a screen shows them with their actions.
+/// What a person can do next. A report has a next step for a working run too: it has no actions beside it.
 pub(super) fn next_step(page: &RunPage) -> String {
-    let run = &page.row.run;
-    let in_progress = || {
-        if page.row.standing == RunStanding::Asks {
-            format!("answer with `ralph tell {run} \"…\"`")
-        } else {
-            format!("nothing; `ralph watch {run}` shows it while it works")
-        }
-    };
-    page.next.clone().unwrap_or_else(in_progress)
+    let watch = || format!("nothing; `ralph watch {}` shows it while it works", page.row.run);
+    page.next.clone().unwrap_or_else(watch)
 }
 
 /// Words of ralph whose parts between backticks are commands or names.

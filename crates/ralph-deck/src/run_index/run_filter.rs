@@ -68,7 +68,7 @@ impl RunFilter {
         Ok(Self { terms, projects: None })
     }
 
-    /// Leaves out what has no meaning: a person who is still typing has not finished the last term.
+    /// Leaves out terms without a meaning: while a filter is typed, its last term is not complete.
     pub fn parse_typed(text: &str, now_ms: u64) -> Self {
         let words = split_words(text);
         let terms = words.iter().filter_map(|word| Self::parse(word, now_ms).ok());

@@ -256,8 +256,9 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     if let Some(why) = &board.off {
         return format!("is switched off: {why}");
     }
-    let working = board.working.len() + board.queues.iter().filter(|one| !one.has_ended).count();
-    let (waiting, ended) = (board.waiting.len(), thousands(board.ended_total));
+    let queues = board.queues.iter().filter(|one| !one.has_ended).count();
+    let working = board.working_count().saturating_add(queues);
+    let (waiting, ended) = (board.waiting_count(), thousands(board.ended_total));
     let verb = if waiting == 1 { "waits" } else { "wait" };
     if is_short {
         return [

@@ -343,6 +343,7 @@ fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
     };
     let page = BoardPage { waiting_left_out: 7, working_left_out: 1_200, ..sample_board() };
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    assert!(show(&state).contains("10 wait for you · 1203 working"), "{}", show(&state));
     insta::assert_snapshot!(lines(&state), @r"
     |    and 7 more; `ralph status --all` lists them
     |    and 1200 more; `ralph status --all` lists them
