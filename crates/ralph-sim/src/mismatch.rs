@@ -334,6 +334,7 @@ mod tests {
             stdout: String::new(),
             stderr: String::new(),
             outcome: "success".to_owned(),
+            evaluator: None,
             remark: None,
             ms: 1,
         };

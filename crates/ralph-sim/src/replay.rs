@@ -12,6 +12,7 @@ use crate::client_rules::hook_input::HookInput;
 use crate::hook_answer;
 use crate::hook_settings::{CLIENT_EVENTS, LoadedHookSettings};
 use crate::matcher;
+use crate::simulator::evaluator_hooks::EvaluatorLaunch;
 use crate::simulator::hook_dispatch::{self, AsyncHook, HookLaunchContext};
 use crate::timeline::{HookEffect, TimelineHook, TimelineMessage};
 use ralph_sys::clock::{self, Deadline};
@@ -198,6 +199,15 @@ pub fn run(
     let mut notices: Vec<String> =
         settings.notices.iter().map(|notice| format!("settings, {notice}")).collect();
     notices.extend(orders.skipped);
+    notices.extend(orders.asked.iter().map(|question| {
+        let EvaluatorLaunch { identity, handler, .. } = question;
+        format!(
+            "skipped a {} hook from {} settings: a replay has no model for its type `{}`",
+            payload.event,
+            identity.source,
+            handler.kind.name()
+        )
+    }));
     let unheard = orders.detached.len();
     let mut detached = Vec::new();
     for order in orders.detached {

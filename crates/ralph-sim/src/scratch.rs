@@ -246,6 +246,12 @@ fn add_hooks<'a>(
                 };
                 handler["command"] = json!(format!("{}\"{place}/{name}\"", interpreter(text)));
             }
+            ScenarioHookCommand::Evaluator { kind, prompt, model } => {
+                handler = json!({"type": kind.name(), "prompt": prompt});
+                if let Some(model) = model {
+                    handler["model"] = json!(model);
+                }
+            }
         }
         if let Some(timeout) = hook.timeout {
             handler["timeout"] = json!(timeout);

@@ -1,6 +1,6 @@
 //! The scripted answers of the model, in order: one queue for the main conversation and one for each subagent.
 
-use crate::scenario::{Scenario, ScenarioStep, ScriptedTurn, TurnRepeat};
+use crate::scenario::{Scenario, ScenarioStep, ScriptedSubagent, ScriptedTurn, TurnRepeat};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ pub struct ModelScript {
     /// The turns after each prompt; the front queue belongs to the current prompt.
     prompts: VecDeque<TurnQueue>,
     agents: Vec<(String, TurnQueue)>,
+    evaluators: Vec<(String, TurnQueue)>,
     /// How often a turn was requested and none was left.
     exhausted_count: u32,
     /// The summary that the model returns when the conversation is compacted.
@@ -67,12 +68,20 @@ impl ModelScript {
                 ScenarioStep::Session(_) | ScenarioStep::Screen(_) | ScenarioStep::Shell(_) => {}
             }
         }
-        let agents = scenario.subagents.iter().map(|agent| {
-            let queue = TurnQueue { turns: agent.turns.clone(), at: QueuePosition::default() };
-            (agent.prompt.clone(), queue)
-        });
-        let summary = scenario.summary.clone();
-        Self { prompts, agents: agents.collect(), exhausted_count: 0, summary }
+        let queues = |scripts: &[ScriptedSubagent]| {
+            let queues = scripts.iter().map(|script| {
+                let queue = TurnQueue { turns: script.turns.clone(), at: QueuePosition::default() };
+                (script.prompt.clone(), queue)
+            });
+            queues.collect()
+        };
+        Self {
+            prompts,
+            agents: queues(&scenario.subagents),
+            evaluators: queues(&scenario.evaluators),
+            exhausted_count: 0,
+            summary: scenario.summary.clone(),
+        }
     }
 
     /// Moves on to the next prompt and skips the turns left over from the previous one.
@@ -96,6 +105,20 @@ impl ModelScript {
         let agent = agents.find(|(prompt, _)| task.contains(prompt.as_str()));
         let turn = agent.and_then(|(_, queue)| queue.next_turn());
         turn.unwrap_or_else(|| self.exhausted_turn())
+    }
+
+    /// The next answer of the first evaluator whose `prompt` is a substring of the question that a hook asks. Without
+    /// one the answer is no verdict.
+    pub fn next_evaluator_turn(&mut self, question: &str) -> ScriptedTurn {
+        let mut evaluators = self.evaluators.iter_mut();
+        let evaluator = evaluators.find(|(prompt, _)| question.contains(prompt.as_str()));
+        let turn = evaluator.and_then(|(_, queue)| queue.next_turn());
+        turn.unwrap_or_else(|| self.exhausted_turn())
+    }
+
+    /// Whether the scenario has an evaluator for this question.
+    pub fn has_evaluator(&self, question: &str) -> bool {
+        self.evaluators.iter().any(|(prompt, _)| question.contains(prompt.as_str()))
     }
 
     /// Whether the scenario has a subagent for this task.
@@ -127,7 +150,7 @@ impl TurnQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{ScriptedSubagent, SessionStep};
+    use crate::scenario::SessionStep;
 
     fn says(text: &str, repeat: TurnRepeat) -> ScriptedTurn {
         ScriptedTurn { text: text.to_owned(), repeat, ..ScriptedTurn::default() }

@@ -34,7 +34,8 @@ pub enum TimelineEntry {
     Exit { code: i32 },
 }
 
-/// `None` for the main conversation, otherwise the type of a subagent.
+/// `None` for the main conversation, otherwise the type of a subagent, or `hook-prompt` and `hook-agent` for a model
+/// that answers a hook.
 pub type AgentLane = Option<String>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,12 +91,16 @@ pub struct HandlerResult {
     pub command: String,
     /// The settings that registered it: `user`, `project`, `local`, `flag`, or `plugin NAME`.
     pub source: String,
-    /// `exit 2`, `signal 9`, `timeout`, `not started: …`, `killed its parent`
+    /// `exit 2`, `signal 9`, `timeout`, `not started: …`, `killed its parent`; of a model `answered`, `failed`,
+    /// `no verdict`
     pub ended: String,
     pub stdout: String,
     pub stderr: String,
     /// The client's label for the result: `success`, `error`, `cancelled`.
     pub outcome: String,
+    /// `prompt` or `agent` if a model answered; then `command` is the prompt and `stdout` the answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evaluator: Option<String>,
     /// A remark for the user, for example why the client ignored the answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub remark: Option<String>,

@@ -19,6 +19,7 @@ pub(crate) fn remark_on_answer(event: &str, answer: &HookAnswer, stdout: &str) -
         HookVerdict::Allow => ignored_output_remark(event, answer, stdout.trim())?,
         HookVerdict::Block { reason, form } => missing_reason_remark(reason, *form)?,
         HookVerdict::TimedOut => "timed out: the client ignores the hook and reports nothing",
+        HookVerdict::NoVerdict => "no verdict: the client ignores the hook and reports nothing",
         HookVerdict::Detached => "asynchronous: the client does not wait and ignores the answer",
         HookVerdict::Failed(failure) => match failure {
             HookFailure::Status { .. } => "neither exit 0 nor exit 2: an error that does not block",
@@ -28,6 +29,10 @@ pub(crate) fn remark_on_answer(event: &str, answer: &HookAnswer, stdout: &str) -
             HookFailure::CannotBlock { .. } => "this event cannot be blocked",
             HookFailure::NotStarted { why } => return Some(format!("could not be started: {why}")),
             HookFailure::Lost => "the hook killed its parent, which would be the client",
+            HookFailure::Evaluator { message } => {
+                let first = message.lines().next().unwrap_or_default();
+                return Some(format!("no verdict, so it does not block: {first}"));
+            }
         },
         HookVerdict::Invalid(fault) => match fault {
             InvalidHookAnswer::NotJson => "the whole answer is ignored: not valid JSON",
@@ -44,6 +49,18 @@ pub(crate) fn remark_on_answer(event: &str, answer: &HookAnswer, stdout: &str) -
     Some(text.to_owned())
 }
 
+/// Returns a remark on the answer of a model.
+pub(crate) fn evaluator_remark(answer: &HookAnswer) -> Option<String> {
+    match &answer.verdict {
+        HookVerdict::Failed(_) | HookVerdict::NoVerdict => remark_on_answer("", answer, ""),
+        HookVerdict::Allow
+        | HookVerdict::Block { .. }
+        | HookVerdict::Invalid(_)
+        | HookVerdict::TimedOut
+        | HookVerdict::Detached => None,
+    }
+}
+
 fn missing_reason_remark(reason: &str, form: BlockForm) -> Option<&'static str> {
     match (form, reason) {
         (BlockForm::ExitTwo, "No stderr output") => {
@@ -52,7 +69,7 @@ fn missing_reason_remark(reason: &str, form: BlockForm) -> Option<&'static str> 
         (BlockForm::Json, "Blocked by hook") => {
             Some("a block without a reason: the agent does not learn why")
         }
-        (BlockForm::ExitTwo | BlockForm::Json, _) => None,
+        (BlockForm::ExitTwo | BlockForm::Json | BlockForm::AgentVerdict, _) => None,
     }
 }
 

@@ -10,6 +10,9 @@ const CONNECTION_ERROR: &str = "API Error: Connection dropped (ECONNRESET). Chec
 const REQUEST_TOO_LARGE_ERROR: &str = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the \
     request over the limit. Remove older images or compact the conversation.";
 
+pub(crate) const OUTPUT_LIMIT_ERROR: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
+    the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
+
 /// How the client words and classifies an error.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiErrorReport<'a> {

@@ -5,6 +5,7 @@ use crate::hook_answer::{
     AddedContext, BlockForm, ContinueFalse, HookAnswer, HookFailure, HookOutcomeLabel, HookVerdict,
     PermissionChoice, block_text,
 };
+use crate::hook_settings::EvaluatorKind;
 use crate::timeline::{AgentLane, HandlerResult, HookEffect, TimelineHook};
 use serde_json::Value;
 
@@ -29,8 +30,12 @@ pub(crate) struct EventOutcome {
 }
 
 pub(crate) struct HandlerAnswer {
-    /// The command as the client shows it.
+    /// The command as the client shows it. For a handler that asks a model, its prompt.
     pub(crate) command: String,
+    /// A shorter form of the command for the feedback, if the agent has already read the whole.
+    pub(crate) quoted_command: Option<String>,
+    /// Set if a model answered instead of a process.
+    pub(crate) evaluator: Option<EvaluatorKind>,
     /// `NAME@MARKETPLACE`, which the client shows to the model.
     pub(crate) plugin: Option<String>,
     pub(crate) answer: HookAnswer,
@@ -47,6 +52,7 @@ impl HandlerAnswer {
             | HookVerdict::Failed(_)
             | HookVerdict::Invalid(_)
             | HookVerdict::TimedOut
+            | HookVerdict::NoVerdict
             | HookVerdict::Detached => None,
         }
     }
@@ -54,13 +60,51 @@ impl HandlerAnswer {
     /// The reason of a block. For exit 2, the command precedes it and the plugin, if any, follows it.
     pub(crate) fn feedback(&self) -> String {
         let Some((reason, form)) = self.block() else { return String::new() };
-        let text = block_text(reason, form, &self.command);
+        let text = block_text(reason, form, self.quoted_command());
         match &self.plugin {
             Some(plugin) if form == BlockForm::ExitTwo => {
                 format!("{text}\nThis hook comes from the {plugin} plugin.")
             }
             Some(_) | None => text,
         }
+    }
+
+    fn quoted_command(&self) -> &str {
+        self.quoted_command.as_deref().unwrap_or(&self.command)
+    }
+
+    /// The entry in the client's list of errors at a stop.
+    pub(crate) fn error_text(&self) -> Option<String> {
+        match &self.answer.verdict {
+            HookVerdict::Block { .. } => Some(self.feedback()),
+            HookVerdict::Failed(failure) => Some(failure.message(&self.command)),
+            HookVerdict::Allow
+            | HookVerdict::Invalid(_)
+            | HookVerdict::TimedOut
+            | HookVerdict::NoVerdict
+            | HookVerdict::Detached => None,
+        }
+    }
+
+    /// The prompt of a `prompt` hook.
+    pub(crate) fn prompt_text(&self) -> Option<&str> {
+        match self.evaluator? {
+            EvaluatorKind::Prompt => Some(&self.command),
+            EvaluatorKind::Agent => None,
+        }
+    }
+
+    /// The duration in the summary of a stop. The client leaves it out for a block, and for a model without a verdict.
+    pub(crate) fn summary_duration_ms(&self) -> Option<u64> {
+        let is_timed = match self.answer.verdict {
+            HookVerdict::Block { .. } | HookVerdict::NoVerdict => false,
+            HookVerdict::Allow
+            | HookVerdict::Failed(_)
+            | HookVerdict::Invalid(_)
+            | HookVerdict::TimedOut
+            | HookVerdict::Detached => true,
+        };
+        is_timed.then_some(self.result.ms)
     }
 
     /// Whether the hook killed its parent, which would be the client.
@@ -218,7 +262,7 @@ impl EventOutcome {
             let has_text =
                 matches!(answered.block(), Some((_, form)) if form == BlockForm::Json || !is_stop);
             if has_text && self.event != "PreToolUse" {
-                let (name, command) = (&self.name, &answered.command);
+                let (name, command) = (&self.name, answered.quoted_command());
                 let reason = answered.feedback();
                 asides.push(format!(
                     "{name} hook blocking error from command: \"{command}\": {reason}"
@@ -284,6 +328,13 @@ impl EventOutcome {
         let choices =
             self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
         choices.map(|asked| asked.choice).max() == Some(PermissionChoice::Defer)
+    }
+
+    /// Whether a hook permits the call.
+    pub(crate) fn is_permitted(&self) -> bool {
+        let choices =
+            self.answers.iter().filter_map(|answered| answered.answer.permission.as_ref());
+        choices.map(|asked| asked.choice).max() == Some(PermissionChoice::Allow)
     }
 
     pub(crate) fn updated_input(&self) -> Option<Value> {

@@ -1,5 +1,7 @@
 //! The JSON that a hook reads on standard input, with its fields in the client's order.
 
+use crate::client_ids;
+use crate::hook_settings::EvaluatorKind;
 use crate::transcript::EFFORT;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -25,6 +27,32 @@ pub(crate) struct SubagentIdentity {
     pub(crate) kind: String,
 }
 
+/// Prefix of the id of an agent that answers a hook.
+const HOOK_AGENT_PREFIX: &str = "hook-agent-";
+/// The mode of such an agent: a call that would need a permission is denied.
+const HOOK_AGENT_MODE: &str = "dontAsk";
+
+impl SubagentIdentity {
+    /// An agent that answers a hook. It has no type.
+    pub(crate) fn new_hook_agent() -> Self {
+        let id = format!("{HOOK_AGENT_PREFIX}{}", client_ids::new_uuid());
+        Self { id, kind: String::new() }
+    }
+
+    pub(crate) fn is_hook_agent(&self) -> bool {
+        is_hook_agent_id(&self.id)
+    }
+
+    /// The timeline lane of its conversation.
+    pub(crate) fn lane(&self) -> &str {
+        if self.is_hook_agent() { EvaluatorKind::Agent.lane() } else { &self.kind }
+    }
+}
+
+pub(crate) fn is_hook_agent_id(id: &str) -> bool {
+    id.starts_with(HOOK_AGENT_PREFIX)
+}
+
 /// The values of the fields that the inputs of all events have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HookInputContext<'a> {
@@ -41,15 +69,20 @@ impl HookInputContext<'_> {
     pub(crate) fn input(&self, event: &str, shared: SharedInputFields) -> HookInput {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let has_mode = matches!(shared, SharedInputFields::Turn | SharedInputFields::Mode);
+        let is_hook_agent = self.agent.is_some_and(SubagentIdentity::is_hook_agent);
+        let mode = if is_hook_agent { HOOK_AGENT_MODE } else { self.permission_mode };
+        // A nameless agent has a type at its stops only.
+        let kind = self.agent.map(|agent| agent.kind.clone());
+        let kind = kind.filter(|kind| !kind.is_empty() || event == "SubagentStop");
         let has_effort = matches!(shared, SharedInputFields::Turn | SharedInputFields::Effort);
         HookInput::default()
             .with("session_id", self.session)
             .with("transcript_path", path(self.transcript))
             .with("cwd", path(self.cwd))
             .with_opt("prompt_id", self.prompt_id)
-            .with_opt("permission_mode", has_mode.then_some(self.permission_mode))
+            .with_opt("permission_mode", has_mode.then_some(mode))
             .with_opt("agent_id", self.agent.map(|agent| agent.id.clone()))
-            .with_opt("agent_type", self.agent.map(|agent| agent.kind.clone()))
+            .with_opt("agent_type", kind)
             .with_opt("effort", has_effort.then(|| json!({"level": EFFORT})))
             .with("hook_event_name", event)
     }

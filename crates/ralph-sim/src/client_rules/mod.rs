@@ -9,6 +9,7 @@ pub(crate) mod background_task;
 pub(crate) mod event_outcome;
 pub(crate) mod file_tools;
 pub(crate) mod handler_answer;
+pub(crate) mod hook_agent_tools;
 pub(crate) mod hook_input;
 mod patch;
 pub(crate) mod shell_tool;

@@ -97,7 +97,7 @@ fn missing_fields(call: &ToolInvocation) -> Vec<String> {
     missing.map(|name| format!("The required parameter `{name}` is missing")).collect()
 }
 
-fn format_issues(call: &ToolInvocation, issues: &[String]) -> Option<String> {
+pub(super) fn format_issues(call: &ToolInvocation, issues: &[String]) -> Option<String> {
     let what = match issues.len() {
         0 => return None,
         1 => "issue",

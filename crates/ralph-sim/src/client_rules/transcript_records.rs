@@ -84,7 +84,8 @@ fn hook_attachments(answered: &HandlerAnswer) -> Vec<OwnedAttachment<'_>> {
         HookVerdict::TimedOut => {
             list.push(OwnedAttachment::Cancelled(&answered.command, handled.ms));
         }
-        HookVerdict::Block { form: BlockForm::ExitTwo, .. }
+        HookVerdict::Block { form: BlockForm::ExitTwo | BlockForm::AgentVerdict, .. }
+        | HookVerdict::NoVerdict
         | HookVerdict::Allow
         | HookVerdict::Detached => {}
     }
@@ -115,10 +116,11 @@ pub(crate) fn record_stop_summary(
         return Ok(());
     }
     let errors: Vec<String> =
-        outcome.blocking_answers().iter().map(|answered| answered.feedback()).collect();
+        outcome.answers.iter().filter_map(HandlerAnswer::error_text).collect();
     let infos = outcome.answers.iter().map(|answered| StopHookInfo {
         command: answered.command.clone(),
-        duration_ms: Some(answered.result.ms),
+        prompt_text: answered.prompt_text().map(str::to_owned),
+        duration_ms: answered.summary_duration_ms(),
     });
     let infos: Vec<StopHookInfo> = infos.collect();
     let contexts = outcome.contexts();

@@ -4,8 +4,14 @@
 //! unless the script looks missing; an invalid answer does not block.
 
 mod answer_schema;
+mod evaluator_verdict;
 mod spill;
 
+pub use evaluator_verdict::{
+    EvaluatorOutcome, EvaluatorVerdict, FinishedEvaluation, evaluator_question,
+    interpret_evaluation, is_stop_event, json_type, read_prompt_answer, read_verdict,
+    shorten_repeated_prompt,
+};
 pub use spill::{TextDelivery, deliver};
 
 use answer_schema::{HookJson, non_empty};
@@ -63,6 +69,8 @@ pub enum HookVerdict {
     TimedOut,
     /// The hook asked to run asynchronously; its answer is ignored.
     Detached,
+    /// A model was asked and gave no verdict. Does not block, and nothing is shown.
+    NoVerdict,
 }
 
 /// How a block reaches the model.
@@ -72,6 +80,8 @@ pub enum BlockForm {
     ExitTwo,
     /// Twice, unchanged.
     Json,
+    /// Once, unchanged: the verdict of an `agent` hook.
+    AgentVerdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +103,10 @@ pub enum HookFailure {
         why: String,
     },
     Lost,
+    /// A model was asked and gave no answer, or none that could be read.
+    Evaluator {
+        message: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -357,7 +371,7 @@ fn can_block(event: &str) -> bool {
 pub fn block_text(reason: &str, form: BlockForm, command: &str) -> String {
     match form {
         BlockForm::ExitTwo => format!("[{command}]: {reason}"),
-        BlockForm::Json => reason.to_owned(),
+        BlockForm::Json | BlockForm::AgentVerdict => reason.to_owned(),
     }
 }
 
@@ -378,6 +392,7 @@ impl HookFailure {
                 "Failed with non-blocking status code: Error occurred while executing hook command: {why}"
             ),
             Self::Lost => "the hook killed the process that supervised it".to_owned(),
+            Self::Evaluator { message } => message.clone(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Every row was verified against the client, 2.1.325, unless noted otherwise.
 
 use super::*;
+use crate::hook_settings::EvaluatorKind;
 
 /// All fields of an answer in one line.
 fn describe(answer: &HookAnswer) -> String {
@@ -24,6 +25,7 @@ fn describe(answer: &HookAnswer) -> String {
         HookVerdict::Failed(failure) => format!("failed {}", failure.message("cmd")),
         HookVerdict::Invalid(fault) => format!("void {}", fault.message()),
         HookVerdict::TimedOut => "timed out".to_owned(),
+        HookVerdict::NoVerdict => "no verdict".to_owned(),
         HookVerdict::Detached => "detached".to_owned(),
     };
     let parts = [
@@ -488,4 +490,124 @@ fn a_hook_without_an_exit_code_blocks_only_by_json() {
             interpret(&FinishedHookOutput { event: "Stop", exit: &exit, stdout, stderr: "E" });
         assert_eq!(describe(&answer), wanted, "{exit:?}");
     }
+}
+
+/// Answers of a model, as observed in the client: only `"ok": false` in a valid answer blocks.
+#[test]
+fn answers_of_a_prompt_hook() {
+    let rows = [
+        r#"{"ok": true}"#,
+        r#"{"ok": true, "impossible": true, "reason": "x"}"#,
+        r#"{"ok": false, "reason": "no"}"#,
+        r#"{"ok": false}"#,
+        r#"{"ok": false, "reason": "no", "more": 1}"#,
+        r#"{"ok": false, "impossible": true, "reason": "never"}"#,
+        "```json\n{\"ok\": false, \"reason\": \"fenced\"}\n```",
+        "  {\"ok\": false,\n \"reason\": \"two\\nlines\"}  ",
+        r#"Here: {"ok": false, "reason": "inner"}"#,
+        "I think it is fine.",
+        "null",
+        "false",
+        "",
+        "[]",
+        r#"{"ok": "false", "reason": 5}"#,
+        r#"{"reason": "no"}"#,
+    ];
+    let shown = rows.map(|text| {
+        let outcome = match read_prompt_answer(text) {
+            EvaluatorOutcome::Answered(verdict) => format!("{verdict:?}"),
+            EvaluatorOutcome::Failed(message) => {
+                message.split_whitespace().collect::<Vec<_>>().join(" ")
+            }
+            EvaluatorOutcome::Silent => "silent".to_owned(),
+        };
+        format!("{text:?} -> {outcome}")
+    });
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    "{\"ok\": true}" -> Met
+    "{\"ok\": true, \"impossible\": true, \"reason\": \"x\"}" -> Met
+    "{\"ok\": false, \"reason\": \"no\"}" -> Unmet { reason: "no" }
+    "{\"ok\": false}" -> Unmet { reason: "undefined" }
+    "{\"ok\": false, \"reason\": \"no\", \"more\": 1}" -> Unmet { reason: "no" }
+    "{\"ok\": false, \"impossible\": true, \"reason\": \"never\"}" -> Impossible { reason: "never" }
+    "```json\n{\"ok\": false, \"reason\": \"fenced\"}\n```" -> Unmet { reason: "fenced" }
+    "  {\"ok\": false,\n \"reason\": \"two\\nlines\"}  " -> Unmet { reason: "two\nlines" }
+    "Here: {\"ok\": false, \"reason\": \"inner\"}" -> JSON validation failed
+    "I think it is fine." -> JSON validation failed
+    "null" -> JSON validation failed
+    "false" -> JSON validation failed
+    "" -> JSON validation failed
+    "[]" -> Schema validation failed: [ { "expected": "object", "code": "invalid_type", "path": [], "message": "Invalid input: expected object, received array" } ]
+    "{\"ok\": \"false\", \"reason\": 5}" -> Schema validation failed: [ { "expected": "boolean", "code": "invalid_type", "path": [ "ok" ], "message": "Invalid input: expected boolean, received string" }, { "expected": "string", "code": "invalid_type", "path": [ "reason" ], "message": "Invalid input: expected string, received number" } ]
+    "{\"reason\": \"no\"}" -> Schema validation failed: [ { "expected": "boolean", "code": "invalid_type", "path": [ "ok" ], "message": "Invalid input: expected boolean, received undefined" } ]
+    "#);
+}
+
+#[test]
+fn a_verdict_blocks_as_its_handler_says() {
+    let unmet = EvaluatorVerdict::Unmet { reason: "no".to_owned() };
+    let impossible = EvaluatorVerdict::Impossible { reason: "never".to_owned() };
+    let met = EvaluatorOutcome::Answered(EvaluatorVerdict::Met);
+    let unmet = EvaluatorOutcome::Answered(unmet);
+    let impossible = EvaluatorOutcome::Answered(impossible);
+    let failed = EvaluatorOutcome::Failed("JSON validation failed".to_owned());
+    let rows = [
+        ("Stop", EvaluatorKind::Prompt, false, &met),
+        ("Stop", EvaluatorKind::Prompt, false, &unmet),
+        ("Stop", EvaluatorKind::Prompt, false, &impossible),
+        ("Stop", EvaluatorKind::Agent, false, &impossible),
+        ("Stop", EvaluatorKind::Agent, false, &unmet),
+        ("PreToolUse", EvaluatorKind::Prompt, false, &unmet),
+        ("PreToolUse", EvaluatorKind::Prompt, true, &unmet),
+        ("PreToolUse", EvaluatorKind::Agent, false, &unmet),
+        ("Stop", EvaluatorKind::Prompt, false, &failed),
+        ("Stop", EvaluatorKind::Agent, false, &EvaluatorOutcome::Silent),
+    ];
+    let shown = rows.map(|(event, kind, continues_on_block, outcome)| {
+        let answer = interpret_evaluation(FinishedEvaluation {
+            event,
+            kind,
+            continues_on_block,
+            outcome: outcome.clone(),
+        });
+        let ends = if answer.stop.is_some() { ", ends the turn" } else { "" };
+        format!("{event} {}: {:?} {}{ends}", kind.name(), answer.verdict, answer.label.name())
+    });
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    Stop prompt: Allow success
+    Stop prompt: Block { reason: "no", form: ExitTwo } error
+    Stop prompt: Allow success
+    Stop agent: Block { reason: "Agent hook condition was not met: never", form: AgentVerdict } error
+    Stop agent: Block { reason: "Agent hook condition was not met: no", form: AgentVerdict } error
+    PreToolUse prompt: Block { reason: "no", form: ExitTwo } error, ends the turn
+    PreToolUse prompt: Block { reason: "no", form: ExitTwo } error
+    PreToolUse agent: Block { reason: "Agent hook condition was not met: no", form: AgentVerdict } error
+    Stop prompt: Failed(Evaluator { message: "JSON validation failed" }) error
+    Stop agent: NoVerdict cancelled
+    "#);
+}
+
+#[test]
+fn the_question_contains_the_input_of_the_event() {
+    let ask = |kind, event, prompt| evaluator_question(kind, event, prompt, "{\"a\":1}");
+    let stop = ask(EvaluatorKind::Prompt, "Stop", "So $ARGUMENTS and $ARGUMENTS?");
+    let (question, condition) = stop.split_once("\n\nCondition: ").unwrap();
+    assert!(question.starts_with("Based on the conversation transcript above"), "{question}");
+    assert_eq!(condition, "So {\"a\":1} and {\"a\":1}?");
+    assert_eq!(ask(EvaluatorKind::Agent, "Stop", "So?"), "So?\n\nARGUMENTS: {\"a\":1}");
+    assert_eq!(ask(EvaluatorKind::Prompt, "PreToolUse", "$ARGUMENTS"), "{\"a\":1}");
+}
+
+#[test]
+fn a_repeated_prompt_is_cut() {
+    assert_eq!(shorten_repeated_prompt(&"x".repeat(500)), "x".repeat(500));
+    assert_eq!(
+        shorten_repeated_prompt(&format!("{}ABC", "x".repeat(499))),
+        format!("{}A… [+2 chars]", "x".repeat(499))
+    );
+    // A character outside of the basic plane counts twice and is not split.
+    assert_eq!(
+        shorten_repeated_prompt(&format!("{}😀b", "x".repeat(499))),
+        format!("{}… [+3 chars]", "x".repeat(499))
+    );
 }

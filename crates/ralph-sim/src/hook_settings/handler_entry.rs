@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{HandlerKind, HandlerMode};
+use super::{EvaluatorHandler, EvaluatorKind, HandlerKind, HandlerMode};
 
 /// The fields of the entry itself, without its event, matcher and source.
 #[derive(Debug)]
@@ -36,10 +36,10 @@ pub(super) fn parse_handler(value: &Value) -> Result<HandlerEntry, String> {
             return Err(format!("has no `{field}` string"));
         }
     }
-    for field in ["if", "statusMessage", "rewakeMessage"] {
+    for field in ["if", "statusMessage", "rewakeMessage", "model"] {
         check_field(fields, field, Value::is_string, "a string")?;
     }
-    for field in ["async", "asyncRewake", "once"] {
+    for field in ["async", "asyncRewake", "once", "continueOnBlock"] {
         check_field(fields, field, Value::is_boolean, "true or false")?;
     }
     check_field(
@@ -56,10 +56,16 @@ pub(super) fn parse_handler(value: &Value) -> Result<HandlerEntry, String> {
         "`bash` or `powershell`",
     )?;
     check_field(fields, "onFailure", |value| value.as_str() == Some("block"), "`block`")?;
+    let kind = handler_kind(kind, fields);
+    // The client waits for a model whatever `async` is.
+    let mode = match kind {
+        HandlerKind::Evaluator(_) => HandlerMode::Awaited,
+        HandlerKind::Command { .. } | HandlerKind::Unsupported(_) => handler_mode(fields),
+    };
     Ok(HandlerEntry {
-        kind: handler_kind(kind, fields),
+        kind,
         timeout: fields.get("timeout").and_then(Value::as_f64),
-        mode: handler_mode(fields),
+        mode,
         condition: fields
             .get("if")
             .and_then(Value::as_str)
@@ -77,7 +83,19 @@ fn handler_kind(kind: &str, fields: &Map<String, Value>) -> HandlerKind {
                 .and_then(Value::as_array)
                 .map(|args| args.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
         },
+        ("prompt", _) => HandlerKind::Evaluator(evaluator(EvaluatorKind::Prompt, fields)),
+        ("agent", _) => HandlerKind::Evaluator(evaluator(EvaluatorKind::Agent, fields)),
         _ => HandlerKind::Unsupported(kind.to_owned()),
+    }
+}
+
+fn evaluator(kind: EvaluatorKind, fields: &Map<String, Value>) -> EvaluatorHandler {
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).map(str::to_owned);
+    EvaluatorHandler {
+        kind,
+        prompt: text("prompt").unwrap_or_default(),
+        model: text("model"),
+        continues_on_block: fields.get("continueOnBlock") == Some(&Value::Bool(true)),
     }
 }
 

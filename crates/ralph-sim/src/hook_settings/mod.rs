@@ -20,6 +20,9 @@ use crate::matcher::{self, HookMatcher};
 /// Default timeout of a handler, in seconds.
 const DEFAULT_TIMEOUT: f64 = 600.0;
 const PROMPT_TIMEOUT: f64 = 30.0;
+/// Default timeouts of handlers that ask a model, in seconds.
+const EVALUATOR_PROMPT_TIMEOUT: f64 = 30.0;
+const EVALUATOR_AGENT_TIMEOUT: f64 = 60.0;
 const DISPLAY_TIMEOUT: f64 = 10.0;
 /// Total time for all `SessionEnd` handlers, in seconds.
 const SESSION_END_BUDGET: f64 = 1.5;
@@ -115,8 +118,48 @@ pub enum HandlerKind {
         /// If set, the command runs without a shell.
         args: Option<Vec<String>>,
     },
+    /// `prompt` and `agent`: a model answers instead of a process.
+    Evaluator(EvaluatorHandler),
     /// A type of handler that is not simulated.
     Unsupported(String),
+}
+
+/// A handler whose answer comes from a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvaluatorHandler {
+    pub kind: EvaluatorKind,
+    /// The condition. `$ARGUMENTS` stands for the input of the event.
+    pub prompt: String,
+    /// The model to ask, if not the session's.
+    pub model: Option<String>,
+    /// Whether an unmet condition before or after a tool call lets the turn continue.
+    pub continues_on_block: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvaluatorKind {
+    /// One request, with the whole conversation.
+    Prompt,
+    /// A conversation of its own, with tools.
+    Agent,
+}
+
+impl EvaluatorKind {
+    /// The `type` of the handler.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The timeline lane of the requests.
+    pub fn lane(self) -> &'static str {
+        match self {
+            Self::Prompt => "hook-prompt",
+            Self::Agent => "hook-agent",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +276,12 @@ impl LoadedHookSettings {
 
     /// The timeout of a handler, in seconds.
     pub fn timeout(&self, handler: &RegisteredHandler) -> f64 {
+        if let HandlerKind::Evaluator(evaluator) = &handler.kind {
+            return handler.timeout.unwrap_or(match evaluator.kind {
+                EvaluatorKind::Prompt => EVALUATOR_PROMPT_TIMEOUT,
+                EvaluatorKind::Agent => EVALUATOR_AGENT_TIMEOUT,
+            });
+        }
         let usual = match handler.event.as_str() {
             "UserPromptSubmit" => PROMPT_TIMEOUT,
             "MessageDisplay" => DISPLAY_TIMEOUT,
@@ -361,10 +410,15 @@ impl RegisteredHandler {
             | HookSettingsSource::Local
             | HookSettingsSource::Flag => None,
         };
-        matches!(self.kind, HandlerKind::Command { .. })
-            && self.kind == other.kind
-            && self.condition == other.condition
-            && root(self) == root(other)
+        let is_same = match (&self.kind, &other.kind) {
+            (HandlerKind::Command { .. }, kind) => self.kind == *kind,
+            // Another model or timeout does not make another handler.
+            (HandlerKind::Evaluator(one), HandlerKind::Evaluator(two)) => {
+                one.kind == two.kind && one.prompt == two.prompt
+            }
+            (HandlerKind::Evaluator(_) | HandlerKind::Unsupported(_), _) => false,
+        };
+        is_same && self.condition == other.condition && root(self) == root(other)
     }
 }
 

@@ -47,6 +47,10 @@ fn commands(handlers: &[&RegisteredHandler]) -> Vec<String> {
             HandlerKind::Command { command, args } => {
                 args.iter().fold(command.clone(), |line, args| format!("{line} {}", args.join(" ")))
             }
+            HandlerKind::Evaluator(asked) => {
+                let model = asked.model.as_deref().unwrap_or("the session's model");
+                format!("({} {:?} of {model})", asked.kind.name(), asked.prompt)
+            }
             HandlerKind::Unsupported(kind) => format!("({kind})"),
         })
         .collect()
@@ -74,7 +78,12 @@ fn a_handler_has_all_fields_of_its_entry() {
         condition: Some("Edit(*.rs)".to_owned()),
     };
     let prompt = RegisteredHandler {
-        kind: HandlerKind::Unsupported("prompt".to_owned()),
+        kind: HandlerKind::Evaluator(EvaluatorHandler {
+            kind: EvaluatorKind::Prompt,
+            prompt: "is it so?".to_owned(),
+            model: None,
+            continues_on_block: false,
+        }),
         timeout: None,
         mode: HandlerMode::Awaited,
         condition: None,
@@ -83,6 +92,41 @@ fn a_handler_has_all_fields_of_its_entry() {
     assert_eq!(
         loaded,
         LoadedHookSettings { handlers: vec![handler, prompt], ..LoadedHookSettings::default() }
+    );
+}
+
+/// As observed: `async` has no effect, and another model or timeout does not make another handler.
+#[test]
+fn handlers_that_ask_a_model() {
+    let loaded = load_texts(&[(
+        HookSettingsSource::Project,
+        stop_with(&json!([
+            {"type": "prompt", "prompt": "one?", "async": true, "timeout": 3},
+            {"type": "prompt", "prompt": "one?", "model": "claude-haiku-4-5"},
+            {"type": "agent", "prompt": "one?", "continueOnBlock": true},
+            {"type": "http", "url": "http://127.0.0.1/"},
+            {"type": "prompt", "prompt": "two?", "model": 5},
+            {"type": "agent", "prompt": "three?", "continueOnBlock": "yes"},
+        ])),
+    )]);
+    let handlers = loaded.handlers("Stop", None);
+    assert_eq!(
+        commands(&handlers),
+        [
+            "(prompt \"one?\" of claude-haiku-4-5)",
+            "(agent \"one?\" of the session's model)",
+            "(http)"
+        ]
+    );
+    assert!(handlers.iter().all(|handler| handler.mode == HandlerMode::Awaited));
+    let timeouts: Vec<f64> = handlers.iter().map(|handler| loaded.timeout(handler)).collect();
+    assert_eq!(timeouts, [30.0, 60.0, 600.0]);
+    assert_eq!(
+        notices(&loaded),
+        [
+            "project: Stop[0].hooks[4] has an invalid `model` (expected a string); the client ignores it",
+            "project: Stop[0].hooks[5] has an invalid `continueOnBlock` (expected true or false); the client ignores it",
+        ]
     );
 }
 

@@ -3,7 +3,7 @@
 
 use super::hook_tap::HookTap;
 use crate::hook_settings::{
-    FlagSettings, HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings,
+    EvaluatorKind, FlagSettings, HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings,
     RegisteredHandler, SettingsPlaces, load_settings_files,
 };
 use crate::matcher;
@@ -37,23 +37,54 @@ pub(super) fn handlers_for_event(
 ) -> Vec<ExpectedHandler> {
     let subject = matcher::subject_field(event).and_then(|name| input.get(name));
     let hooks = loaded.handlers(event, subject.and_then(Value::as_str));
-    let hooks = hooks.into_iter().map(|hook| {
-        let command = shown_command(hook);
+    // The client prints lines about processes only.
+    let hooks = hooks.into_iter().filter_map(|hook| {
+        let command = match &hook.kind {
+            HandlerKind::Command { command, args } => shown_command(hook, command, args.as_deref()),
+            HandlerKind::Unsupported(_) => String::new(),
+            HandlerKind::Evaluator(_) => return None,
+        };
         let is_tap = command == format!("{} {event}", tap.display());
-        ExpectedHandler {
+        Some(ExpectedHandler {
             command,
             source: hook.source.to_string(),
             is_tap,
             is_async: hook.mode == HandlerMode::Async,
-        }
+        })
     });
     hooks.collect()
 }
 
-fn shown_command(hook: &RegisteredHandler) -> String {
-    let HandlerKind::Command { command, args } = &hook.kind else { return String::new() };
-    let mut words = vec![command.clone()];
-    words.extend(args.iter().flatten().cloned());
+/// A hook that should ask a model about an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ExpectedEvaluator {
+    pub(super) kind: EvaluatorKind,
+    pub(super) prompt: String,
+    pub(super) source: String,
+}
+
+/// The hooks that ask a model about an event with this input.
+pub(super) fn evaluators_for_event(
+    loaded: &LoadedHookSettings,
+    event: &str,
+    input: &Value,
+) -> Vec<ExpectedEvaluator> {
+    let subject = matcher::subject_field(event).and_then(|name| input.get(name));
+    let hooks = loaded.handlers(event, subject.and_then(Value::as_str));
+    let asked = hooks.into_iter().filter_map(|hook| match &hook.kind {
+        HandlerKind::Evaluator(evaluator) => Some(ExpectedEvaluator {
+            kind: evaluator.kind,
+            prompt: evaluator.prompt.clone(),
+            source: hook.source.to_string(),
+        }),
+        HandlerKind::Command { .. } | HandlerKind::Unsupported(_) => None,
+    });
+    asked.collect()
+}
+
+fn shown_command(hook: &RegisteredHandler, command: &str, args: Option<&[String]>) -> String {
+    let mut words = vec![command.to_owned()];
+    words.extend(args.into_iter().flatten().cloned());
     let command = words.join(" ");
     match &hook.source {
         HookSettingsSource::Plugin { root, .. } => expand_plugin_root(&command, root),

@@ -8,6 +8,7 @@ mod expected_handlers;
 mod hook_tap;
 mod launch;
 mod request_news;
+mod stop_summaries;
 mod timeline_builder;
 
 pub(crate) use launch::{client_environment, seed_client_home};

@@ -94,6 +94,15 @@ pub(super) fn summary_instructions(messages: &[Value]) -> Vec<TimelineMessage> {
     text.map(|text| TimelineMessage { role: MessageRole::User, text }).into_iter().collect()
 }
 
+/// The question of a hook, which follows the whole conversation.
+pub(super) fn last_question(messages: &[Value]) -> Vec<TimelineMessage> {
+    let mut latest = messages.iter().rev();
+    let last = latest.find(|message| message["role"] == "user");
+    let last = last.map(message_blocks).unwrap_or_default().pop();
+    let text = last.map(|block| block.text);
+    text.map(|text| TimelineMessage { role: MessageRole::User, text }).into_iter().collect()
+}
+
 fn message_blocks(message: &Value) -> Vec<HistoryBlock> {
     let role = match message.get("role").and_then(Value::as_str) {
         Some("assistant") => None,

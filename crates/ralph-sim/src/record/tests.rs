@@ -644,7 +644,11 @@ fn a_simulated_session_can_be_recorded() {
     transcript
         .write_stop_summary(&StopHookSummary {
             tool_use_id: "s",
-            infos: &[StopHookInfo { command: "check".to_owned(), duration_ms: None }],
+            infos: &[StopHookInfo {
+                command: "check".to_owned(),
+                prompt_text: None,
+                duration_ms: None,
+            }],
             errors: &["[check]: not yet".to_owned()],
             context: &[],
             stopped: None,

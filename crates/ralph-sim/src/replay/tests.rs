@@ -126,7 +126,7 @@ fn letter(decision: ReplayDecision) -> char {
 fn decides_recorded_events_as_the_client_did() {
     let answers = answers();
     let names = fs::list(&fixtures("stdin"), 100).unwrap();
-    assert_eq!(names.len(), 54);
+    assert_eq!(names.len(), 57);
     let mut table = String::new();
     for name in names {
         let name = Path::new(&name).file_stem().unwrap().to_str().unwrap();
@@ -162,6 +162,7 @@ fn decides_recorded_events_as_the_client_did() {
     PreCompact.auto                  BBBBBBBB.BB........B.......BBBBB.BB..
     PreCompact.manual                BBBBBBBB.BB........B.......BBBBB.BB..
     PreModelSwitch                   BBBBBBBBSSS........B.......BBBBS.BB..
+    PreToolUse.hook-agent            BBBBBBBBSBB........B.......BBBBB.BB..
     PreToolUse.in-subagent           BBBBBBBBSBB........B.......BBBBB.BB..
     PreToolUse                       BBBBBBBBSBB........B.......BBBBB.BB..
     SessionEnd.clear                 .....................................
@@ -182,11 +183,13 @@ fn decides_recorded_events_as_the_client_did() {
     Stop.first                       B.BBBBBBSSS........B.......BBBBS.BB.B
     Stop.scheduled-wakeup            B.BBBBBBSSS........B.......BBBBS.BB.B
     StopFailure.connection           .....................................
+    StopFailure.hook-agent           .....................................
     StopFailure.in-compaction-agent  .....................................
     StopFailure.rate_limit           .....................................
     SubagentStart                    .....................................
     SubagentStop.after-block         B.BBBBBBSSS........B.......BBBBS.BB.B
     SubagentStop.background          B.BBBBBBSSS........B.......BBBBS.BB.B
+    SubagentStop.hook-agent          B.BBBBBBSSS........B.......BBBBS.BB.B
     SubagentStop.teammate            B.BBBBBBSSS........B.......BBBBS.BB.B
     TaskCompleted                    B.BBBBBB.BB........B.......BBBBB.BB..
     TaskCreated                      BBBBBBBB.BB........B.......BBBBB.BB..

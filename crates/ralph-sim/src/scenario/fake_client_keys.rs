@@ -18,7 +18,7 @@ impl ScenarioReader {
             let hint = "begin with a `[[step]]` that has `person = \"…\"`";
             self.add_problem(0..0, "this scenario has no prompt".to_owned(), Some(hint));
         }
-        let inner = file.subagent.iter().flat_map(|agent| &agent.step);
+        let inner = file.subagent.iter().chain(&file.evaluator).flat_map(|agent| &agent.step);
         for step in file.step.iter().chain(inner).map(Spanned::as_ref) {
             let unreached = step.error.as_ref().filter(|error| *error.status.as_ref() == 0);
             // The real client reports rate limits too, if a runner drives it.

@@ -35,6 +35,8 @@ pub(super) struct ScenarioFile {
     pub(super) step: Vec<Spanned<ScenarioStepToml>>,
     #[serde(default)]
     pub(super) subagent: Vec<ScriptedSubagentToml>,
+    #[serde(default)]
+    pub(super) evaluator: Vec<ScriptedSubagentToml>,
     pub(super) summary: Option<String>,
     #[serde(default)]
     pub(super) expect: ScenarioExpectationsToml,
@@ -106,6 +108,9 @@ pub(super) struct ScenarioHookToml {
     pub(super) command: Option<String>,
     pub(super) args: Option<Vec<String>>,
     pub(super) script: Option<String>,
+    pub(super) prompt: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) model: Option<String>,
     pub(super) timeout: Option<f64>,
     #[serde(default)]
     pub(super) r#async: bool,
@@ -128,6 +133,7 @@ pub(super) struct ScenarioStepToml {
     pub(super) person: Option<String>,
     pub(super) session: Option<SessionStep>,
     pub(super) screen: Option<String>,
+    pub(super) keys: Option<Vec<String>>,
     pub(super) shell: Option<String>,
     pub(super) asks: Option<String>,
     pub(super) answer: Option<String>,

@@ -5,6 +5,7 @@ mod contradictions;
 mod expectations;
 mod fake_client_keys;
 mod file_format;
+mod hook_section;
 mod runner_section;
 mod scenario_parser;
 mod serde_messages;
@@ -24,6 +25,7 @@ pub(crate) use scenario_parser::DEFAULT_AGENT_TYPE;
 pub use scenario_parser::{ScenarioError, parse, read, read_for_fake_client};
 pub use write::write;
 
+use crate::hook_settings::EvaluatorKind;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -53,6 +55,8 @@ pub struct Scenario {
     pub plugins: Vec<ScenarioPlugin>,
     pub steps: Vec<ScenarioStep>,
     pub subagents: Vec<ScriptedSubagent>,
+    /// The answers to hooks that ask a model.
+    pub evaluators: Vec<ScriptedSubagent>,
     pub summary: String,
     pub expect: ScenarioExpectations,
 }
@@ -108,6 +112,8 @@ pub enum ScenarioHookCommand {
     Program { command: String, args: Vec<String> },
     /// A script that is written to a file of the project.
     Script(String),
+    /// No process: the client asks a model.
+    Evaluator { kind: EvaluatorKind, prompt: String, model: Option<String> },
 }
 
 impl Default for ScenarioHookCommand {
@@ -140,9 +146,16 @@ pub enum ScenarioStep {
     Person(String),
     Agent(ScriptedTurn),
     Session(SessionStep),
-    /// Waits until the terminal shows this text. The next input is then typed at once, even in the middle of a turn.
-    Screen(String),
+    Screen(ScreenStep),
     Shell(ShellStep),
+}
+
+/// Waits until the terminal shows a text. The next input is then typed at once, even in the middle of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScreenStep {
+    pub text: String,
+    /// Keys to press then, by tmux's names for them; anything else is typed.
+    pub keys: Vec<String>,
 }
 
 /// A command that the person types at the shell of the terminal. Without such a step, the terminal runs the client.
@@ -317,9 +330,10 @@ pub struct ScriptedApiError {
     pub message: String,
 }
 
+/// The script of a conversation beside the main one: of a subagent, or of a hook that asks a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptedSubagent {
-    /// A substring of its task that identifies it.
+    /// A substring of its task, or of the hook's prompt, that identifies it.
     pub prompt: String,
     pub turns: Vec<ScriptedTurn>,
 }

@@ -3,10 +3,9 @@
 use super::expectations::{PROMPT_ENDINGS, SIMULATED_EVENTS};
 use super::terminal_keys::read_terminal_step;
 use super::{
-    Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook, ScenarioHookCommand,
-    ScenarioPlayer, ScenarioPlugin, ScenarioSettings, ScenarioStep, ScriptedApiError,
-    ScriptedSubagent, ScriptedToolCall, ScriptedTurn, ScriptedUsage, TurnRepeat, contradictions,
-    file_format, serde_messages, suggestion,
+    Scenario, ScenarioClient, ScenarioExpectations, ScenarioPlayer, ScenarioSettings, ScenarioStep,
+    ScriptedApiError, ScriptedSubagent, ScriptedToolCall, ScriptedTurn, ScriptedUsage, TurnRepeat,
+    contradictions, file_format, serde_messages, suggestion,
 };
 use ralph_policy::config::ConfigProblem;
 use ralph_sys::fs::{self, FileError};
@@ -124,7 +123,16 @@ impl ScenarioReader {
             hooks: file.hook.into_iter().map(|hook| self.read_hook(hook)).collect(),
             plugins: file.plugin.into_iter().map(|plugin| self.read_plugin(plugin)).collect(),
             steps,
-            subagents: file.subagent.into_iter().map(|agent| self.read_subagent(agent)).collect(),
+            subagents: file
+                .subagent
+                .into_iter()
+                .map(|agent| self.read_subagent(agent, "a subagent"))
+                .collect(),
+            evaluators: file
+                .evaluator
+                .into_iter()
+                .map(|evaluator| self.read_subagent(evaluator, "an evaluator"))
+                .collect(),
             summary: file.summary.unwrap_or_else(|| DEFAULT_SUMMARY.to_owned()),
             expect,
         }
@@ -149,7 +157,7 @@ impl ScenarioReader {
         }
     }
 
-    fn resolve_copy(&mut self, copy: &Spanned<String>) -> Option<PathBuf> {
+    pub(super) fn resolve_copy(&mut self, copy: &Spanned<String>) -> Option<PathBuf> {
         let directory = self.path.parent().unwrap_or(Path::new("")).join(copy.as_ref());
         if fs::is_directory(&directory) {
             return Some(directory);
@@ -180,57 +188,11 @@ impl ScenarioReader {
         name.into_inner()
     }
 
-    fn read_hook(&mut self, hook: file_format::ScenarioHookToml) -> ScenarioHook {
-        self.require_one_of(&hook.event, &SIMULATED_EVENTS, "event");
-        let span = hook.event.span();
-        let run = match (hook.command, hook.script, hook.args) {
-            (Some(command), None, None) => ScenarioHookCommand::Command(command),
-            (Some(command), None, Some(args)) => ScenarioHookCommand::Program { command, args },
-            (None, Some(script), None) => ScenarioHookCommand::Script(script),
-            (command, script, _) => {
-                let message = match (command, script) {
-                    (None, None) => "this hook has no command",
-                    (None, Some(_)) => "`args` needs `command`",
-                    (Some(_), _) => "this hook has both `command` and `script`",
-                };
-                let hint = "use `command`, with or without `args`, or `script`";
-                self.add_problem(span, message.to_owned(), Some(hint));
-                ScenarioHookCommand::default()
-            }
-        };
-        ScenarioHook {
-            event: hook.event.into_inner(),
-            matcher: hook.matcher,
-            run,
-            timeout: hook.timeout,
-            is_async: hook.r#async,
-            layer: hook.r#in,
-        }
-    }
-
-    fn read_plugin(&mut self, plugin: file_format::ScenarioPluginToml) -> ScenarioPlugin {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        if plugin.name.as_ref().is_empty() || !plugin.name.as_ref().bytes().all(is_plain) {
-            let hint = "use letters, digits and `-`";
-            let message = "invalid plugin name".to_owned();
-            self.add_problem(plugin.name.span(), message, Some(hint));
-        }
-        let copy = plugin.copy.and_then(|copy| {
-            if !plugin.hook.is_empty() {
-                let message = "this plugin has both `copy` and hooks".to_owned();
-                self.add_problem(
-                    copy.span(),
-                    message,
-                    Some("use either `copy` or `[[plugin.hook]]`"),
-                );
-            }
-            self.resolve_copy(&copy)
-        });
-        let hooks = plugin.hook.into_iter().map(|hook| self.read_hook(hook)).collect();
-        ScenarioPlugin { name: plugin.name.into_inner(), copy, hooks }
-    }
-
-    fn read_subagent(&mut self, agent: file_format::ScriptedSubagentToml) -> ScriptedSubagent {
+    fn read_subagent(
+        &mut self,
+        agent: file_format::ScriptedSubagentToml,
+        what: &str,
+    ) -> ScriptedSubagent {
         let turns = agent.step.into_iter().filter_map(|step| {
             let span = step.span();
             match self.read_step(step) {
@@ -241,7 +203,7 @@ impl ScenarioReader {
                     | ScenarioStep::Screen(_)
                     | ScenarioStep::Shell(_),
                 ) => {
-                    let message = "this step is not allowed in a subagent".to_owned();
+                    let message = format!("this step is not allowed in {what}");
                     self.add_problem(span, message, Some("use `agent` steps"));
                     None
                 }
@@ -269,7 +231,7 @@ impl ScenarioReader {
             || step.rate_limit.is_some()
             || !step.tools.is_empty();
         let is_terminal = step.screen.is_some() || step.shell.is_some();
-        self.reject_stray_answer(&step, span.clone());
+        self.reject_stray_input(&step, span.clone());
         match (step.person.is_some(), step.session, is_agent) {
             (false, None, false) if step.screen.is_some() != step.shell.is_some() => {
                 self.reject_agent_keys(&step, span);

@@ -1,7 +1,7 @@
 //! Keys for scenarios that are played at a terminal.
 
 use super::scenario_parser::ScenarioReader;
-use super::{ScenarioStep, ShellStep, TypedAnswer, file_format};
+use super::{ScenarioStep, ScreenStep, ShellStep, TypedAnswer, file_format};
 use std::ops::Range;
 
 impl ScenarioReader {
@@ -18,11 +18,15 @@ impl ScenarioReader {
         }
     }
 
-    pub(super) fn reject_stray_answer(
+    pub(super) fn reject_stray_input(
         &mut self,
         step: &file_format::ScenarioStepToml,
         span: Range<usize>,
     ) {
+        if step.keys.is_some() && step.screen.is_none() {
+            let message = "`keys` are pressed once the terminal shows a text".to_owned();
+            self.add_problem(span.clone(), message, Some("add `screen`, the text to wait for"));
+        }
         let is_asked = step.shell.is_some() && step.asks.is_some();
         if step.asks.is_some() != step.answer.is_some() || (step.asks.is_some() && !is_asked) {
             let message = "`asks` and `answer` are for one question of a `shell` command";
@@ -36,5 +40,7 @@ pub(super) fn read_terminal_step(step: file_format::ScenarioStepToml) -> Option<
     let question = step.asks.zip(step.answer);
     let answer = question.map(|(question, text)| TypedAnswer { question, text });
     let shell = step.shell.map(|command| ShellStep { command, answer });
-    shell.map(ScenarioStep::Shell).or(step.screen.map(ScenarioStep::Screen))
+    let keys = step.keys.unwrap_or_default();
+    let screen = step.screen.map(|text| ScreenStep { text, keys });
+    shell.map(ScenarioStep::Shell).or(screen.map(ScenarioStep::Screen))
 }

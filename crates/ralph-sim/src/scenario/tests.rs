@@ -77,19 +77,19 @@ fn events_and_hooks_are_checked() {
 
     3: "'Stop'"
        this hook has no command
-       use `command`, with or without `args`, or `script`
+       use `command`, with or without `args`, or `script`, `prompt` or `agent`
 
     3: "'Stop'"
        this hook has both `command` and `script`
-       use `command`, with or without `args`, or `script`
+       use `command`, with or without `args`, or `script`, `prompt` or `agent`
 
     3: "'Stop'"
        `args` needs `command`
-       use `command`, with or without `args`, or `script`
+       use `command`, with or without `args`, or `script`, `prompt` or `agent`
 
     4: "'Stop'"
        this hook has no command
-       use `command`, with or without `args`, or `script`
+       use `command`, with or without `args`, or `script`, `prompt` or `agent`
     "#);
 }
 
@@ -277,6 +277,7 @@ fn a_shell_command_has_at_most_one_question_with_its_answer() {
         "person = \"a\"\nasks = \"?\"\nanswer = \"y\"",
         "shell = \"a\"\nscreen = \"b\"",
         "shell = \"a\"\nagent = \"b\"",
+        "shell = \"a\"\nkeys = [\"q\"]",
     ];
     let wrong = wrong.map(|keys| mistakes(&format!("only = \"terminal\"\n[[step]]\n{keys}")));
     let simulated = mistakes("[[step]]\nshell = \"a\"");
@@ -293,6 +294,9 @@ fn a_shell_command_has_at_most_one_question_with_its_answer() {
     2: "[[step]]"
        this is more than one step
        use one of `person`, `session`, or `agent` with its `tools`
+    2: "[[step]]"
+       `keys` are pressed once the terminal shows a text
+       add `screen`, the text to wait for
     1: "[[step]]"
        `shell` needs a terminal
        set `only = "terminal"`
@@ -511,6 +515,16 @@ fn rich() -> Scenario {
                 })
             },
             hook(ScenarioHookCommand::Command("exit 2".to_owned())),
+            hook(ScenarioHookCommand::Evaluator {
+                kind: EvaluatorKind::Prompt,
+                prompt: "Is it fixed? $ARGUMENTS".to_owned(),
+                model: Some("claude-haiku-4-5".to_owned()),
+            }),
+            hook(ScenarioHookCommand::Evaluator {
+                kind: EvaluatorKind::Agent,
+                prompt: "Look.".to_owned(),
+                model: None,
+            }),
         ],
         plugins: vec![ScenarioPlugin {
             name: "p-1".to_owned(),
@@ -564,7 +578,11 @@ fn rich() -> Scenario {
             ScenarioStep::Agent(ScriptedTurn { interrupt: TurnInterrupt::Answer, ..turn("") }),
             ScenarioStep::Session(SessionStep::Fork),
             ScenarioStep::Session(SessionStep::New),
-            ScenarioStep::Screen("a \"b\"".to_owned()),
+            ScenarioStep::Screen(ScreenStep { text: "a \"b\"".to_owned(), keys: Vec::new() }),
+            ScenarioStep::Screen(ScreenStep {
+                text: "Your answer".to_owned(),
+                keys: vec!["keep it".to_owned(), "C-s".to_owned()],
+            }),
             ScenarioStep::Shell(ShellStep {
                 command: "ralph init".to_owned(),
                 answer: Some(TypedAnswer { question: "[y/N]".to_owned(), text: "y".to_owned() }),
@@ -579,6 +597,10 @@ fn rich() -> Scenario {
         subagents: vec![ScriptedSubagent {
             prompt: "look".to_owned(),
             turns: vec![turn("looked"), turn("again")],
+        }],
+        evaluators: vec![ScriptedSubagent {
+            prompt: "Is it fixed?".to_owned(),
+            turns: vec![turn("{\"ok\": true}")],
         }],
         summary: "<summary>short</summary>".to_owned(),
         expect: ScenarioExpectations {

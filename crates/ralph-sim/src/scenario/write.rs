@@ -5,9 +5,9 @@ use super::toml_text::{format_inline, format_key, format_list, format_number, fo
 use super::{
     InterventionAction, Scenario, ScenarioClient, ScenarioExpectations, ScenarioHook,
     ScenarioHookCommand, ScenarioPlayer, ScenarioPlugin, ScenarioRunner, ScenarioSettings,
-    ScenarioSettingsLayer, ScenarioStep, ScriptedSubagent, ScriptedToolCall, ScriptedTurn,
-    ScriptedUsage, SessionStep, ShellStep, TurnHang, TurnInterrupt, TurnMishap, TurnPoint,
-    TurnRepeat, TypedAnswer,
+    ScenarioSettingsLayer, ScenarioStep, ScreenStep, ScriptedSubagent, ScriptedToolCall,
+    ScriptedTurn, ScriptedUsage, SessionStep, ShellStep, TurnHang, TurnInterrupt, TurnMishap,
+    TurnPoint, TurnRepeat, TypedAnswer,
 };
 use std::collections::BTreeMap;
 
@@ -45,7 +45,10 @@ pub fn write(scenario: &Scenario) -> String {
         write_step(&mut out, each);
     }
     for each in &scenario.subagents {
-        write_subagent(&mut out, each);
+        write_subagent(&mut out, each, "subagent");
+    }
+    for each in &scenario.evaluators {
+        write_subagent(&mut out, each, "evaluator");
     }
     write_expectations(&mut out, &scenario.expect);
     out.0
@@ -157,6 +160,10 @@ fn write_hook(out: &mut TomlWriter, hook: &ScenarioHook) {
             out.set("args", &format_strings(args));
         }
         ScenarioHookCommand::Script(script) => out.set("script", &format_string(script)),
+        ScenarioHookCommand::Evaluator { kind, prompt, model } => {
+            out.set(kind.name(), &format_string(prompt));
+            out.set_opt("model", model.as_deref().map(format_string));
+        }
     }
     out.set_opt("timeout", hook.timeout.map(format_number));
     if hook.is_async {
@@ -187,7 +194,12 @@ fn write_step(out: &mut TomlWriter, step: &ScenarioStep) {
         ScenarioStep::Session(SessionStep::Resume) => out.set("session", "\"resume\""),
         ScenarioStep::Session(SessionStep::Fork) => out.set("session", "\"fork\""),
         ScenarioStep::Session(SessionStep::New) => out.set("session", "\"new\""),
-        ScenarioStep::Screen(text) => out.set("screen", &format_string(text)),
+        ScenarioStep::Screen(ScreenStep { text, keys }) => {
+            out.set("screen", &format_string(text));
+            if !keys.is_empty() {
+                out.set("keys", &format_strings(keys));
+            }
+        }
         ScenarioStep::Shell(ShellStep { command, answer }) => {
             out.set("shell", &format_string(command));
             if let Some(TypedAnswer { question, text }) = answer {
@@ -319,11 +331,11 @@ fn format_usage(usage: ScriptedUsage) -> String {
     format!("{{ {fields} }}")
 }
 
-fn write_subagent(out: &mut TomlWriter, agent: &ScriptedSubagent) {
-    out.heading("[[subagent]]");
+fn write_subagent(out: &mut TomlWriter, agent: &ScriptedSubagent, table: &str) {
+    out.heading(&format!("[[{table}]]"));
     out.set("prompt", &format_string(&agent.prompt));
     for turn in &agent.turns {
-        out.heading("[[subagent.step]]");
+        out.heading(&format!("[[{table}.step]]"));
         write_turn(out, turn);
     }
 }

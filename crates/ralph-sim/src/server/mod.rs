@@ -345,6 +345,9 @@ fn next_due_turn(shared: &ModelServerState, asking: &MessagesRequest) -> DueTurn
             ScriptedTurn { text: script.summary.clone(), ..ScriptedTurn::default() }
         }
         RequestOrigin::Agent(_) => script.next_subagent_turn(&asking.first_user_text()),
+        RequestOrigin::Evaluator(kind) => {
+            script.next_evaluator_turn(&asking.evaluator_question(*kind))
+        }
         RequestOrigin::Main => {
             if shared.options.pace == ScriptPace::InOrder && !script.has_turns() {
                 script.start_next_prompt();

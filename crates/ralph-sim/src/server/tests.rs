@@ -252,7 +252,7 @@ fn invalid_and_hostile_requests_are_answered_with_errors() {
     many headers: HTTP/1.1 400 Bad Request {"error":{"message":"not an HTTP request: too many headers","type":"invalid_request_error"},"type":"error"}
     no HTTP: HTTP/1.1 400 Bad Request {"error":{"message":"not an HTTP request: invalid token","type":"invalid_request_error"},"type":"error"}
     not JSON: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: expected value at line 1 column 1","type":"invalid_request_error"},"type":"error"}
-    no object: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: invalid type: integer `1`, expected a string at line 1 column 2","type":"invalid_request_error"},"type":"error"}
+    no object: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: invalid length 5, expected struct MessagesRequestWire with 6 elements at line 1 column 3","type":"invalid_request_error"},"type":"error"}
     no messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: missing field `messages` at line 1 column 2","type":"invalid_request_error"},"type":"error"}
     odd messages: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: invalid type: map, expected a sequence at line 1 column 12","type":"invalid_request_error"},"type":"error"}
     deep: HTTP/1.1 400 Bad Request {"error":{"message":"the body is not a Messages API request: recursion limit exceeded at line 1 column 139","type":"invalid_request_error"},"type":"error"}

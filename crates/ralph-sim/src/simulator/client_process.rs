@@ -57,6 +57,8 @@ pub(super) struct SimulatedClient<'a> {
     pub(super) write_error: Option<FileError>,
     /// Notices that were already shown.
     shown_notices: Vec<String>,
+    /// Prompts of hooks that a block has quoted, each with the session.
+    pub(super) quoted_prompts: Vec<(String, String)>,
 }
 
 impl<'a> SimulatedClient<'a> {
@@ -88,6 +90,7 @@ impl<'a> SimulatedClient<'a> {
             remains: Vec::new(),
             write_error: None,
             shown_notices: Vec::new(),
+            quoted_prompts: Vec::new(),
         }
     }
 
@@ -263,5 +266,5 @@ impl<'a> SimulatedClient<'a> {
 
 /// The timeline lane of a conversation.
 pub(super) fn agent_lane(agent: Option<&SubagentIdentity>) -> AgentLane {
-    agent.map(|agent| agent.kind.clone())
+    agent.map(|agent| agent.lane().to_owned())
 }

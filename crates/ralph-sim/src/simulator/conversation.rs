@@ -5,7 +5,7 @@ use super::compaction;
 use super::hook_dispatch::fire_event;
 use super::pending_messages::PendingMessages;
 use super::tool_calls::{self, ToolRoundOutcome};
-use crate::client_rules::api_error_report::{ApiErrorReport, refusal_notice};
+use crate::client_rules::api_error_report::{ApiErrorReport, OUTPUT_LIMIT_ERROR, refusal_notice};
 use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
 use crate::client_rules::file_tools::SeenFiles;
 use crate::client_rules::hook_input::{SharedInputFields, SubagentIdentity};
@@ -18,14 +18,12 @@ use crate::model_answer;
 use crate::scenario::{ScriptedApiError, ScriptedTurn, TurnInterrupt};
 use crate::timeline::{AgentLane, HookEffect, TimelineEntry, TimelineReply, TimelineRequest};
 use crate::transcript::TranscriptWriter;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How often a cut-off answer is continued.
 const MAX_CONTINUATIONS: u32 = 3;
 const CONTINUE_PROMPT: &str = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up \
     mid-thought if that is where the cut happened. Break remaining work into smaller pieces.";
-const OUTPUT_LIMIT_ERROR: &str = "API Error: Claude's response exceeded the 128000 output token maximum. To configure this behavior, set \
-    the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable.";
 
 /// The main conversation, or that of a subagent.
 pub(super) struct SimulatedConversation {
@@ -47,7 +45,9 @@ pub(super) struct SimulatedConversation {
     pub(super) start_contexts: Vec<String>,
     /// Number of answers since the last compaction.
     pub(super) answers: u32,
-    stops: StopCounters,
+    /// The verdict of an agent that answers a hook.
+    pub(super) verdict: Option<Value>,
+    pub(super) stops: StopCounters,
     was_stop_error_noticed: bool,
     /// Whether the model was already asked for a visible answer since the prompt. The client asks once.
     was_nudged: bool,
@@ -99,6 +99,7 @@ impl SimulatedConversation {
             call_count: 0,
             start_contexts: Vec::new(),
             answers: 0,
+            verdict: None,
             stops: StopCounters::default(),
             was_stop_error_noticed: false,
             was_nudged: false,
@@ -120,6 +121,16 @@ impl SimulatedConversation {
                 self.called_tools.push(call.clone());
             }
         }
+    }
+
+    /// Whether an agent that answers a hook has this conversation.
+    pub(super) fn is_hook_agent(&self) -> bool {
+        self.agent.as_ref().is_some_and(SubagentIdentity::is_hook_agent)
+    }
+
+    /// Whether the model was already asked for a visible answer. From now on it was.
+    pub(super) fn take_empty_answer_reminder(&mut self) -> bool {
+        std::mem::replace(&mut self.was_nudged, true)
     }
 
     /// Resets the per-prompt state.
@@ -162,7 +173,7 @@ pub(super) fn run_query_loop(
             }
         } else if turn.tools.is_empty()
             && turn.text.is_empty()
-            && !std::mem::replace(&mut chat.was_nudged, true)
+            && !chat.take_empty_answer_reminder()
         {
             host.note_write(chat.transcript.write_feedback(EMPTY_ANSWER_PROMPT));
             chat.pending.add_user_text(EMPTY_ANSWER_PROMPT.to_owned());
@@ -187,7 +198,7 @@ pub(super) fn run_query_loop(
     }
 }
 
-fn request_answer(
+pub(super) fn request_answer(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,
 ) -> ScriptedTurn {
@@ -196,12 +207,13 @@ fn request_answer(
     chat.rounds += 1;
     host.emit(&TimelineEntry::Request(request));
     match &chat.task {
+        Some(task) if chat.is_hook_agent() => host.script.next_evaluator_turn(task),
         Some(task) => host.script.next_subagent_turn(task),
         None => host.script.next_turn(),
     }
 }
 
-fn record_reply(
+pub(super) fn record_reply(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,
     turn: &ScriptedTurn,
@@ -239,7 +251,7 @@ fn interrupt_answer(
     }
 }
 
-fn fail_with_api_error(
+pub(super) fn fail_with_api_error(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,
     error: &ScriptedApiError,
@@ -326,6 +338,25 @@ fn handle_stop(
     over.or_else(|| check_max_turns(host, chat))
 }
 
+/// Handles a stop of an agent that answers a hook. Returns whether it has to continue, which it also does if the client
+/// has just reminded it of its verdict.
+pub(super) fn stop_hook_agent(
+    host: &mut SimulatedClient<'_>,
+    chat: &mut SimulatedConversation,
+    is_reminded: bool,
+) -> bool {
+    let outcome = fire_stop_event(host, chat);
+    if apply_stop_answers(host, chat, &outcome).is_none() {
+        return true;
+    }
+    // A reminder counts as a block.
+    if is_reminded && outcome.blocking_answers().is_empty() {
+        chat.stops.is_active = true;
+        chat.stops.blocks += 1;
+    }
+    is_reminded
+}
+
 fn apply_stop_answers(
     host: &mut SimulatedClient<'_>,
     chat: &mut SimulatedConversation,
@@ -380,8 +411,13 @@ fn fire_stop_event(
     chat: &mut SimulatedConversation,
 ) -> EventOutcome {
     let event = stop_event(chat);
-    let agent_transcript =
-        chat.agent.is_some().then(|| chat.transcript.path().to_string_lossy().into_owned());
+    let agent_transcript = chat.agent.as_ref().map(|agent| {
+        // The client names a file for an agent that answers a hook, but does not write it.
+        let unwritten = host.transcript_path.with_extension("").join("subagents");
+        let unwritten = unwritten.join(format!("agent-{}.jsonl", agent.id));
+        let path = if agent.is_hook_agent() { &unwritten } else { chat.transcript.path() };
+        path.to_string_lossy().into_owned()
+    });
     let last = Some(chat.last_text.clone()).filter(|text| !text.is_empty());
     let input = host
         .hook_input(event, SharedInputFields::Turn, chat.agent.as_ref())

@@ -1,11 +1,13 @@
 //! Runs the hooks of one event: all at once, each under its own supervisor, with answers in order of completion.
 
 use super::client_process::SimulatedClient;
+use super::evaluator_hooks::{self, EvaluatorLaunch};
 use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome, HandlerAnswer};
 use crate::client_rules::handler_answer::{FinishedHookProcess, HookIdentity, handler_answer};
 use crate::hook_answer::HookExit;
 use crate::hook_settings::{
-    HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings, RegisteredHandler,
+    EvaluatorHandler, HandlerKind, HandlerMode, HookSettingsSource, LoadedHookSettings,
+    RegisteredHandler,
 };
 use crate::matcher;
 use ralph_sys::clock::Deadline;
@@ -81,6 +83,7 @@ pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEven
     for complaint in orders.skipped {
         host.notice_once(complaint);
     }
+    let asked = orders.asked;
     let mut answers = Vec::new();
     for (mut answered, remains) in run_and_wait(&ground, event, orders.awaited, &bytes) {
         host.keep_leftovers(remains);
@@ -89,6 +92,7 @@ pub(super) fn fire_event(host: &mut SimulatedClient<'_>, telling: DispatchedEven
             answered.answer.context.as_ref().map(|context| host.deliver_context(event, context));
         answers.push(answered);
     }
+    answers.extend(evaluator_hooks::run_evaluators(host, &telling, asked));
     let mut outcome = EventOutcome::new(telling, answers);
     outcome.hooks_enabled = !settings.disabled;
     outcome
@@ -107,6 +111,8 @@ pub(crate) struct HookLaunch {
 pub(crate) struct HookLaunches {
     pub(crate) awaited: Vec<HookLaunch>,
     pub(crate) detached: Vec<HookLaunch>,
+    /// Questions to a model.
+    pub(crate) asked: Vec<EvaluatorLaunch>,
     /// Hooks that are skipped, with the reason.
     pub(crate) skipped: Vec<String>,
 }
@@ -117,7 +123,12 @@ pub(crate) fn plan_launches(
     ground: &HookLaunchContext<'_>,
 ) -> HookLaunches {
     let event = telling.event;
-    let mut all = HookLaunches { awaited: Vec::new(), detached: Vec::new(), skipped: Vec::new() };
+    let mut all = HookLaunches {
+        awaited: Vec::new(),
+        detached: Vec::new(),
+        asked: Vec::new(),
+        skipped: Vec::new(),
+    };
     let input = telling.input.to_value();
     let call = input.get("tool_input").cloned().unwrap_or_default();
     for handler in settings.handlers(event, telling.subject.as_deref()) {
@@ -125,33 +136,87 @@ pub(crate) fn plan_launches(
             continue;
         }
         match plan_launch(settings, handler, ground) {
-            Some(order) if handler.mode == HandlerMode::Async => all.detached.push(order),
-            Some(order) => all.awaited.push(order),
-            None => all.skipped.push(format!(
-                "skipped a {event} hook from {} settings: its type is not simulated",
-                handler.source
-            )),
+            PlannedHook::Process(order) if handler.mode == HandlerMode::Async => {
+                all.detached.push(order);
+            }
+            PlannedHook::Process(order) => all.awaited.push(order),
+            PlannedHook::Question(question) => all.asked.push(question),
+            PlannedHook::Skipped(why) => all
+                .skipped
+                .push(format!("skipped a {event} hook from {} settings: {why}", handler.source)),
         }
     }
     all
+}
+
+enum PlannedHook {
+    Process(HookLaunch),
+    Question(EvaluatorLaunch),
+    /// With the reason.
+    Skipped(&'static str),
+}
+
+/// The events at which the client was observed to ask a model.
+const EVALUATED_EVENTS: [&str; 5] =
+    ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop"];
+
+fn plan_question(
+    settings: &LoadedHookSettings,
+    handler: &RegisteredHandler,
+    evaluator: &EvaluatorHandler,
+) -> PlannedHook {
+    let event = handler.event.as_str();
+    if matches!(event, "SessionStart" | "SessionEnd") {
+        return PlannedHook::Skipped("the client asks no model at this event");
+    }
+    if !EVALUATED_EVENTS.contains(&event) {
+        return PlannedHook::Skipped("its type is not simulated at this event");
+    }
+    PlannedHook::Question(EvaluatorLaunch {
+        identity: HookIdentity {
+            command: evaluator.prompt.clone(),
+            source: handler.source.to_string(),
+            plugin: plugin_label(&handler.source),
+        },
+        handler: evaluator.clone(),
+        timeout: handler_timeout(settings, handler),
+    })
+}
+
+fn plugin_label(source: &HookSettingsSource) -> Option<String> {
+    match source {
+        HookSettingsSource::Plugin { name, marketplace, .. } => {
+            Some(format!("{name}@{marketplace}"))
+        }
+        HookSettingsSource::User
+        | HookSettingsSource::Project
+        | HookSettingsSource::Local
+        | HookSettingsSource::Flag => None,
+    }
+}
+
+fn handler_timeout(settings: &LoadedHookSettings, handler: &RegisteredHandler) -> Duration {
+    Duration::try_from_secs_f64(settings.timeout(handler)).unwrap_or(FALLBACK_TIMEOUT)
 }
 
 fn plan_launch(
     settings: &LoadedHookSettings,
     handler: &RegisteredHandler,
     ground: &HookLaunchContext<'_>,
-) -> Option<HookLaunch> {
-    let HandlerKind::Command { command, args } = &handler.kind else { return None };
+) -> PlannedHook {
+    let (command, given) = match &handler.kind {
+        HandlerKind::Command { command, args } => (command, args),
+        HandlerKind::Evaluator(evaluator) => return plan_question(settings, handler, evaluator),
+        HandlerKind::Unsupported(_) => return PlannedHook::Skipped("its type is not simulated"),
+    };
     let mut env = ground.env.clone();
     let mut command = command.clone();
-    let mut plugin = None;
-    if let HookSettingsSource::Plugin { name, marketplace, root } = &handler.source {
+    if let HookSettingsSource::Plugin { name, root, .. } = &handler.source {
         command = expand_plugin_root(&command, root);
         env.push(("CLAUDE_PLUGIN_ROOT".into(), root.into()));
         env.push(("CLAUDE_PLUGIN_DATA".into(), ground.plugin_data.join(name).into()));
-        plugin = Some(format!("{name}@{marketplace}"));
     }
-    let (argv, command) = match args {
+    let (argv, command) = match given {
         None => (shell_argv(&command), command),
         Some(rest) => {
             // Without a shell, the client expands these variables itself.
@@ -160,12 +225,16 @@ fn plan_launch(
             (words.map(|word| expand_variables(word, &env).into()).collect(), shown)
         }
     };
-    Some(HookLaunch {
-        identity: HookIdentity { command, source: handler.source.to_string(), plugin },
+    PlannedHook::Process(HookLaunch {
+        identity: HookIdentity {
+            command,
+            source: handler.source.to_string(),
+            plugin: plugin_label(&handler.source),
+        },
         argv,
         env,
         cwd: ground.cwd.clone(),
-        timeout: Duration::try_from_secs_f64(settings.timeout(handler)).unwrap_or(FALLBACK_TIMEOUT),
+        timeout: handler_timeout(settings, handler),
     })
 }
 

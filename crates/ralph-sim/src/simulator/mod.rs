@@ -4,6 +4,7 @@ mod background_work;
 mod client_process;
 mod compaction;
 mod conversation;
+pub(crate) mod evaluator_hooks;
 pub(crate) mod hook_dispatch;
 mod open_clients;
 pub(crate) mod pending_messages;

@@ -28,6 +28,9 @@ pub(super) struct StopSummaryLine<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct StopHookInfo {
     pub command: String,
+    /// The prompt of a `prompt` hook, which is also its command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

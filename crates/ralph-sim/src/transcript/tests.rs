@@ -94,7 +94,7 @@ fn sum(transcript: &mut TranscriptWriter, summed: &TestStopSummary) {
     transcript
         .write_stop_summary(&StopHookSummary {
             tool_use_id: STOP_ID,
-            infos: &[StopHookInfo { command: HOOK.to_owned(), duration_ms }],
+            infos: &[StopHookInfo { command: HOOK.to_owned(), prompt_text: None, duration_ms }],
             errors: &owned(summed.error),
             context: &owned(summed.context),
             stopped: summed.stopped,

@@ -111,6 +111,9 @@ fn hook_lines(entry: &Value) -> Vec<String> {
     }
     let mut lines = vec![format!("hook input {}", compact(&input))];
     let handlers = entry["handlers"].as_array().into_iter().flatten();
+    // Except after a stop, the client does not say what a model answered; its effect shows in what follows.
+    let is_reported = |handled: &&Value| entry["event"] == "Stop" || handled["evaluator"].is_null();
+    let handlers = handlers.filter(is_reported);
     let mut answers: Vec<String> =
         handlers.map(|handled| format!("  answered {}", describe_answer(handled))).collect();
     // The order in which hooks finish shows in the order of the model's input.
@@ -122,6 +125,15 @@ fn hook_lines(entry: &Value) -> Vec<String> {
 fn describe_answer(handled: &Value) -> String {
     let text = |name: &str| handled[name].as_str().unwrap_or_default().to_owned();
     let outcome = text("outcome");
+    // The client does not repeat the words of a model whose answer it understood.
+    if let Some(kind) = handled["evaluator"].as_str() {
+        return format!(
+            "{kind} {:?} {} {outcome} {:?}",
+            text("command"),
+            text("ended"),
+            text("stderr")
+        );
+    }
     // How a timed-out hook ends depends on timing, and the client reports less about a failed hook.
     if outcome != "success" {
         return format!("{} {outcome}", text("command"));

@@ -5,7 +5,8 @@
 
 use super::hook_tap::HookTap;
 use super::request_news::{self, ConversationHistory as Conversation};
-use crate::hook_settings::LoadedHookSettings;
+use crate::client_rules::hook_input::is_hook_agent_id;
+use crate::hook_settings::{EvaluatorKind, LoadedHookSettings};
 use crate::model_answer;
 use crate::scenario::ScriptedTurn;
 use crate::server::{ModelAnswer, ModelRequest, RequestAttempt, RequestOrigin};
@@ -59,6 +60,8 @@ pub(super) struct TimelineBuilder {
     /// Requests that are not answered yet.
     open_requests: BTreeMap<u64, (AgentLane, ScriptedTurn)>,
     pub(super) transcripts: Vec<PathBuf>,
+    /// Number of stops so far, by transcript.
+    stop_counts: BTreeMap<PathBuf, usize>,
     /// The person's prompts for which no `UserPromptSubmit` was observed yet.
     unmatched_prompts: BTreeSet<String>,
     items: Vec<ObservedItem>,
@@ -125,6 +128,7 @@ impl TimelineBuilder {
             calls: BTreeMap::new(),
             open_requests: BTreeMap::new(),
             transcripts: Vec::new(),
+            stop_counts: BTreeMap::new(),
             unmatched_prompts: BTreeSet::new(),
             items: Vec::new(),
             answers: HookAnswerLines::new(),
@@ -238,9 +242,23 @@ impl TimelineBuilder {
             }
             // A nameless subagent writes the summary.
             RequestOrigin::Summary => (Some(String::new()), String::new()),
+            RequestOrigin::Evaluator(kind) => {
+                (Some(kind.lane().to_owned()), kind.lane().to_owned())
+            }
         };
         let messages = match &asked.origin {
             RequestOrigin::Summary => request_news::summary_instructions(&asked.messages),
+            RequestOrigin::Evaluator(EvaluatorKind::Prompt) => {
+                request_news::last_question(&asked.messages)
+            }
+            RequestOrigin::Evaluator(EvaluatorKind::Agent) => {
+                let conversation = self.conversations.entry(id).or_default();
+                // Every agent begins anew, and its requests do not name it.
+                if asked.messages.iter().all(|message| message["role"] != "assistant") {
+                    *conversation = Conversation::default();
+                }
+                conversation.new_messages(&asked.messages)
+            }
             RequestOrigin::Main | RequestOrigin::Agent(_) => {
                 self.conversations.entry(id).or_default().new_messages(&asked.messages)
             }
@@ -314,7 +332,12 @@ impl TimelineBuilder {
     }
 
     fn agent_lane(&self, agent: Option<&str>) -> AgentLane {
-        agent.map(|id| self.agents.get(id).cloned().unwrap_or_default())
+        agent.map(|id| {
+            if is_hook_agent_id(id) {
+                return EvaluatorKind::Agent.lane().to_owned();
+            }
+            self.agents.get(id).cloned().unwrap_or_default()
+        })
     }
 
     fn note_input(&mut self, input: &Value) {

@@ -1,11 +1,14 @@
 //! Reconstructs the hooks of each event: which were started, their input and their answers.
 
 use super::{ObservedHookBatch, ObservedItem, ObservedItemKind, TimelineBuilder, string_field};
-use crate::real_client::expected_handlers::{self, ExpectedHandler};
+use crate::hook_answer::is_stop_event;
+use crate::real_client::expected_handlers::{self, ExpectedEvaluator, ExpectedHandler};
 use crate::real_client::hook_tap::TappedInput;
+use crate::real_client::stop_summaries;
 use crate::timeline::{HandlerResult, HookEffect, TimelineEntry, TimelineHook};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// `ended` of a hook that has not answered.
 const STILL_RUNNING: &str = "still running";
@@ -74,6 +77,9 @@ impl TimelineBuilder {
                 handled.push((at_ns, observed_result(expected, answer, *began)));
             }
         }
+        let asked = self.evaluator_results(row.event, &input);
+        // The client says nothing when a model has answered, so the hooks end with its next action.
+        let waits_for_model = !asked.is_empty() && is_stop_event(row.event);
         // Hooks without an answer come last.
         handled.sort_by_key(|(at_ns, _)| at_ns.unwrap_or(u64::MAX));
         // The effect of the hooks does not wait for the tap.
@@ -82,14 +88,46 @@ impl TimelineBuilder {
             event: row.event.to_owned(),
             agent: self.agent_lane(input["agent_id"].as_str()),
             input,
-            handlers: handled.into_iter().map(|(_, handled)| handled).collect(),
+            handlers: handled.into_iter().map(|(_, handled)| handled).chain(asked).collect(),
             effect: HookEffect::Allowed,
         };
-        let at_ns = last.unwrap_or(tapped_ns);
+        let at_ns = if waits_for_model { u64::MAX } else { last.unwrap_or(tapped_ns) };
         ObservedItem {
             at_ns,
             what: ObservedItemKind::Batch(ObservedHookBatch { started_ns, hook }),
         }
+    }
+
+    /// The hooks of the event that ask a model. What they answered at a stop of the main conversation is in the
+    /// transcript; elsewhere the client does not say.
+    fn evaluator_results(&mut self, event: &str, input: &Value) -> Vec<HandlerResult> {
+        let transcript = input["transcript_path"].as_str().map(PathBuf::from);
+        let transcript = transcript.filter(|_| event == "Stop");
+        let index = transcript.as_ref().map(|path| {
+            let count = self.stop_counts.entry(path.clone()).or_default();
+            std::mem::replace(count, *count + 1)
+        });
+        let asked = expected_handlers::evaluators_for_event(&self.settings, event, input);
+        if asked.is_empty() {
+            return Vec::new();
+        }
+        let summary = transcript
+            .zip(index)
+            .and_then(|(path, index)| stop_summaries::read_stop_summary(&path, index));
+        let results = asked.into_iter().map(|asked| {
+            let ExpectedEvaluator { kind, prompt, source } = asked;
+            let found = summary.as_ref().and_then(|summary| summary.evaluation(kind, &prompt));
+            let mut result = empty_result(prompt, source, NOT_REPORTED);
+            result.evaluator = Some(kind.name().to_owned());
+            if let Some(found) = found {
+                found.ended.clone_into(&mut result.ended);
+                found.outcome.clone_into(&mut result.outcome);
+                (result.stdout, result.stderr) = (found.stdout, found.stderr);
+                result.ms = found.ms;
+            }
+            result
+        });
+        results.collect()
     }
 
     /// The hooks for an event. If their number is not `count`, the settings changed meanwhile and the previous ones
@@ -167,6 +205,7 @@ fn observed_result(
         stdout: string_field(line, "stdout"),
         stderr,
         outcome,
+        evaluator: None,
         remark,
         ms,
     }
@@ -185,6 +224,7 @@ fn empty_result(command: String, source: String, ended: &str) -> HandlerResult {
         stdout: String::new(),
         stderr: String::new(),
         outcome: String::new(),
+        evaluator: None,
         remark: None,
         ms: 0,
     }

@@ -13,7 +13,7 @@ use crate::client_rules::event_outcome::{DispatchedEvent, EventOutcome};
 use crate::client_rules::hook_input::SharedInputFields;
 use crate::client_rules::tool_invocation::{ToolInvocation, ToolOutcome};
 use crate::client_rules::transcript_records::{record_hooks, record_tool_result};
-use crate::client_rules::{INTERRUPTED_TOOL_TEXT, file_tools, tool_schema};
+use crate::client_rules::{INTERRUPTED_TOOL_TEXT, file_tools, hook_agent_tools, tool_schema};
 use crate::scenario::{ScriptedTurn, TurnInterrupt};
 use crate::timeline::{HookEffect, TimelineEntry, TimelineTool};
 use ralph_sys::clock::Stopwatch;
@@ -43,7 +43,12 @@ pub(super) fn run_calls(
     let mut is_stopped = false;
     let mut known = Vec::new();
     for call in &calls {
-        match tool_schema::call_error(call).or_else(|| task_tools::task_tool_refusal(host, call)) {
+        let refusal = if chat.is_hook_agent() {
+            hook_agent_tools::hook_agent_call_error(call)
+        } else {
+            tool_schema::call_error(call).or_else(|| task_tools::task_tool_refusal(host, call))
+        };
+        match refusal {
             Some(text) => {
                 finish_call(host, chat, call, &ToolOutcome::Refused { text: text.clone() });
                 results.push(ToolResultText { call: call.clone(), text });
@@ -77,6 +82,10 @@ pub(super) fn run_calls(
             };
             is_stopped |= stopped;
             results.push(ToolResultText { call: call.clone(), text });
+            if chat.verdict.is_some() {
+                // The client ends the agent at once, whatever else it called.
+                return ToolRoundOutcome::Continue;
+            }
         }
     }
     if is_stopped || fire_tool_batch(host, chat, &calls, &results) {
@@ -125,6 +134,14 @@ fn admit_call(
     host.emit_hook(&outcome, outcome.effect());
     if outcome.is_deferred() {
         return CallAdmission::Deferred;
+    }
+    if chat.is_hook_agent()
+        && !outcome.is_permitted()
+        && let Some(text) =
+            hook_agent_tools::permission_denial(call, &host.stage.project, &host.transcript_path)
+    {
+        finish_call(host, chat, call, &ToolOutcome::Denied { text: text.clone() });
+        return CallAdmission::Rejected { text, is_stopped };
     }
     let Some(input) = outcome.updated_input() else {
         return CallAdmission::Allowed(call.input.clone(), is_stopped, outcome);
@@ -225,6 +242,10 @@ fn execute_tool(
             background_work::start_agent(host, chat, call)
         }
         "Agent" => subagents::run_in_foreground(host, chat, call),
+        hook_agent_tools::VERDICT_TOOL => {
+            chat.verdict = Some(call.input.clone());
+            hook_agent_tools::accept_verdict()
+        }
         "TaskCreate" => task_tools::create_task(host, chat, call),
         "TaskUpdate" => task_tools::update_task(host, chat, call),
         "TaskList" => task_tools::list_tasks(host),
