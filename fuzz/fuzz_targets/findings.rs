@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use ralph_core::coverage::{FileCoverage, MeasuredCoverage};
 use ralph_core::gate::{
     Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, ReportFormat,
 };
@@ -11,7 +12,8 @@ use ralph_gates::findings::write::{
     ReportedGate, write_github, write_json, write_junit, write_markdown, write_sarif,
 };
 use ralph_gates::findings::{
-    GateProcessEnd, OutputExtent, ReportContext, finding_signature, judge_gate, read_report,
+    FileProbe, GateProcessEnd, OutputExtent, ReportContext, finding_signature, judge_gate,
+    read_report,
 };
 use std::path::Path;
 
@@ -27,7 +29,12 @@ fuzz_target!(|data: &[u8]| {
         OutputExtent::Truncated { end: &end }
     };
     let root = Path::new("/project");
-    let context = ReportContext { root, cwd: Path::new("/project/web"), extent };
+    let context = ReportContext {
+        root,
+        cwd: Path::new("/project/web"),
+        extent,
+        is_file: FileProbe::default(),
+    };
     let report = read_report(format, bytes, &context);
     is_sound(&report);
     let gate = gate(format);
@@ -64,6 +71,16 @@ fn is_sound(report: &ParsedReport) {
         let json = serde_json::to_string(cases).unwrap();
         assert_eq!(&serde_json::from_str::<TestCases>(&json).unwrap(), cases);
     }
+    if let Some(coverage) = &report.coverage {
+        assert!(coverage.covered <= coverage.lines);
+        assert!(coverage.lines > 0 || report.doubt.is_some());
+        coverage.files.keys().for_each(|path| is_inside(path));
+        let lines = |file: &FileCoverage| file.covered.count() + file.missed.count();
+        let counted = coverage.files.values().map(lines).fold(0_u32, u32::saturating_add);
+        assert!(coverage.is_abridged || counted == coverage.lines);
+        let json = serde_json::to_string(coverage).unwrap();
+        assert_eq!(&serde_json::from_str::<Box<MeasuredCoverage>>(&json).unwrap(), coverage);
+    }
     for finding in &report.findings {
         is_line(&finding.message, 1_000);
         finding.rule.iter().for_each(|rule| is_line(rule, 200));
@@ -74,6 +91,12 @@ fn is_sound(report: &ParsedReport) {
             assert_eq!(finding_signature(finding), finding_signature(&moved));
         }
     }
+}
+
+fn is_inside(path: &str) {
+    is_line(path, 2_000);
+    let mut parts = Path::new(path).components();
+    assert!(parts.all(|part| matches!(part, std::path::Component::Normal(_))), "{path}");
 }
 
 fn is_line(text: &str, most: usize) {

@@ -10,6 +10,7 @@ pub mod added_lines;
 mod allow_marker;
 mod assertions;
 mod change_finding;
+mod changed_code;
 mod changed_expectations;
 mod constant_condition;
 mod dead_code;
@@ -34,6 +35,7 @@ mod test_tables;
 pub mod tool_settings;
 mod word_search;
 
+pub use changed_code::{ChangedCode, find_changed_code};
 pub use embedded_tests::{has_embedded_tests, may_contain_tests};
 pub use language::{Language, contains_only_tests, is_test_file};
 pub use moved_lines::MovedLines;

@@ -4,6 +4,7 @@
 //! called. Each row is a function that returns `None` if it does not match.
 
 mod driven_rows;
+mod judge_rows;
 mod proof_rows;
 mod run_rows;
 mod session_rows;
@@ -18,7 +19,7 @@ use crate::hint;
 use crate::hold::StopHold;
 use crate::limits::{LimitUsage, RunLimits};
 use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
-use crate::record::{DecisionRule, RunOrigin, RunRecord, StopOutcome, StopReport};
+use crate::record::{DecisionRule, JudgeRecord, RunOrigin, RunRecord, StopOutcome, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::Requirement;
 use crate::run::{RunPhase, RunState};
@@ -31,6 +32,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use run_rows::{RunStop, remember_unknown};
+
+pub use proof_rows::holds_for_proof;
 
 /// One stop and what is known about it before any evidence is gathered.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +117,9 @@ pub fn conclude(
             // Copied only if needed: there may be ten thousand requirements.
             let adjusted;
             let evidence = if has_adjustments(state) {
+                let judges = &evidence.judging.records;
                 let requirements =
-                    apply_adjustments(&evidence.requirements, state, case.facts.now_ms);
+                    apply_adjustments(&evidence.requirements, state, judges, case.facts.now_ms);
                 adjusted = StopEvidence { requirements, ..evidence.clone() };
                 &adjusted
             } else {
@@ -138,14 +142,15 @@ fn has_adjustments(state: &RunState) -> bool {
 }
 
 /// Applies waivers, disputes and hints to the requirements. Uses the current state, because these may have been
-/// recorded while the requirements were being evaluated.
+/// recorded while the requirements were being evaluated. `judges` are the verdicts of this stop.
 pub fn apply_adjustments(
     requirements: &[Requirement],
     state: &RunState,
+    judges: &[JudgeRecord],
     now_ms: u64,
 ) -> Vec<Requirement> {
     let waived = waiver::apply_waivers(requirements, &state.waivers, now_ms);
-    let disputed = dispute::apply_disputes(waived, &state.disputes);
+    let disputed = dispute::apply_disputes(waived, &judge_rows::standing_disputes(state, judges));
     hint::hint_requirement(&state.hints).into_iter().chain(disputed).collect()
 }
 
@@ -284,6 +289,7 @@ fn needs_human(case: &StopCase<'_>) -> Option<StopDecision> {
     let StopHold::Run { run, state } = case.hold else {
         return None;
     };
+    // A missing approval is evaluated again: it may have been given, and other work may have come up.
     let Some(DeclaredPause::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };

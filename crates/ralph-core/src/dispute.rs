@@ -12,7 +12,7 @@ const DISPUTED_NOTE: &str = "disputed, a person will decide, continue with the r
 
 /// Marks the open requirements that are disputed. They keep their status but lose their next step, so that the agent is
 /// not sent back to them.
-pub fn apply_disputes(requirements: Vec<Requirement>, disputes: &[Dispute]) -> Vec<Requirement> {
+pub fn apply_disputes(requirements: Vec<Requirement>, disputes: &[&Dispute]) -> Vec<Requirement> {
     if disputes.is_empty() {
         return requirements;
     }

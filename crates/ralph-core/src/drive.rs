@@ -97,6 +97,9 @@ pub struct RunWorktree {
     /// How long to wait for the required checks of a pull request; `None` does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_ms: Option<u64>,
+    /// Whether the pull request is opened as a draft.
+    #[serde(default, skip_serializing_if = "crate::serde_skip::is_false")]
+    pub draft: bool,
 }
 
 /// How verified work in the run's own work tree lands.
@@ -210,13 +213,15 @@ pub struct MeterReading {
     pub meter: MeterBasis,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostSource {
     /// The agent and its subagents.
     Agent,
     /// A gate that calls a model.
     Gate,
+    /// A judge of the policy.
+    Judge,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,9 @@ const MAX_TITLE_CHARS: usize = 200;
 /// Long enough for a proof, the met requirements and the agent's reason.
 const MAX_REASON_CHARS: usize = 900;
 
+/// Begins the reason of an end that rests on the verdict of a judge. The name of the judge and a semicolon follow.
+pub(crate) const JUDGED_MET_PREFIX: &str = "judged met by ";
+
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
 pub fn describe_end(
     status: RunStatus,
@@ -22,9 +25,19 @@ pub fn describe_end(
 ) -> String {
     let title = text::clean_line(&run.title, MAX_TITLE_CHARS);
     let title = if title.is_empty() { title } else { format!(": {title}") };
+    let (judged, because) = split_judged(because);
     let because = text::clean_line(because, MAX_REASON_CHARS);
     let next = next_step(status, run, bounds);
-    format!("{}{title} — {because} (run {}); {next}", status.name(), run.id)
+    format!("{}{judged}{title} — {because} (run {}); {next}", status.name(), run.id)
+}
+
+/// `green` alone would hide what the word rests on, so the judge is named beside it: `, judged met by review`
+fn split_judged(because: &str) -> (String, &str) {
+    let judges = because.strip_prefix(JUDGED_MET_PREFIX).and_then(|rest| rest.split_once("; "));
+    match judges {
+        Some((names, rest)) => (format!(", {JUDGED_MET_PREFIX}{names}"), rest),
+        None => (String::new(), because),
+    }
 }
 
 /// What a person should do now, with the command to copy. `bounds` are the limits in force when the run ended.

@@ -4,8 +4,9 @@
 use crate::cost_reading::CostBasis;
 use crate::event::HostTrouble;
 use crate::proof::Proof;
-use crate::record::{GateRecord, JudgedContent};
+use crate::record::{GateRecord, JudgeRecord, JudgedContent};
 use crate::requirement::Requirement;
+use crate::run::Spending;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,8 @@ pub struct StopEvidence {
     pub tree: TreeIdentity,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
+    /// The verdicts of judges that this stop rests on, and what keeps judges from being asked.
+    pub judging: JudgingEvidence,
     /// The limit that an adopted loop's own file sets, if it is reached.
     pub adopted_limit: Option<String>,
     /// What the agent changed that the policy protects, in one line, if the policy asks for a person's review.
@@ -98,6 +101,18 @@ pub struct StopEvidence {
     pub unsealed: Option<String>,
     /// Lists that do not parse; their last parsed version was used instead.
     pub unparsable_lists: Vec<String>,
+}
+
+/// What judges contributed to the evidence of a stop. Their requirements are among the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JudgingEvidence {
+    pub records: Vec<JudgeRecord>,
+    /// Whether no judge was asked because the agent can still improve the proof, which it is held for first.
+    pub waits_for_proof: bool,
+    /// Whether nothing but a judge says that the goal is met.
+    pub is_goal_judged_only: bool,
+    /// What the judges of the run have cost so far.
+    pub spent: Option<Spending>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,12 +130,28 @@ pub enum OffReason {
     Cancelled,
 }
 
-/// A reason to stop that the agent recorded beforehand with `ralph ask` or `ralph wait`.
+/// A reason to stop: one that the agent recorded beforehand with `ralph ask` or `ralph wait`, or an approval that is
+/// missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeclaredPause {
     NeedsHuman(String),
-    Waiting { until_ms: u64, why: String },
+    Waiting {
+        until_ms: u64,
+        why: String,
+    },
+    /// A person has to approve a chunk or a phase, and nothing else can be done. The run does not end with it.
+    Approval(String),
+}
+
+impl DeclaredPause {
+    /// What a person is asked, if one is.
+    pub fn question(&self) -> Option<&str> {
+        match self {
+            Self::NeedsHuman(question) | Self::Approval(question) => Some(question),
+            Self::Waiting { .. } => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,19 +1,29 @@
 //! Gates: commands of the user whose results are evidence. This module defines a gate and its result; the `ralph-gates`
 //! crate runs them.
 
+mod finding_limits;
+mod gate_order;
 mod gate_report;
+mod report_format;
 
+use crate::ci_query::CiQuery;
+use crate::coverage::{CoverageConditions, MeasuredCoverage};
 use crate::requirement::{
     EvidenceKind, Finding, PendingReason, Requirement, RequirementFailure, RequirementStage,
     RequirementStatus, RequirementWeight,
 };
 use crate::test_cases::TestCases;
 use crate::units;
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+pub use finding_limits::{FindingLimits, SeverityCounts, TOO_MANY_RULE};
+pub use gate_order::{GateTier, GateTurn};
+pub use report_format::ReportFormat;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
@@ -48,6 +58,16 @@ pub struct Gate {
     /// Whether it takes part in the proof of a run, see [`crate::proof`].
     #[serde(default = "default_proof", skip_serializing_if = "is_default_proof")]
     pub proof: bool,
+    /// Set for a gate of `[[ci]]`: the checks of the commit are its evidence, and `command` only stands for the queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci: Option<CiQuery>,
+    #[serde(default, skip_serializing_if = "GateTier::is_fast")]
+    pub tier: GateTier,
+    #[serde(default, skip_serializing_if = "CoverageConditions::is_default")]
+    pub coverage: CoverageConditions,
+    /// How many findings it may have.
+    #[serde(default, skip_serializing_if = "FindingLimits::is_empty")]
+    pub limits: FindingLimits,
 }
 
 fn default_proof() -> bool {
@@ -80,7 +100,18 @@ impl Gate {
             tests: Vec::new(),
             report_files: Vec::new(),
             proof: true,
+            ci: None,
+            tier: GateTier::default(),
+            coverage: CoverageConditions::default(),
+            limits: FindingLimits::default(),
         }
+    }
+
+    /// The gate without its conditions on coverage. They are about the work as a whole, and say nothing where old tests
+    /// run on new code.
+    #[must_use]
+    pub fn without_coverage_conditions(&self) -> Self {
+        Self { coverage: CoverageConditions::default(), ..self.clone() }
     }
 }
 
@@ -113,47 +144,6 @@ pub enum GateTrigger {
     Subagent,
     Task,
     Teammate,
-}
-
-/// One row per format: its variant, its name, and whether its reports always count tests.
-macro_rules! report_formats {
-    ($($(#[$attribute:meta])* $format:ident, $name:literal, $counts_tests:literal;)*) => {
-        /// The format of a gate's output.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-        pub enum ReportFormat {
-            $($(#[$attribute])* #[serde(rename = $name)] $format,)*
-        }
-
-        impl ReportFormat {
-            pub const ALL: &[Self] = &[$(Self::$format),*];
-            pub const NAMES: &[&str] = &[$($name),*];
-
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$format => $name,)* }
-            }
-
-            /// Whether reports in this format always count tests.
-            pub fn counts_tests(self) -> bool {
-                match self { $(Self::$format => $counts_tests,)* }
-            }
-        }
-    };
-}
-
-report_formats! {
-    /// Plain text: whatever findings can be recognised in it.
-    #[default]
-    Text, "text", false;
-    Junit, "junit", true;
-    Sarif, "sarif", false;
-    CargoJson, "cargo-json", false;
-    EslintJson, "eslint-json", false;
-    GoTestJson, "go-test-json", true;
-    Tap, "tap", true;
-    Pytest, "pytest", true;
-    Tsc, "tsc", false;
-    /// Only the exit code counts.
-    None, "none", false;
 }
 
 /// How many tests must run for the result to count.
@@ -201,6 +191,9 @@ pub enum UnknownReason {
     Inconclusive(String),
     /// Its runner worked and found no tests. It proves nothing, but writing tests is work for the agent.
     NoTests(String),
+    /// The CI provider does not have the work: it is not committed or not pushed. It proves nothing, but publishing it is
+    /// work for the agent.
+    Unpublished(String),
     /// Its stage was not reached.
     Skipped(String),
     /// No person has approved it.
@@ -234,6 +227,9 @@ pub struct GateReport {
     /// The tests by name, if the runner names any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cases: Option<TestCases>,
+    /// The lines that its tests run, if it measures that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Box<MeasuredCoverage>>,
     /// The exit code; `None` if it did not run to completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<i32>,
@@ -271,6 +267,9 @@ pub struct ParsedReport {
     pub tests: Option<TestCounts>,
     /// The tests by name, if the runner names any.
     pub cases: Option<TestCases>,
+    /// The lines that tests run, in a format that reports them.
+    pub coverage: Option<Box<MeasuredCoverage>>,
+    pub severities: SeverityCounts,
     /// Set if the result is not reliable, with the reason: empty, truncated, another format, "no tests found".
     pub doubt: Option<String>,
 }
@@ -293,7 +292,7 @@ impl UnknownReason {
         match self {
             Self::Error(_) => "error",
             Self::Timeout { .. } => "timeout",
-            Self::Inconclusive(_) | Self::NoTests(_) => "inconclusive",
+            Self::Inconclusive(_) | Self::NoTests(_) | Self::Unpublished(_) => "inconclusive",
             Self::Skipped(_) => "skipped",
             Self::Untrusted => "untrusted",
         }
@@ -305,6 +304,7 @@ impl UnknownReason {
             Self::Error(why)
             | Self::Inconclusive(why)
             | Self::NoTests(why)
+            | Self::Unpublished(why)
             | Self::Skipped(why) => why.clone(),
             Self::Timeout { after_ms } => {
                 format!("timed out after {}", units::format_duration(*after_ms))
@@ -366,7 +366,14 @@ impl Gate {
                 UnknownReason::Skipped(why) => {
                     RequirementStatus::Pending(PendingReason::NotReached(why.clone()))
                 }
-                UnknownReason::NoTests(why) => return self.requirement_without_tests(report, why),
+                UnknownReason::NoTests(why) => {
+                    let next = format!("Write tests that `{}` runs", self.name);
+                    return self.requirement_without_result(report, why, next);
+                }
+                UnknownReason::Unpublished(why) => {
+                    let next = "Commit the work and push the commit".to_string();
+                    return self.requirement_without_result(report, why, next);
+                }
                 UnknownReason::Error(_)
                 | UnknownReason::Inconclusive(_)
                 | UnknownReason::Timeout { .. }
@@ -393,7 +400,13 @@ impl Gate {
         }
     }
 
-    fn requirement_without_tests(&self, report: &GateReport, why: &str) -> Requirement {
+    /// For a gate without a result that the agent can give one.
+    fn requirement_without_result(
+        &self,
+        report: &GateReport,
+        why: &str,
+        next: String,
+    ) -> Requirement {
         let failure = RequirementFailure {
             summary: why.to_string(),
             unlisted: 0,
@@ -401,7 +414,6 @@ impl Gate {
             quote: None,
             log: report.log.clone(),
         };
-        let next = format!("Write tests that `{}` runs", self.name);
         let requirement = self.requirement_with(RequirementStatus::Unmet(failure));
         Requirement { next, ..requirement }
     }
@@ -418,9 +430,9 @@ impl Gate {
                     self.name
                 )
             }
-            RequirementStatus::Pending(PendingReason::Running(_)) => {
-                "Wait for the gates with `ralph wait`".to_string()
-            }
+            RequirementStatus::Pending(
+                PendingReason::Running(_) | PendingReason::AwaitsPerson(_),
+            ) => "Wait for the gates with `ralph wait`".to_string(),
         };
         Requirement {
             name: self.name.clone(),

@@ -51,14 +51,15 @@ pub struct LimitUsage {
 impl LimitUsage {
     /// The usage recorded in the run's state, without the expected cost of the next turn.
     pub fn recorded(state: &RunState, now_ms: u64) -> Self {
-        let spent = (state.driving.count > 0).then(|| state.driving.spent());
+        let judges = state.judges.spent;
+        let spent = (state.driving.count > 0).then(|| state.total_spent());
         let cost = state.cost.as_ref().filter(|_| spent.is_none());
         Self {
             iterations: state.iteration,
             elapsed_ms: state.elapsed_ms(now_ms),
             micro_usd: match spent {
                 Some(spent) => Some(spent.micro_usd),
-                None => cost.and_then(CostReading::spent_micro_usd),
+                None => judges.added_to(cost.and_then(CostReading::spent_micro_usd)),
             },
             cost_basis: match spent {
                 Some(spent) => {

@@ -247,6 +247,9 @@ fn open_status(first: &Requirement) -> RequirementStatus {
         RequirementStatus::Pending(PendingReason::NotReached(why)) => {
             RequirementStatus::Pending(PendingReason::NotReached(of(why)))
         }
+        RequirementStatus::Pending(PendingReason::AwaitsPerson(why)) => {
+            RequirementStatus::Pending(PendingReason::AwaitsPerson(of(why)))
+        }
         RequirementStatus::Unknown(why) => RequirementStatus::Unknown(of(why)),
         RequirementStatus::Met(_) | RequirementStatus::Unmet(_) => {
             RequirementStatus::Unknown(first.name.clone())

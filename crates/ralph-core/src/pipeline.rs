@@ -3,6 +3,7 @@
 
 mod pipeline_progress;
 
+use crate::approval::{self, PersonApproval};
 use crate::part_stop;
 use crate::policy::Chunk;
 use crate::record::{PartKind, PartRule};
@@ -123,12 +124,25 @@ pub fn judge_ready_chunk<'a>(
     }
 }
 
+/// The chunk, which is not done before a person approved it if its policy asks for that.
+#[must_use]
+pub fn with_approval<'a>(judged: JudgedChunk<'a>, approvals: &[PersonApproval]) -> JudgedChunk<'a> {
+    let requirement = approval::require_chunk_approval(judged.chunk, judged.requirement, approvals);
+    JudgedChunk { requirement, ..judged }
+}
+
 fn judge_unmeasured_chunk<'a>(chunk: &'a Chunk, parts: &[PartState]) -> JudgedChunk<'a> {
     let has_finished = |part: &PartState| {
         part.chunk.as_ref() == Some(&chunk.name)
             && part.who.kind != PartKind::Task
             && matches!(part.rule, PartRule::Verified | PartRule::Unmeasured)
     };
+    // A chunk that only a person judges needs no agent of its own, and the approval is its evidence.
+    if chunk.approval {
+        let status = RequirementStatus::Met(EvidenceKind::Measured);
+        let requirement = build_requirement(chunk, status, String::new());
+        return JudgedChunk { chunk, requirement, needs_agent: false };
+    }
     let needs_agent = !parts.iter().any(has_finished);
     let requirement = if needs_agent {
         let why = "nothing measures it, and no agent for it has finished yet".to_string();
@@ -159,7 +173,9 @@ pub fn prerequisite_requirement(chunk: &Chunk, earlier: &JudgedChunk<'_>) -> Req
     let standing = match &known.status {
         RequirementStatus::Met(evidence) => RequirementStatus::Met(*evidence),
         RequirementStatus::Unmet(failure) => undone(&failure.summary),
-        RequirementStatus::Pending(PendingReason::NotReached(why)) => undone(&format!("it {why}")),
+        RequirementStatus::Pending(
+            PendingReason::NotReached(why) | PendingReason::AwaitsPerson(why),
+        ) => undone(&format!("it {why}")),
         RequirementStatus::Pending(PendingReason::Running(why)) => {
             RequirementStatus::Pending(PendingReason::Running(format!("`{that}`: {why}")))
         }

@@ -2,7 +2,9 @@
 //! the file is up to the `ralph-policy` crate.
 
 use crate::gate::{BaselineMode, Gate};
+use crate::judge::Judge;
 use crate::limits::RunLimits;
+use crate::source::orchestrator::OrchestratorPhase;
 use crate::status::RunStatus;
 use alloc::format;
 use alloc::string::String;
@@ -25,6 +27,9 @@ pub struct Policy {
     pub pipeline: Vec<Chunk>,
     #[serde(default, skip_serializing_if = "PlanApprover::is_person")]
     pub plan_approver: PlanApprover,
+    /// Phases of an orchestrated run that a person has to approve, besides the plan.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phase_approvals: Vec<OrchestratorPhase>,
     pub lines: LinePolicy,
     pub protect: ProtectPolicy,
     pub tests: TestPolicy,
@@ -32,6 +37,33 @@ pub struct Policy {
     pub environment: GateEnvironment,
     #[serde(default, skip_serializing_if = "SessionGatePolicy::is_default")]
     pub session: SessionGatePolicy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<Judge>,
+    #[serde(default, skip_serializing_if = "MemoryPolicy::is_default")]
+    pub memory: MemoryPolicy,
+}
+
+/// `[memory]`: what ralph remembers of runs, and which sessions get it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryPolicy {
+    /// Whether lessons are derived from a run when it ends.
+    pub learn: bool,
+    /// Whether sessions without a run get lessons and notes too.
+    pub sessions: bool,
+    /// The most that an agent gets at once, in characters; 0 for nothing.
+    pub max_chars: u32,
+}
+
+impl Default for MemoryPolicy {
+    fn default() -> Self {
+        Self { learn: true, sessions: false, max_chars: 2_000 }
+    }
+}
+
+impl MemoryPolicy {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// `[session]`: what holds sessions without a run.
@@ -101,6 +133,9 @@ pub struct Chunk {
     /// Names of pipeline chunks that must be done first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+    /// Whether a person has to approve the finished chunk.
+    #[serde(default, skip_serializing_if = "crate::serde_skip::is_false")]
+    pub approval: bool,
 }
 
 /// The party that approves the plan of an orchestrated run.
@@ -335,7 +370,12 @@ impl Chunk {
 
     /// Whether a requirement of this name is that of a chunk.
     pub(crate) fn is_requirement_name(name: &str) -> bool {
-        name.starts_with(CHUNK_PREFIX)
+        Self::name_in_requirement(name).is_some()
+    }
+
+    /// The chunk whose requirement has this name.
+    pub(crate) fn name_in_requirement(name: &str) -> Option<&str> {
+        name.strip_prefix(CHUNK_PREFIX)
     }
 }
 
@@ -350,12 +390,15 @@ impl Default for Policy {
             chunks: Vec::new(),
             pipeline: Vec::new(),
             plan_approver: PlanApprover::default(),
+            phase_approvals: Vec::new(),
             lines: LinePolicy::default(),
             protect: ProtectPolicy::default(),
             tests: TestPolicy::default(),
             verify: VerifyPolicy::default(),
             environment: GateEnvironment::default(),
             session: SessionGatePolicy::default(),
+            judges: Vec::new(),
+            memory: MemoryPolicy::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 mod change;
 mod constructors;
 mod gate_record;
+mod judge_record;
 mod list_seal;
 mod part;
 
@@ -15,7 +16,7 @@ use crate::limits::RunLimits;
 use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
 use crate::proof_summary::ProofRecord;
-use crate::run::RunState;
+use crate::run::{RunState, Spending};
 use crate::sealed_file::SealedFile;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
+pub use judge_record::JudgeRecord;
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 
@@ -235,6 +237,12 @@ pub struct StopRecord {
     /// `None` if nothing was judged, or without git. Missing in journals of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<JudgedContent>,
+    /// The verdicts of judges that the decision rests on. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<JudgeRecord>,
+    /// What the judges of the run have cost so far, if that is known to have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_spending: Option<Spending>,
     /// `None` if a runner meters the cost, or the host names no transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReading>,

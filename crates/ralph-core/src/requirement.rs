@@ -40,6 +40,8 @@ pub enum RequirementStage {
     Quality,
     Security,
     Adversarial,
+    /// The checks of a CI provider, which cost the most time.
+    Ci,
 }
 
 /// Starts the reason why a gate or chunk waits for another one, in requirements and stored reports.
@@ -68,6 +70,8 @@ pub enum PendingReason {
     Running(String),
     /// It is evaluated once earlier requirements are met.
     NotReached(String),
+    /// The work is done, and a person has to approve it. The agent can do nothing about it.
+    AwaitsPerson(String),
 }
 
 /// The evidence that a requirement is met. A claim never makes a run `verified`.
@@ -79,6 +83,8 @@ pub enum EvidenceKind {
     Claimed,
     /// Claimed, while every required gate passes and the policy accepts that (`[verify] claims = "with_gates"`).
     Backed,
+    /// A judge said so. That is an opinion: it never makes a run `verified` by itself, unless the policy counts it.
+    Judged,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -178,6 +184,11 @@ impl Requirement {
         matches!(self.status, RequirementStatus::Pending(PendingReason::Running(_)))
     }
 
+    /// Whether only a person's approval is missing.
+    pub fn awaits_person(&self) -> bool {
+        matches!(self.status, RequirementStatus::Pending(PendingReason::AwaitsPerson(_)))
+    }
+
     /// Whether it keeps the run from ending: required and not met.
     pub fn is_open(&self) -> bool {
         self.is_required() && !matches!(self.status, RequirementStatus::Met(_))
@@ -199,7 +210,7 @@ impl Finding {
 impl PendingReason {
     pub fn why(&self) -> &str {
         match self {
-            Self::Running(why) | Self::NotReached(why) => why,
+            Self::Running(why) | Self::NotReached(why) | Self::AwaitsPerson(why) => why,
         }
     }
 }
@@ -212,8 +223,8 @@ impl RequirementFailure {
 
 impl RequirementStage {
     /// The stages that gates can have, in the order they run.
-    pub const GATE_STAGES: [Self; 4] =
-        [Self::Correctness, Self::Quality, Self::Security, Self::Adversarial];
+    pub const GATE_STAGES: [Self; 5] =
+        [Self::Correctness, Self::Quality, Self::Security, Self::Adversarial, Self::Ci];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -222,6 +233,7 @@ impl RequirementStage {
             Self::Quality => "quality",
             Self::Security => "security",
             Self::Adversarial => "adversarial",
+            Self::Ci => "ci",
         }
     }
 }

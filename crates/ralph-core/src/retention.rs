@@ -231,7 +231,7 @@ impl RetentionVerdict {
                 "`ralph uninstall` needs them".to_string()
             }
             (Self::Keep(KeepReason::Permanent), _) => {
-                "settings, approvals, learnings, spending, queues".to_string()
+                "settings, approvals, memory, spending, queues".to_string()
             }
             (Self::Remove(RemovalReason::Leftover), StoredKind::Checkout) => {
                 "their run or process has ended".to_string()

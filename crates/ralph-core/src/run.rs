@@ -4,9 +4,11 @@ mod acceptance;
 mod adjustments;
 mod agent_memory;
 mod drive_state;
+mod judge_state;
 mod part_state;
 mod run_clock;
 
+use crate::approval::PersonApproval;
 use crate::digest64::Digest64;
 use crate::facts::{DeclaredPause, StopDelivery};
 use crate::id::SessionId;
@@ -29,6 +31,7 @@ pub use agent_memory::AgentMemory;
 pub use drive_state::{
     AssumedSpending, DriveState, DrivenSession, FailureScore, ParkedRun, Plateau, Spending,
 };
+pub use judge_state::{JudgeState, LastVerdict};
 pub use part_state::PartState;
 
 /// A host that calls two hooks for one stop starts them within this time. No model answers that fast.
@@ -120,6 +123,11 @@ pub struct RunState {
     /// When it moved to the session that owns it. Whatever that session cost before is not the run's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "JudgeState::is_default")]
+    pub judges: JudgeState,
+    /// What a person approved, by the name of the requirement.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<PersonApproval>,
 }
 
 /// The last stop that was answered.
@@ -180,6 +188,8 @@ impl RunState {
             held_for_proof: false,
             cost: None,
             moved_ms: None,
+            judges: JudgeState::default(),
+            approvals: Vec::new(),
         }
     }
 
@@ -231,6 +241,7 @@ impl RunState {
             | RunChange::Recalled { .. }
             | RunChange::Learned { .. }
             | RunChange::Drove(_)
+            | RunChange::Approved(_)
             | RunChange::Accepted(_) => return None,
         };
         state.apply(first);
@@ -298,6 +309,7 @@ impl RunState {
                 self.waivers.retain(|known| known.requirement != *requirement);
             }
             RunChange::Disputed(dispute) => self.add_dispute(dispute),
+            RunChange::Approved(approval) => self.add_approval(approval),
             RunChange::Limited(limits) => self.limits = Some(limits.clone()),
             RunChange::Stepped(step) => self.apply_step(step),
             RunChange::Recalled { .. } => self.way.recalled = self.way.recalled.saturating_add(1),
@@ -376,7 +388,13 @@ impl RunState {
                 }
                 return;
             }
-            StopOutcome::Allowed => self.answer = None,
+            StopOutcome::Allowed => {
+                self.answer = None;
+                // Shown as a question until the person approves, or the agent works on.
+                if decided.awaits_approval() {
+                    self.declared = Some(DeclaredPause::Approval(decided.because.clone()));
+                }
+            }
             StopOutcome::Blocked { reason } => {
                 self.iteration = self.iteration.saturating_add(1);
                 self.answer = Some(reason.clone());
@@ -425,6 +443,7 @@ impl RunState {
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);
         }
+        self.judges.apply_stop(decided);
         if let Some(cost) = &decided.cost {
             self.cost.get_or_insert_default().merge(cost);
         }

@@ -110,7 +110,7 @@ impl SlashCommand {
             Self::Pause => Some("pause RUN"),
             Self::Resume(_) => Some("resume RUN"),
             Self::Cancel | Self::Off => Some("cancel RUN"),
-            Self::Approve => Some("orchestrator approve RUN"),
+            Self::Approve => Some("approve RUN"),
             Self::Tell(_) => Some("tell RUN …"),
             Self::Waive(_) => Some("waive … --run RUN"),
             Self::Limits(_) => Some("limits RUN …"),

@@ -1,8 +1,8 @@
-//! Patterns with `*` and `?`, for names of agents and models.
+//! Patterns with `*` and `?`, for names of agents, models and checks.
 
 /// `*` matches any characters and `?` exactly one. Backtracks to the last `*` only, so the time is bounded by the
 /// product of both lengths.
-pub(crate) fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
+pub fn matches_wildcard(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
     while let Some(byte) = name.get(from) {

@@ -22,7 +22,9 @@ pub fn gate_note(report: &GateReport) -> String {
         GateOutcome::Passed => String::new(),
         GateOutcome::Failed => report.summary(),
         GateOutcome::Unknown(unknown) => match unknown {
-            UnknownReason::Skipped(why) | UnknownReason::NoTests(why) => safe_line(why),
+            UnknownReason::Skipped(why)
+            | UnknownReason::NoTests(why)
+            | UnknownReason::Unpublished(why) => safe_line(why),
             UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
                 format!("{}: {}", unknown.name(), safe_line(why))
             }

@@ -3,34 +3,20 @@
 use crate::recall_context::RecallContext;
 use ralph_core::id::RunId;
 use ralph_core::text;
+use ralph_home::learning_file::{self, MAX_LEARNING_BYTES};
 use ralph_sys::clock;
 use ralph_sys::fs::{self, FileError};
 use std::path::{Path, PathBuf};
 
-pub const LARGEST: usize = 16 * 1024;
-const LONGEST_TITLE: usize = 200;
+pub use ralph_home::learning_file::Learning;
+pub(crate) use ralph_home::learning_file::learning_files;
+
 const LONGEST_SLUG: usize = 40;
 const LONGEST_ID: usize = 128;
-/// Includes the front matter.
-const LARGEST_FILE: usize = 4 * LARGEST;
-const MOST: usize = 100_000;
 const MOST_PROJECTS: usize = 10_000;
 /// For learnings that are saved in the same second with the same title.
 const NAME_ATTEMPTS: usize = 100;
 const VERSION: &str = "1";
-
-/// A saved learning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Learning {
-    /// The file name without its extension.
-    pub id: String,
-    pub path: PathBuf,
-    pub project: String,
-    pub run: Option<RunId>,
-    pub title: String,
-    pub at_ms: u64,
-    pub text: String,
-}
 
 /// A learning to save.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +39,7 @@ pub enum LearningNovelty {
 pub enum LearnError {
     #[error("the learning is empty")]
     Empty,
-    #[error("a learning has at most {LARGEST} bytes, and this one has {0}")]
+    #[error("a learning has at most {MAX_LEARNING_BYTES} bytes, and this one has {0}")]
     TooLong(usize),
     #[error("no learning has the id `{0}`")]
     Unknown(String),
@@ -66,12 +52,14 @@ pub fn save(
     context: &RecallContext,
     draft: &LearningDraft<'_>,
 ) -> Result<(Learning, LearningNovelty), LearnError> {
-    if draft.text.len() > LARGEST {
+    if draft.text.len() > MAX_LEARNING_BYTES {
         return Err(LearnError::TooLong(draft.text.len()));
     }
     let body = context.clean_and_redact(draft.text.as_bytes()).trim().to_string();
     let named = draft.title.unwrap_or_default();
-    let title = [named, body.as_str()].into_iter().map(|text| title_line(context, text));
+    let title = [named, body.as_str()]
+        .into_iter()
+        .map(|text| learning_file::title_line(text, context.redactor()));
     let Some(title) = title.into_iter().find(|title| !title.is_empty()) else {
         return Err(LearnError::Empty);
     };
@@ -140,32 +128,9 @@ pub(crate) fn learning_directories(context: &RecallContext) -> Vec<PathBuf> {
     names.into_iter().map(|name| root.join(name)).collect()
 }
 
-pub(crate) fn learning_files(directory: &Path) -> Vec<PathBuf> {
-    let names = fs::list(directory, MOST).unwrap_or_default();
-    let paths = names.into_iter().map(|name| directory.join(name));
-    paths.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect()
-}
-
 /// Reads a learning leniently, because people may write the files by hand.
 pub(crate) fn read_learning(context: &RecallContext, path: &Path) -> Option<Learning> {
-    let id = path.file_stem()?.to_str()?.to_string();
-    let bytes = fs::read(path, LARGEST_FILE).ok()?;
-    let text = context.clean_and_redact(&bytes);
-    let (front, body) = front_matter(&text);
-    let value = |key: &str| front.iter().find(|(found, _)| *found == key).map(|(_, value)| *value);
-    let body = body.trim();
-    let title = value("title").map(unquoted).unwrap_or_default();
-    let title = [title.as_str(), body].map(|text| title_line(context, text));
-    let modified_ms = || fs::stat(path).map_or(0, |stat| stat.modified_ns / 1_000_000);
-    Some(Learning {
-        project: value("project").map(unquoted).unwrap_or_default(),
-        run: value("run").and_then(RunId::parse),
-        title: title.into_iter().find(|title| !title.is_empty())?,
-        at_ms: value("at").and_then(clock::parse_rfc3339).unwrap_or_else(modified_ms),
-        text: body.to_string(),
-        path: path.to_path_buf(),
-        id,
-    })
+    learning_file::read_learning(path, context.redactor())
 }
 
 fn render_learning(learning: &Learning) -> String {
@@ -182,31 +147,9 @@ fn render_learning(learning: &Learning) -> String {
     out
 }
 
-/// Splits a text into the `key: value` lines of its front matter and the body.
-fn front_matter(text: &str) -> (Vec<(&str, &str)>, &str) {
-    let Some((front, body)) =
-        text.strip_prefix("---\n").and_then(|rest| rest.split_once("\n---\n"))
-    else {
-        return (Vec::new(), text);
-    };
-    let pairs = front.lines().filter_map(|line| line.split_once(':'));
-    (pairs.map(|(key, value)| (key.trim(), value.trim())).collect(), body)
-}
-
 fn quoted(text: &str) -> String {
     // Serialising a string cannot fail.
     serde_json::to_string(text).unwrap_or_default()
-}
-
-fn unquoted(value: &str) -> String {
-    serde_json::from_str(value).unwrap_or_else(|_| value.to_string())
-}
-
-/// The first non-empty line, without heading marks.
-fn title_line(context: &RecallContext, text: &str) -> String {
-    let lines = text.lines().map(|line| line.trim().trim_start_matches('#').trim_start());
-    let first = lines.into_iter().find(|line| !line.is_empty()).unwrap_or_default();
-    text::clean_line(&context.clean_and_redact(first.as_bytes()), LONGEST_TITLE)
 }
 
 /// `20261115-133802`

@@ -1,8 +1,8 @@
 //! The context of a search: ralph's home, the project and the redactor.
 
 use ralph_core::redact::Redactor;
-use ralph_core::text;
 use ralph_home::host_env;
+use ralph_home::learning_file;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
 use ralph_sys::env::Env;
@@ -45,6 +45,10 @@ impl RecallContext {
 
     /// Foreign text without hidden characters, control sequences and secrets.
     pub(crate) fn clean_and_redact(&self, foreign: &[u8]) -> String {
-        self.redactor.redact(&text::clean(&String::from_utf8_lossy(foreign)))
+        learning_file::clean_and_redact(foreign, &self.redactor)
+    }
+
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::page::OpenQuestion;
 use crate::wording::{FactMark, MarkedText, ago, local_time, safe_line};
+use ralph_core::approval;
 use ralph_core::record::RunRecord;
 use ralph_core::run::RunState;
 
@@ -20,7 +21,9 @@ pub fn last_stop(state: &RunState) -> Option<&'static str> {
 pub fn question_line(run: &RunRecord, question: &OpenQuestion) -> MarkedText {
     let until = question.until_ms.map(|until_ms| format!(" until {}", local_time(until_ms)));
     // In a session that a person works in, the answer is typed there.
-    let how = run.drive.as_ref().map(|_| format!("; answer with `ralph tell {} \"…\"`", run.id));
+    let is_approval = approval::is_approval_question(&question.text);
+    let driven = run.drive.as_ref().filter(|_| !is_approval);
+    let how = driven.map(|_| format!("; answer with `ralph tell {} \"…\"`", run.id));
     let text = format!(
         "asks{}: {}{}",
         until.unwrap_or_default(),

@@ -6,6 +6,7 @@ use crate::page::stats::{AppliedProposal, ProjectSettings, StatsRows, StatsRun};
 use crate::run_index::{RunIndex, RunIndexError};
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
+use ralph_home::lesson_store;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control;
@@ -96,7 +97,10 @@ fn project_settings(home: &RalphHome, project: &str) -> Option<ProjectSettings> 
     if !directory.is_absolute() || !fs::is_directory(directory) {
         return None;
     }
-    let loaded = config::load(&config::find_project(directory), home).ok()?;
+    let root = config::find_project(directory);
+    let loaded = config::load(&root, home).ok()?;
+    // Without lessons, proposals rest on the figures alone.
+    let lessons = lesson_store::load_lessons(home, &root).unwrap_or_default();
     let file = loaded.file?;
     Some(ProjectSettings {
         project: project.to_string(),
@@ -105,6 +109,8 @@ fn project_settings(home: &RalphHome, project: &str) -> Option<ProjectSettings> 
         gates: loaded.policy.gates,
         limits: loaded.policy.limits,
         wait_for_limits_ms: loaded.runner.waits.limit_ms,
+        forbidden: loaded.policy.lines.forbid,
+        lessons,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::gate_wording;
 use crate::page::RunStanding;
 use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
+use ralph_core::judge::Judge;
 use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
 use ralph_core::part_stop::{self, AgentTally};
 use ralph_core::policy::Chunk;
@@ -130,6 +131,9 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
             names.join(", ")
         };
         lines.push(("gates", gates));
+        let judge = |judge: &Judge| format!("{} ({})", judge.name, safe_line(&judge.describe()));
+        let judges: Vec<_> = seal.policy.judges.iter().map(judge).collect();
+        lines.extend((!judges.is_empty()).then(|| ("judges", judges.join(", "))));
         lines.extend(gate_wording::check_texts(run).into_iter().map(|check| ("check", check)));
         let may_change = &seal.policy.verify.may_change;
         let files = seal.files.iter().flatten().filter(|file| !may_change.contains(&file.name));
@@ -276,6 +280,7 @@ pub fn remark_lines(state: &RunState, phase: RunPhase, now_ms: u64) -> Vec<Marke
             let text = format!("the agent asks: {}", safe_line(question));
             MarkedText::new(FactMark::Unclear, text)
         }
+        DeclaredPause::Approval(what) => MarkedText::new(FactMark::Unclear, safe_line(what)),
         DeclaredPause::Waiting { until_ms, why } => {
             let until = local_time(*until_ms);
             let text = format!("the agent waits until {until}: {}", safe_line(why));
@@ -283,8 +288,8 @@ pub fn remark_lines(state: &RunState, phase: RunPhase, now_ms: u64) -> Vec<Marke
         }
     });
     // An open question has a line of its own, with the time until it is waited for.
-    let is_open_question =
-        matches!((&state.declared, phase), (Some(DeclaredPause::NeedsHuman(_)), RunPhase::Active));
+    let is_open_question = state.declared.as_ref().and_then(DeclaredPause::question).is_some()
+        && phase == RunPhase::Active;
     let has_ended = matches!(state.phase, RunPhase::Ended(_));
     let declared = declared.filter(|_| !has_ended && !is_open_question);
     let accepted = state.accepted.iter().map(|acceptance| {
@@ -400,6 +405,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
             let of = match metered.source {
                 CostSource::Agent => "",
                 CostSource::Gate => " by gates",
+                CostSource::Judge => " by judges",
             };
             let assumed = match metered.meter {
                 MeterBasis::Told => "",

@@ -238,7 +238,7 @@ pub(crate) fn run_progress(
     state: &RunState,
     context_permille: Option<u16>,
 ) -> RunProgress {
-    let spent = state.driving.spent();
+    let spent = state.total_spent();
     RunProgress {
         limits: state.limits(run).clone(),
         usage: LimitUsage {

@@ -219,7 +219,9 @@ fn waived_lines(handover: &HandoverInput<'_>, redactor: &Redactor) -> Vec<String
 
 fn question_lines(handover: &HandoverInput<'_>, redactor: &Redactor) -> Vec<String> {
     let say = |foreign: &str, most| reason::safe_line(foreign, most, redactor);
-    let is_open = |question: &str| matches!(&handover.state.declared, Some(DeclaredPause::NeedsHuman(open)) if open == question);
+    let is_open = |question: &str| {
+        handover.state.declared.as_ref().and_then(DeclaredPause::question) == Some(question)
+    };
     let asked = handover.entries.iter().rev().filter_map(asked_question);
     let asked = asked.take(SHOWN_QUESTIONS).map(|question| {
         let how = if is_open(question) { "not answered yet" } else { "asked earlier" };

@@ -202,8 +202,18 @@ pub fn gate_environment(
     gate: &Gate,
     path: Option<&OsStr>,
 ) -> Vec<(OsString, OsString)> {
+    listed_environment(env, policy, &gate.env, path)
+}
+
+/// The environment of any command that the policy names, with the variables `own` of this command.
+pub fn listed_environment(
+    env: &Env,
+    policy: &GateEnvironment,
+    own: &[String],
+    path: Option<&OsStr>,
+) -> Vec<(OsString, OsString)> {
     let named: Vec<&OsStr> =
-        policy.pass.iter().chain(&gate.env).map(|name| OsStr::new(name.as_str())).collect();
+        policy.pass.iter().chain(own).map(|name| OsStr::new(name.as_str())).collect();
     let mut variables = BTreeMap::new();
     if policy.ci {
         variables.insert(CI_VARIABLE.0.into(), CI_VARIABLE.1.into());

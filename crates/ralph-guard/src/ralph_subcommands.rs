@@ -26,8 +26,10 @@ pub(super) fn judge_ralph_command(args: &[CommandArg<'_>]) -> Option<DeniedCall>
     };
     let option = match command.as_str() {
         "start" | "orchestrator start" if has("--no-gates") => " --no-gates",
+        "ci generate" if has("--write") => " --write",
         "report" if has("--attest") => " --attest",
         "stats" if args.iter().any(|arg| arg.text.starts_with("--apply")) => " --apply",
+        "memory export" if args.iter().any(|arg| arg.text.starts_with("--to")) => " --to",
         "learn" if args.iter().any(|arg| arg.text.starts_with("--forget")) => " --forget",
         _ => "",
     };
@@ -54,6 +56,7 @@ pub enum SubcommandAccess {
 /// with its command line.
 pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("accept", SubcommandAccess::PersonOnly),
+    ("approve", SubcommandAccess::PersonOnly),
     ("ask", SubcommandAccess::Everyone),
     ("cancel", SubcommandAccess::PersonOnly),
     ("checkpoint diff", SubcommandAccess::Everyone),
@@ -62,6 +65,8 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     // Deletes the base that a run is compared with.
     ("checkpoint prune", SubcommandAccess::PersonOnly),
     ("checkpoint restore", SubcommandAccess::Everyone),
+    // `--write` is not: the agent would choose what CI runs.
+    ("ci generate", SubcommandAccess::Everyone),
     // Removes records of runs.
     ("clean", SubcommandAccess::PersonOnly),
     ("complete-words", SubcommandAccess::Everyone),
@@ -91,6 +96,10 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("hook", SubcommandAccess::PersonOnly),
     ("import", SubcommandAccess::Everyone),
     ("init", SubcommandAccess::PersonOnly),
+    // Runs any command as a judge, and spends money.
+    ("judge bench", SubcommandAccess::PersonOnly),
+    ("judge presets", SubcommandAccess::Everyone),
+    ("judge run", SubcommandAccess::PersonOnly),
     ("lab model", SubcommandAccess::Everyone),
     ("lab pretend", SubcommandAccess::Everyone),
     ("lab record", SubcommandAccess::PersonOnly),
@@ -112,6 +121,13 @@ pub const RALPH_SUBCOMMANDS: &[(&str, SubcommandAccess)] = &[
     ("loop new", SubcommandAccess::Everyone),
     ("man", SubcommandAccess::Everyone),
     ("mcp", SubcommandAccess::Everyone),
+    ("memory add", SubcommandAccess::Everyone),
+    // `--to` is not: it writes a file of the project.
+    ("memory export", SubcommandAccess::Everyone),
+    ("memory forget", SubcommandAccess::PersonOnly),
+    ("memory learn", SubcommandAccess::Everyone),
+    ("memory list", SubcommandAccess::Everyone),
+    ("memory show", SubcommandAccess::Everyone),
     ("model", SubcommandAccess::Everyone),
     ("notify", SubcommandAccess::Everyone),
     ("orchestrator approve", SubcommandAccess::PersonOnly),

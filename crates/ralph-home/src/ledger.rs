@@ -93,12 +93,12 @@ pub struct DaySpending {
     meters: BTreeMap<SpendingMeter, u64>,
 }
 
-/// A session has one meter for the agent and one for gates.
+/// A session has one meter for the agent, one for gates and one for judges.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct SpendingMeter {
     run: RunId,
     session: SessionId,
-    is_gate: bool,
+    source: CostSource,
 }
 
 impl DaySpending {
@@ -137,7 +137,7 @@ impl DaySpending {
             return;
         }
         let LedgerEntry { run, session, source, micro_usd, reached_micro_usd: reached, .. } = entry;
-        let meter = SpendingMeter { run, session, is_gate: source == CostSource::Gate };
+        let meter = SpendingMeter { run, session, source };
         let before = self.meters.get(&meter).copied();
         let new = before.map_or(micro_usd, |before| micro_usd.min(reached.saturating_sub(before)));
         self.micro_usd = self.micro_usd.saturating_add(new);

@@ -246,6 +246,30 @@ impl RalphHome {
         self.learnings().join(short_hash(project))
     }
 
+    /// Lessons from the runs of all projects.
+    pub fn memory(&self) -> PathBuf {
+        self.0.join("memory")
+    }
+
+    /// Lessons from the runs of a project.
+    pub fn project_memory(&self, project: &Path) -> PathBuf {
+        self.memory().join(format!("{}.json", short_hash(project)))
+    }
+
+    /// Locked while the lessons of a project are changed.
+    pub fn project_memory_lock(&self, project: &Path) -> PathBuf {
+        self.memory().join(format!("{}.lock", short_hash(project)))
+    }
+
+    /// What a session without a run was given of the memory of its project.
+    pub fn session_memory(&self, session: &SessionId) -> PathBuf {
+        self.session_memories().join(session.as_str())
+    }
+
+    pub fn session_memories(&self) -> PathBuf {
+        self.0.join("session-memory")
+    }
+
     /// The proposals of `ralph stats` that a person applied, one per line.
     pub fn applied_proposals(&self) -> PathBuf {
         self.0.join("deck").join("applied.jsonl")
@@ -325,6 +349,11 @@ impl RunPaths {
     /// The cost that the client reported to its status line.
     pub fn client_cost(&self) -> PathBuf {
         self.0.join("client-cost.json")
+    }
+
+    /// What the judges of the run have cost so far.
+    pub fn judge_meter(&self) -> PathBuf {
+        self.0.join("judge-meter.json")
     }
 
     pub fn goal(&self) -> PathBuf {
@@ -414,6 +443,11 @@ impl RunPaths {
     /// Exists if the agent scheduled a prompt that would look like one typed by the user.
     pub fn impersonation_mark(&self) -> PathBuf {
         self.0.join("posed")
+    }
+
+    /// What the agent of the run was given of the memory of its project.
+    pub fn given_memory(&self) -> PathBuf {
+        self.0.join("memory.json")
     }
 
     /// The last view of an orchestrated run that ralph wrote. Edits made since are found by comparing with it.

@@ -185,7 +185,7 @@ fn gather_requirements(
     if visit.cwd.as_deref().is_some_and(|cwd| contract::is_other_work_tree(project, cwd)) {
         return Vec::new();
     }
-    let RunState { iteration, parts, waivers, .. } = &now.state;
+    let RunState { iteration, parts, waivers, approvals, .. } = &now.state;
     let (world, run, checks) = (visit.world, &now.run, &ListChecks::default());
     let contract = ContractContext {
         world,
@@ -195,6 +195,7 @@ fn gather_requirements(
         parts,
         checks,
         waivers,
+        approvals,
         proof_base: None,
     };
     contract::judge_agent(&contract, demand)

@@ -8,6 +8,7 @@ mod start_notes;
 use crate::adopt;
 use crate::cleaning_worker;
 use crate::contract::SealError;
+use crate::run_retrospective;
 use crate::session_note;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{InvalidLimits, LimitOverrides};
@@ -342,6 +343,7 @@ pub fn cancel_run_or_session(
                 }
             }
             cleaning_worker::clean_after_end(home, run);
+            run_retrospective::learn_after_end(home, &opened.run, &opened.state);
             verify_cancelled(home, run)
         }
     }

@@ -3,8 +3,10 @@
 //! Evidence about the work itself comes from `sources`.
 
 use crate::cleaning_worker;
+use crate::contract::{self, JudgeBudget};
 use crate::notify;
 use crate::reminder;
+use crate::run_retrospective;
 use crate::session_note::SessionNote;
 use crate::transcript_reader::{TranscriptSnapshot, TranscriptToolUse};
 use ralph_core::decide::StopDecision;
@@ -18,7 +20,7 @@ use ralph_core::record::{
     RunRecord, StopOutcome, StopRecord, TranscriptReading,
 };
 use ralph_core::redact::Redactor;
-use ralph_core::run::{AgentMemory, RunPhase, RunState};
+use ralph_core::run::{AgentMemory, RunPhase, RunState, Spending};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_core::verdict::Verdict;
@@ -57,6 +59,7 @@ pub fn gather_facts(
     let now_ms = clock::now_ms();
     let cost = current_cost(&opened.state, snapshot);
     let most_micro_usd = opened.state.limits(&opened.run).max_cost_micro_usd;
+    let judges = contract::judge_spending(&world.home, &opened.run, &opened.state);
     let facts = StopFacts {
         off: find_off_switch(world, opened.run.id.as_str()),
         is_owner_gone: run_process::is_owner_gone(
@@ -68,7 +71,7 @@ pub fn gather_facts(
         trouble: find_api_error(stop, snapshot),
         trust: gather_trust(world, &opened.run),
         tampering: opened.tampering.clone(),
-        spent_micro_usd: cost.as_ref().and_then(CostReading::spent_micro_usd),
+        spent_micro_usd: judges.added_to(cost.as_ref().and_then(CostReading::spent_micro_usd)),
         cost_basis: cost.as_ref().map_or(CostBasis::Reported, CostReading::basis),
         cost_gap: cost.as_ref().zip(most_micro_usd).and_then(|(cost, most)| cost.limit_gap(most)),
         context_permille: snapshot.observed.as_ref().and_then(TranscriptReading::context_permille),
@@ -86,7 +89,7 @@ pub fn gather_facts(
     match world.driven {
         None if opened.run.origin == RunOrigin::Session => session_facts(world, facts, &opened.run),
         None => facts,
-        Some(driven) => driven_facts(facts, &driven, &opened.state),
+        Some(driven) => driven_facts(facts, &driven, &opened.state, judges),
     }
 }
 
@@ -108,9 +111,41 @@ fn current_cost(state: &RunState, snapshot: &TranscriptSnapshot) -> Option<CostR
     Some(cost)
 }
 
+/// What is left of the run's budget, as the decision about this stop counts it.
+pub fn judge_budget(
+    world: &World,
+    opened: &LoadedRun,
+    snapshot: &TranscriptSnapshot,
+) -> JudgeBudget {
+    let LoadedRun { run, state, .. } = opened;
+    let judges = contract::judge_spending(&world.home, run, state);
+    let spent = match world.driven {
+        None => {
+            let cost = current_cost(state, snapshot);
+            judges.added_to(cost.as_ref().and_then(CostReading::spent_micro_usd)).unwrap_or(0)
+        }
+        Some(_) => state.driving.spent().plus(judges).micro_usd,
+    };
+    let of_run = state.limits(run).max_cost_micro_usd.map(|most| (most, spent));
+    let of_day = run.drive.as_ref().and_then(|drive| drive.day_micro_usd);
+    let today = world.driven.and_then(|driven| driven.spent_today_micro_usd);
+    let budgets = of_run.into_iter().chain(of_day.zip(today));
+    let left = |(most, spent): &(u64, u64)| most.saturating_sub(*spent);
+    let tightest = budgets.min_by_key(left);
+    JudgeBudget {
+        left_micro_usd: tightest.as_ref().map(left),
+        most_micro_usd: tightest.map(|(most, _)| most),
+    }
+}
+
 /// A runner meters every session of the run, and knows more from the host's stream than the transcript shows.
-fn driven_facts(facts: StopFacts, driven: &RunnerFacts, state: &RunState) -> StopFacts {
-    let spent = state.driving.spent();
+fn driven_facts(
+    facts: StopFacts,
+    driven: &RunnerFacts,
+    state: &RunState,
+    judges: Spending,
+) -> StopFacts {
+    let spent = state.driving.spent().plus(judges);
     StopFacts {
         is_owner_gone: false,
         driver: driven.driver,
@@ -240,16 +275,17 @@ pub fn record_override(
         RunPhase::Active if now.state.answer.is_some() => TransactionStep::Write {
             change: RunChange::Overridden { how: how.clone() },
             durability: Durability::Synced,
-            answer: Some(now.run.clone()),
+            answer: Some((now.run.clone(), now.state.clone())),
         },
         RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned | RunPhase::Ended(_) => {
             TransactionStep::Leave(None)
         }
     })?;
-    if let Some(run) = &ended {
+    if let Some((run, state)) = &ended {
         session_pointer::end_session(world, session, &run.id);
         if !world.env.is_rehearsal() {
             cleaning_worker::clean_after_end(&world.home, &run.id);
+            run_retrospective::learn_after_end(&world.home, run, state);
         }
         // The reply to this event cannot ring the bell.
         let _bell = notify::announce_end(world, run, RunStatus::Overridden, &how);

@@ -4,7 +4,7 @@
 use crate::cleaning_worker;
 use crate::contract::gate_worker;
 use crate::sources::ProgressUpdate;
-use crate::{facts, notify, phases, quality_gate_view, run_output, sources};
+use crate::{facts, notify, phases, quality_gate_view, run_output, run_retrospective, sources};
 use ralph_core::decide::StopDecision;
 use ralph_core::event::StopEvent;
 use ralph_core::id::SessionId;
@@ -94,6 +94,7 @@ pub fn follow_up_decision(
         StopOutcome::Ended(status) => {
             if !world.env.is_rehearsal() {
                 cleaning_worker::clean_after_end(&world.home, &run.id);
+                learn_after_decision(world, before, decision);
             }
             notify::announce_end(world, &with_current_limits(before), status, &decision.because)
         }
@@ -104,6 +105,15 @@ pub fn follow_up_decision(
         | StopOutcome::Repeated
         | StopOutcome::Orphaned => false,
     }
+}
+
+/// Learns from a run that this decision ended. Its report is that of the decision, if it has one.
+fn learn_after_decision(world: &World, before: &LoadedRun, decision: &StopDecision) {
+    let mut state = before.state.clone();
+    if decision.report.is_some() {
+        state.report.clone_from(&decision.report);
+    }
+    run_retrospective::learn_after_end(&world.home, &before.run, &state);
 }
 
 /// Checkpoints the work of an agent that asks a person. Its question settles the stop before anything is judged; whatever

@@ -4,6 +4,8 @@
 //! that an agent makes there to its own conditions are copied into the journal before the view is written again.
 
 use crate::control::{self, CommandCaller, ControlError};
+use crate::project_memory::memory_project;
+use ralph_core::approval::PhaseApproval;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::policy::PlanApprover;
 use ralph_core::record::{OrchestratorStep, RunChange, RunRecord};
@@ -14,6 +16,7 @@ use ralph_core::source::orchestrator::{
 };
 use ralph_core::status::RunStatus;
 use ralph_home::faults::{self, Fault, FaultKind};
+use ralph_home::lesson_store;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, RunTransaction, StoreError, TransactionStep as Writing};
 use ralph_home::world::World;
@@ -62,6 +65,8 @@ pub struct PhaseProgress {
     /// The phase that the agent reported last.
     pub reported_phase: Option<String>,
     pub complexity: Option<u8>,
+    /// The approvals of phases that the policy asks for, besides that of the plan.
+    pub approvals: Vec<PhaseApproval>,
 }
 
 /// The path of the view for a session.
@@ -103,7 +108,7 @@ pub fn refresh_view(world: &World, run: &RunRecord) -> Result<(), FileError> {
     }
 }
 
-fn write_view(home: &RalphHome, opened: &LoadedRun) -> Result<(), FileError> {
+pub(crate) fn write_view(home: &RalphHome, opened: &LoadedRun) -> Result<(), FileError> {
     let LoadedRun { run, state, .. } = opened;
     let Some(session) = state.owner(run) else { return Ok(()) };
     let picture = phase_progress(home, opened);
@@ -148,8 +153,10 @@ fn condition_entry(shown: &ConditionView) -> (ConditionKey, Option<bool>) {
 pub fn phase_progress(home: &RalphHome, opened: &LoadedRun) -> PhaseProgress {
     let ground = condition_inputs(home, opened);
     let conditions = orchestrator::condition_views(&ground, opened.state.report.as_ref());
+    let approvals = ground.phase_approvals();
     PhaseProgress {
-        current: orchestrator::current_phase(&conditions),
+        current: orchestrator::current_phase(&conditions, &approvals),
+        approvals,
         conditions,
         reported_phase: opened.state.way.phase.clone(),
         complexity: ground.complexity(),
@@ -163,6 +170,8 @@ pub(crate) fn condition_inputs<'a>(home: &RalphHome, opened: &'a LoadedRun) -> C
         approver: plan_approver(&opened.run),
         person_complexity: opened.run.seal.as_ref().and_then(|seal| seal.complexity),
         learned: learning_state(home, &opened.run, &opened.state),
+        approved_phases: opened.run.seal.as_ref().map_or(&[], |seal| &seal.policy.phase_approvals),
+        approvals: &opened.state.approvals,
     }
 }
 
@@ -179,7 +188,15 @@ fn learning_state(home: &RalphHome, run: &RunRecord, state: &RunState) -> Learni
         None => config::find_project(Path::new(&run.project)),
     };
     let file = home.project_learnings(&project).join(format!("{id}.md"));
-    if is_id && fs::exists(&file) { LearningStatus::Saved } else { LearningStatus::Gone }
+    let is_lesson = || {
+        let lessons = lesson_store::load_lessons(home, &memory_project(run));
+        lessons.is_ok_and(|lessons| lessons.iter().any(|lesson| lesson.id == *id))
+    };
+    if is_id && (fs::exists(&file) || is_lesson()) {
+        LearningStatus::Saved
+    } else {
+        LearningStatus::Gone
+    }
 }
 
 /// Records the agent's edits of the view in the journal, as far as the conditions belong to the agent. Returns the
@@ -259,13 +276,17 @@ pub fn approve_plan(
     if opened.state.way.approved_by.is_some() && opened.run.phases {
         return Ok(opened);
     }
-    let by = match caller {
+    let by = describe_approver(caller);
+    record_step(home, run, OrchestratorStep::Approved { by: by.to_string() }, deadline)
+}
+
+fn describe_approver(caller: CommandCaller) -> &'static str {
+    match caller {
         CommandCaller::Session => "a person, in the session",
         CommandCaller::Person | CommandCaller::Agent | CommandCaller::Hidden => {
             "a person, in a terminal"
         }
-    };
-    record_step(home, run, OrchestratorStep::Approved { by: by.to_string() }, deadline)
+    }
 }
 
 /// Records an event that is not a reported step: a search of past runs, or a saved learning.

@@ -3,6 +3,7 @@
 use crate::dispatch::HookCall;
 use crate::facts;
 use crate::heartbeat;
+use crate::project_memory;
 use crate::session_gates;
 use crate::transcript_reader;
 use ralph_core::event::{PromptEvent, PromptMoment};
@@ -15,7 +16,7 @@ use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::host_env;
 use ralph_home::session_pointer::{self, SessionPointer};
-use ralph_home::store::{self, StoreError, TransactionStep};
+use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::World;
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::process_identity::{self, HookCaller, Liveness};
@@ -42,8 +43,7 @@ pub fn on_prompt(world: &World, call: &HookCall, prompt: &PromptEvent) -> Verdic
         }
         None => {
             let Some(run) = run else {
-                session_gates::note_prompt(world, prompt, session);
-                return Verdict::Allow;
+                return session_gates::on_prompt(world, prompt, session);
             };
             on_ordinary_prompt(world, prompt, session, &run).unwrap_or_else(|error| {
                 let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(&run);
@@ -144,6 +144,16 @@ fn event_sender(world: &World) -> Option<HookCaller> {
     host_env::host_process_id(&world.env).map(process_identity::identify_hook_caller)
 }
 
+/// The memory of the project, with the first prompt after `ralph start`: the agent learns of such a run no earlier.
+fn first_prompt_memory(world: &World, seen: &LoadedRun) -> Verdict {
+    let is_new = seen.run.drive.is_none() && seen.state.iteration == seen.run.first_iteration;
+    if !is_new || project_memory::has_given(&world.home, &seen.run) {
+        return Verdict::Allow;
+    }
+    project_memory::start_memory(world, &seen.run)
+        .map_or(Verdict::Allow, |context| Verdict::AddContext { context, notice: None })
+}
+
 /// An ordinary prompt. After an interrupt it pauses the run, because the person wants something else.
 fn on_ordinary_prompt(
     world: &World,
@@ -180,7 +190,7 @@ fn on_ordinary_prompt(
         )));
     }
     if !news.interrupted {
-        return Ok(Verdict::Allow);
+        return Ok(first_prompt_memory(world, &seen));
     }
     let paused = store::transact(&world.transaction(run), |now| match now.state.phase {
         RunPhase::Active => TransactionStep::Write {

@@ -1,6 +1,8 @@
 //! Builds the reminder for an agent that may have lost its context: the goal, the state of the run, and the notes that
 //! earlier sessions left in the project.
 
+use crate::project_memory;
+use ralph_core::lesson;
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
@@ -28,7 +30,9 @@ pub fn build_reminder(world: &World, opened: &LoadedRun) -> String {
         adoption_notice: None,
     };
     let goal = goal_excerpt(world, run);
-    let memories = project_memories(Path::new(&run.project));
+    let given = project_memory::reminder_memory(world, run);
+    let files = project_memories(Path::new(&run.project));
+    let memories: Vec<_> = given.into_iter().chain(files).collect();
     let anchor = Reminder { run, state, goal: goal.as_deref(), memories: &memories };
     reminder::render_reminder(&anchor, &reason_context)
 }
@@ -92,6 +96,7 @@ fn read_memory(project: &Path, path: &Path) -> Option<MemoryFile> {
         return None;
     }
     let bytes = fs::read_range(&place, 0, MAX_MEMORY_BYTES).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let text = lesson::without_export(&String::from_utf8_lossy(&bytes));
+    let text = text.trim_end().to_string();
     (!text.trim().is_empty()).then(|| MemoryFile { name: path.display().to_string(), text })
 }

@@ -5,6 +5,7 @@
 
 use crate::contract::{self, SealError, SealRequest};
 use crate::facts;
+use crate::session_memory;
 use crate::session_note::{JudgedStop, NotedPrompt, SessionNote};
 use crate::session_owner;
 use crate::stop::{self, StopContext};
@@ -36,6 +37,8 @@ use std::path::Path;
 
 /// The value of `[session] gates` that concerns sessions without a run. A policy without the word has another value.
 const EVERY: &[u8] = b"every";
+/// The section that may give such sessions a memory. A policy without the word does not.
+const MEMORY: &[u8] = b"memory";
 const MAX_POLICY_BYTES: usize = ralph_core::input_bounds::MAX_POLICY_BYTES;
 
 #[derive(Debug, thiserror::Error)]
@@ -74,15 +77,28 @@ impl SessionGateError {
     }
 }
 
-/// Notes the tree at a prompt of a session without a run. A failure becomes a fault: the session is then not held.
-pub fn note_prompt(world: &World, prompt: &PromptEvent, session: &SessionId) {
+/// A prompt of a session without a run: notes the tree for its gates, and gives it the memory of the project, if the
+/// policy has either. A failure becomes a fault: the session is then not held.
+pub fn on_prompt(world: &World, prompt: &PromptEvent, session: &SessionId) -> Verdict {
     // Sent by the host itself, about background work.
     let is_of_host = prompt.text.starts_with(world.host.own_prompt_prefix);
     if prompt.moment == PromptMoment::Expanded || is_of_host {
-        return;
+        return Verdict::Allow;
     }
-    if let Err(error) = write_prompt_note(world, prompt, session) {
-        record_fault(world, session, &error);
+    let directory = session_owner::project_directory(world, prompt.cwd.as_deref());
+    let config = directory.map(|it| session_policy(world, &it)).transpose();
+    let noted = config.and_then(|config| {
+        let config = config.flatten();
+        write_prompt_note(world, prompt, session, config.as_ref().filter(|it| holds_sessions(it)))?;
+        Ok(config)
+    });
+    match noted {
+        Ok(Some(config)) => session_memory::prompt_memory(world, prompt, session, &config),
+        Ok(None) => Verdict::Allow,
+        Err(error) => {
+            record_fault(world, session, &error);
+            Verdict::Allow
+        }
     }
 }
 
@@ -90,10 +106,9 @@ fn write_prompt_note(
     world: &World,
     prompt: &PromptEvent,
     session: &SessionId,
+    config: Option<&ProjectConfig>,
 ) -> Result<(), SessionGateError> {
-    let directory = session_owner::project_directory(world, prompt.cwd.as_deref());
-    let Some(config) = directory.map(|it| every_session_policy(world, &it)).transpose()?.flatten()
-    else {
+    let Some(config) = config else {
         return Ok(SessionNote::remove(&world.home, session)?);
     };
     let project = config.project.to_string_lossy().into_owned();
@@ -131,25 +146,36 @@ fn has_agent_written(world: &World, prompt: &PromptEvent, note: &SessionNote) ->
     transcript_reader::has_writing_calls(world, transcript, note.transcript_length())
 }
 
+/// The policy of the project, if it can concern sessions without a run.
+fn session_policy(
+    world: &World,
+    directory: &Path,
+) -> Result<Option<ProjectConfig>, SessionGateError> {
+    let project = config::find_project(directory);
+    let mentions_sessions = |path: &Path| {
+        let bytes = fs::read_if_exists(path, MAX_POLICY_BYTES).ok().flatten()?;
+        Some([EVERY, MEMORY].iter().any(|word| memchr::memmem::find(&bytes, word).is_some()))
+    };
+    let own = POLICY_FILE_NAMES.iter().find_map(|name| mentions_sessions(&project.join(name)));
+    let Some(is_in_project) = own else { return Ok(None) };
+    if !is_in_project && mentions_sessions(&world.home.user_config()) != Some(true) {
+        return Ok(None);
+    }
+    Ok(Some(config::load(&project, &world.home)?))
+}
+
 /// The policy of the project, if its gates hold every session.
 fn every_session_policy(
     world: &World,
     directory: &Path,
 ) -> Result<Option<ProjectConfig>, SessionGateError> {
-    let project = config::find_project(directory);
-    let mentions_every = |path: &Path| {
-        let bytes = fs::read_if_exists(path, MAX_POLICY_BYTES).ok().flatten();
-        bytes.map(|bytes| memchr::memmem::find(&bytes, EVERY).is_some())
-    };
-    let own = POLICY_FILE_NAMES.iter().find_map(|name| mentions_every(&project.join(name)));
-    let Some(is_in_project) = own else { return Ok(None) };
-    if !is_in_project && mentions_every(&world.home.user_config()) != Some(true) {
-        return Ok(None);
-    }
-    let config = config::load(&project, &world.home)?;
+    Ok(session_policy(world, directory)?.filter(holds_sessions))
+}
+
+/// Whether the gates of a policy hold every session.
+fn holds_sessions(config: &ProjectConfig) -> bool {
     let policy = &config.policy;
-    let holds = policy.session.gates == SessionGates::Every && !policy.gates.is_empty();
-    Ok(holds.then_some(config))
+    policy.session.gates == SessionGates::Every && !policy.gates.is_empty()
 }
 
 /// The tree that the session begins with: the commit that is checked out, or a checkpoint if something is uncommitted.

@@ -3,6 +3,7 @@
 //! Facts are gathered first, without the lock. If they do not settle the stop, the slow evidence follows. The decision
 //! itself is made and recorded under the run's lock.
 
+use crate::contract::JudgeAsking;
 use crate::cost_meter;
 use crate::facts::{self, FirstBlockText};
 use crate::session_owner;
@@ -68,7 +69,10 @@ pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Ver
             StopPlan::Verify if seen.run.origin == RunOrigin::Session => {
                 Some(sources::evidence_for_session(world, &seen, *listing))
             }
-            StopPlan::Verify => Some(sources::evidence_for_run(world, &seen, stop, &snapshot)),
+            StopPlan::Verify => {
+                let asking = JudgeAsking::AtStop;
+                Some(sources::evidence_for_run(world, &seen, stop, &snapshot, asking))
+            }
         };
         if let Some((decision, before)) =
             decide_under_lock(context, &seen, &snapshot, evidence.as_ref())?
@@ -183,6 +187,8 @@ fn with_evidence(decided: StopRecord, evidence: Option<&StopEvidence>) -> StopRe
         proof: evidence.proof.as_ref().map(Proof::record),
         gates: evidence.gates.clone(),
         judged: evidence.judged.clone(),
+        judges: evidence.judging.records.clone(),
+        judge_spending: evidence.judging.spent,
         garbled: evidence.unparsable_lists.clone(),
         ..decided
     }

@@ -1,5 +1,6 @@
 //! Gathers the evidence that a stop would gather, without deciding, counting or holding anything.
 
+use crate::contract::JudgeAsking;
 use crate::sources;
 use crate::transcript_reader;
 use ralph_core::decide;
@@ -31,8 +32,12 @@ pub fn verify_run(
         transcript_reader::read_transcript(world, &stop, before, opened.run.checklist);
     // Without a new one, the task list of the last stop counts.
     snapshot.observed = snapshot.observed.or_else(|| before.cloned());
-    let evidence = sources::evidence_for_run(world, &opened, &stop, &snapshot);
-    let requirements =
-        decide::apply_adjustments(&evidence.requirements, &opened.state, world.arrived_ms);
+    let evidence = sources::evidence_for_run(world, &opened, &stop, &snapshot, JudgeAsking::Never);
+    let requirements = decide::apply_adjustments(
+        &evidence.requirements,
+        &opened.state,
+        &evidence.judging.records,
+        world.arrived_ms,
+    );
     Ok(StopEvidence { requirements, ..evidence })
 }

@@ -12,6 +12,10 @@ pub struct LaunchProfile {
     pub arguments: fn(&DriveSettings, &AgentLaunch<'_>) -> Vec<String>,
     /// The arguments of an agent that reads the project and changes nothing.
     pub planner_arguments: fn(&PlannerLaunch<'_>) -> Vec<String>,
+    /// The arguments of an agent that judges: one answer to the prompt on stdin, printed as one line of the stream.
+    pub judge_arguments: fn(&JudgeLaunch<'_>) -> Vec<String>,
+    /// Variables of an agent that judges, in addition.
+    pub judge_variables: &'static [(&'static str, &'static str)],
     /// Variables that would change how the client behaves or make it believe that it runs inside another session.
     pub removed_variables: &'static [&'static str],
     /// Variables that every driven client gets.
@@ -37,4 +41,15 @@ pub struct PlannerLaunch<'a> {
     pub session: &'a SessionId,
     pub model: Option<&'a str>,
     pub max_budget_usd: Option<&'a str>,
+}
+
+/// The command line of an agent that judges. Neither hooks nor instructions of the project or the user reach it.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgeLaunch<'a> {
+    pub model: Option<&'a str>,
+    pub max_budget_usd: Option<&'a str>,
+    /// Whether it may read the files of its working directory.
+    pub may_read: bool,
+    /// In place of the client's own system prompt, which is long.
+    pub system_prompt: &'a str,
 }

@@ -25,6 +25,8 @@ pub struct SettingsSchema {
     pub find_hooks: fn(&Value) -> Vec<HookOccurrence>,
     /// Renders a group with one hook. It fits on one line, because people review all of them before they agree.
     pub render_hook: fn(&HookEntry) -> String,
+    /// Renders a group with one hook for which the client asks a model.
+    pub render_native_judge: fn(&NativeJudgeEntry) -> String,
     /// Renders the status-line setting that runs this command.
     pub render_status_line: fn(&str) -> String,
     /// The command of a status-line setting.
@@ -57,6 +59,8 @@ pub struct HookSetting {
     pub kind: String,
     /// Empty unless it is a command.
     pub command: String,
+    /// The question of a hook that asks a model.
+    pub prompt: Option<String>,
     /// If set, the command runs without a shell.
     pub args: Option<Vec<String>>,
     /// In seconds.
@@ -96,6 +100,8 @@ pub struct HookOccurrence {
     pub matcher: Option<String>,
     pub kind: Option<String>,
     pub command: Option<String>,
+    /// The question of a hook that asks a model.
+    pub prompt: Option<String>,
     pub args: Option<Vec<String>>,
     pub timeout: Option<String>,
     pub mode: HookMode,
@@ -114,4 +120,36 @@ pub struct HookEntry {
     pub mode: HookMode,
     /// What the client shows while the hook runs, instead of its own text.
     pub status_message: Option<&'static str>,
+}
+
+/// How the client asks a model whether the agent may stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NativeJudgeKind {
+    /// One request, with the whole conversation.
+    Prompt,
+    /// An agent that can read files.
+    Agent,
+}
+
+impl NativeJudgeKind {
+    pub const ALL: [Self; 2] = [Self::Prompt, Self::Agent];
+
+    /// The type of the hook in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Agent => "agent",
+        }
+    }
+}
+
+/// A hook to write into the settings, for which the client asks a model instead of running a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeJudgeEntry {
+    pub event: &'static str,
+    pub kind: NativeJudgeKind,
+    pub prompt: String,
+    /// In seconds.
+    pub timeout: u32,
+    pub status_message: &'static str,
 }

@@ -213,6 +213,14 @@ impl Env {
         withheld
     }
 
+    /// The variables without [`Self::withheld_names`], for a program that needs no more of ralph or the user.
+    pub fn variables_without_secrets(&self) -> Vec<(OsString, OsString)> {
+        let withheld = self.withheld_names();
+        let mut variables = self.variables();
+        variables.retain(|(name, _)| !withheld.contains(name));
+        variables
+    }
+
     /// The value of a variable that is set and not empty.
     #[expect(clippy::disallowed_methods, reason = "only this module may call it")]
     pub fn get(&self, name: &str) -> Option<OsString> {

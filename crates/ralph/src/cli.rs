@@ -109,6 +109,8 @@ enum RalphCommand {
     Tell(cmd::tell::TellArgs),
     /// Waive a requirement for a while; every report shows it
     Waive(cmd::adjust::WaiveArgs),
+    /// Approve a chunk, a phase or a plan that waits for a person
+    Approve(cmd::approve::ApproveArgs),
     /// Accept the work of a run that ended `green` or `needs_review`
     Accept(cmd::accept::AcceptArgs),
     /// Show the limits of a run, or change them while it is active
@@ -119,6 +121,9 @@ enum RalphCommand {
     Sql(cmd::sql::SqlArgs),
     /// Record a learning, so that `ralph recall` finds it
     Learn(cmd::learn::LearnArgs),
+    /// Show, add, forget and export what ralph learned in this project
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::memory_args::EXAMPLES)]
+    Memory(cmd::memory_args::MemoryCommand),
     /// Run a session in phases, from clarify to retrospect
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::orchestrator::EXAMPLES)]
     Orchestrator(cmd::orchestrator::OrchestratorCommand),
@@ -133,6 +138,12 @@ enum RalphCommand {
     /// Run gates by hand or in CI; explain and propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::gate_args::GateSubcommand),
+    /// Judges, whose verdicts are evidence: their presets and a benchmark
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::judge::EXAMPLES)]
+    Judge(cmd::judge::JudgeCommand),
+    /// Make the workflow that runs the gates in CI
+    #[command(subcommand, arg_required_else_help = true, after_help = cmd::ci::EXAMPLES)]
+    Ci(cmd::ci::CiCommand),
     /// Show what the tests of a change prove, on old and new code
     Prove(cmd::prove::ProveArgs),
     /// Show the pipeline of a run: its chunks and their progress
@@ -291,6 +302,7 @@ fn show_help(env: &Env, help: &HelpArgs) -> u8 {
 fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
     let done = match command {
         RalphCommand::Gate(gate) => return cmd::gate::run(env, &gate),
+        RalphCommand::Judge(judge) => return cmd::judge::run(env, &judge),
         RalphCommand::Plan(args) => return cmd::plan::run(env, &args),
         RalphCommand::Prove(args) => return cmd::prove::run(env, &args),
         RalphCommand::Feature(feature) => return cmd::feature::run(env, &feature),
@@ -330,16 +342,19 @@ fn carry_out(env: &Env, command: RalphCommand) -> Result<u8, CommandFailure> {
         RalphCommand::Mcp(cmd::mcp::McpArgs {}) => cmd::mcp::run(env),
         RalphCommand::Tell(args) => cmd::tell::run(env, &args),
         RalphCommand::Waive(args) => cmd::adjust::waive(env, &args),
+        RalphCommand::Approve(args) => cmd::approve::run(env, &args),
         RalphCommand::Accept(args) => cmd::accept::run(env, &args),
         RalphCommand::Limits(args) => cmd::adjust::limits(env, &args),
         RalphCommand::Recall(args) => cmd::recall::run(env, &args),
         RalphCommand::Sql(args) => cmd::sql::run(env, &args),
         RalphCommand::Learn(args) => cmd::learn::run(env, &args),
+        RalphCommand::Memory(asked) => cmd::memory::run(env, &asked),
         RalphCommand::Orchestrator(asked) => cmd::orchestrator::run(env, &asked),
         RalphCommand::Loop(asked) => cmd::loops::run(env, &asked),
         RalphCommand::Checkpoint(asked) => cmd::checkpoint::run(env, &asked),
         RalphCommand::Pipeline(asked) => cmd::pipeline::run(env, &asked),
         RalphCommand::Config(config) => cmd::config::run(env, &config),
+        RalphCommand::Ci(asked) => cmd::ci::run(env, &asked),
         RalphCommand::Explain(explain) => cmd::explain_files::run(env, &explain),
         RalphCommand::Trust(trust) => cmd::trust::run(env, &trust),
         RalphCommand::Model(model) => cmd::model::run(env, &model),

@@ -29,17 +29,17 @@ const GROUPS: &[CommandGroup] = &[
     CommandGroup {
         title: "Watch",
         common: &["status", "why", "log", "watch", "report", "stats", "serve"],
-        rest: &["list", "recall", "sql", "verify-report"],
+        rest: &["list", "recall", "memory", "sql", "verify-report"],
     },
     CommandGroup {
         title: "Steer",
         common: &["pause", "resume", "cancel", "tell", "limits", "waive"],
-        rest: &["accept", "checkpoint"],
+        rest: &["approve", "accept", "checkpoint"],
     },
     CommandGroup {
         title: "Gates",
         common: &["verify", "gate", "trust"],
-        rest: &["prove", "explain", "config"],
+        rest: &["judge", "prove", "ci", "explain", "config"],
     },
     CommandGroup {
         title: "Work lists",

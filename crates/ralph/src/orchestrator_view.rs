@@ -3,18 +3,22 @@
 
 use crate::describe::paint_mark;
 use crate::term::{self, paint};
-use ralph_core::source::orchestrator::{ConditionView, OrchestratorPhase};
+use ralph_core::approval::{self, PhaseApproval};
+use ralph_core::source::orchestrator::{ConditionOwner, ConditionView, OrchestratorPhase};
 use ralph_deck::view::phase_progress::{condition_mark, missing_conditions};
-use ralph_deck::wording::safe_line;
+use ralph_deck::wording::{FactMark, safe_line};
 use ralph_hook::phases::PhaseProgress;
 
 /// `✓ clarify → ✓ classify → [plan] → implement → validate → retrospect`
 pub(crate) fn phase_line(picture: &PhaseProgress) -> String {
     let phase = |phase: OrchestratorPhase| {
         let is_missing = |one: &ConditionView| one.condition.phase() == phase && one.is_missing();
+        let is_unapproved = |one: &PhaseApproval| one.phase == phase && one.by.is_none();
         if picture.current == Some(phase) {
             paint(term::BOLD, &format!("[{}]", phase.name()))
-        } else if picture.conditions.iter().any(is_missing) {
+        } else if picture.conditions.iter().any(is_missing)
+            || picture.approvals.iter().any(is_unapproved)
+        {
             phase.name().to_string()
         } else {
             format!("{} {}", paint(term::GOOD, "✓"), phase.name())
@@ -37,6 +41,19 @@ pub(crate) fn render(picture: &PhaseProgress) -> String {
             one.condition.name(),
             one.owner.name(),
             safe_line(&one.note)
+        ));
+    }
+    for one in &picture.approvals {
+        let (mark, note) = match &one.by {
+            Some(by) => (FactMark::Good, format!("by {by}")),
+            None => (FactMark::Bad, "nobody has approved it yet".to_string()),
+        };
+        out.push_str(&format!(
+            "      {} {:<28}  {:<6}  {}\n",
+            paint_mark(mark),
+            approval::phase_requirement_name(one.phase),
+            ConditionOwner::Person.name(),
+            safe_line(&note)
         ));
     }
     let missing: Vec<_> = missing_conditions(picture).map(|one| one.condition.name()).collect();

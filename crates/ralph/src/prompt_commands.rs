@@ -13,9 +13,11 @@ use ralph_home::host_env;
 use ralph_home::store;
 use ralph_home::world::World;
 use ralph_hook::adjustments::RunAdjustment;
+use ralph_hook::approvals::{self, ApprovalState, ApprovalTarget, RunApproval};
 use ralph_hook::control::{self, CommandCaller, RunOrSession, RunRequest, StartPrompt, StartedRun};
 use ralph_hook::overview;
 use ralph_hook::phases;
+use ralph_hook::project_memory;
 use ralph_hook::prompts::{self, CommandRequest};
 use ralph_hook::resume_session;
 use ralph_sys::clock::Deadline;
@@ -102,6 +104,8 @@ fn started_answer(world: &World, session: &SessionId, started: &StartedRun) -> V
          `ralph dispute REQUIREMENT \"…\"` and go on with the rest. `ralph status` shows the state of the run.\n",
         run.id,
     );
+    let memory = project_memory::start_memory(world, run);
+    let context = memory.map(|memory| format!("{context}\n{memory}")).unwrap_or(context);
     let title = if run.title.is_empty() { String::new() } else { format!(": {}", run.title) };
     let mut notice = format!("ralph: run {} holds this session{title}\n{terms}\n", run.id);
     for note in &started.notes {
@@ -223,15 +227,31 @@ fn switch_on(world: &World, request: &CommandRequest<'_>) -> Result<String, Comm
         .to_string())
 }
 
-/// Approves the plan, and reports it to the agent too, because the agent waits for it.
+/// Approves the plan, or whatever else waits for a person, and reports it to the agent too, because the agent waits for it.
 fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, CommandFailure> {
     let run = held_run(request)?;
-    phases::approve_plan(&world.home, run, CommandCaller::Session, &world.step_deadline())?;
+    let waiting = approvals::run_approvals(&store::load_run(&world.home, run)?);
+    let waiting: Vec<RunApproval> =
+        waiting.into_iter().filter(|one| one.state == ApprovalState::Waiting).collect();
+    if waiting.is_empty() {
+        // Reports why there is no plan to approve.
+        phases::approve_plan(&world.home, run, CommandCaller::Session, &world.step_deadline())?;
+    }
+    for one in &waiting {
+        let (by, caller) = ("a person, in the session", CommandCaller::Session);
+        let deadline = world.step_deadline();
+        approvals::record_approval(&world.home, run, &one.subject, by, caller, &deadline)?;
+    }
+    let is_plan = |one: &RunApproval| one.subject == ApprovalTarget::Plan;
+    let what = if waiting.iter().all(is_plan) {
+        "the plan".to_string()
+    } else {
+        waiting.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let verb = if waiting.len() > 1 { "are" } else { "is" };
     Ok(Verdict::AddContext {
-        context: format!(
-            "ralph: the person approved the plan of run {run}. Go on with the work.\n"
-        ),
-        notice: Some(format!("ralph: the plan of run {run} is approved")),
+        context: format!("ralph: the person approved {what} of run {run}. Go on with the work.\n"),
+        notice: Some(format!("ralph: {what} of run {run} {verb} approved")),
     })
 }
 

@@ -108,6 +108,11 @@ enum BenchCommand {
         after_help = "Examples:\n  cargo xtask bench recall\n  cargo xtask bench recall --rounds 200 --markdown\n  cargo xtask bench recall --check"
     )]
     Recall(RecallBenchOptions),
+    /// Count blocks of a scripted agent with and without lessons of earlier runs
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench memory\n  cargo xtask bench memory --program target/debug/ralph\n  cargo xtask bench memory --check"
+    )]
+    Memory(MemoryBenchOptions),
     /// Time turns and hand-overs of `ralph run`, and measure its memory
     #[command(
         after_help = "Examples:\n  cargo xtask bench run\n  cargo xtask bench run --client ~/.local/bin/claude --rounds 100\n  cargo xtask bench run --check"
@@ -171,6 +176,15 @@ struct RecallBenchOptions {
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
+    #[command(flatten)]
+    output: BenchOutputOptions,
+}
+
+#[derive(Args)]
+struct MemoryBenchOptions {
+    /// Use this program instead of building one
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
     #[command(flatten)]
     output: BenchOutputOptions,
 }
@@ -256,12 +270,18 @@ struct E2eOptions {
     /// Use this client instead of the pinned one from the package registry
     #[arg(long, value_name = "PROGRAM")]
     client: Option<PathBuf>,
+    /// Use this ralph instead of building one
+    #[arg(long, value_name = "PROGRAM")]
+    ralph: Option<PathBuf>,
     /// Also try the newest client, if available; differences are only reported
     #[arg(long)]
     latest: bool,
     /// Write the table in `docs/simulator.md`
     #[arg(long)]
     write: bool,
+    /// Only the sessions of judges
+    #[arg(long, conflicts_with_all = ["scenarios", "write", "latest"])]
+    judges: bool,
 }
 
 #[derive(Args)]
@@ -298,6 +318,7 @@ fn main() -> ExitCode {
         XtaskCommand::Bench(BenchCommand::Gates(options)) => bench::bench_gates(&options),
         XtaskCommand::Bench(BenchCommand::Proof(options)) => bench::bench_proof(&options),
         XtaskCommand::Bench(BenchCommand::Recall(options)) => bench::bench_recall(&options),
+        XtaskCommand::Bench(BenchCommand::Memory(options)) => bench::bench_memory(&options),
         XtaskCommand::Bench(BenchCommand::Run(options)) => bench::bench_run(&options),
         XtaskCommand::Browser(options) => browser::run(&options),
         XtaskCommand::Cheats(options) => cheats::run(&options),

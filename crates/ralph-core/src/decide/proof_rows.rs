@@ -1,11 +1,14 @@
 //! What follows from the proof of a run whose requirements are all met.
 
+use super::judge_rows::JudgedGoal;
 use super::run_rows::{RunStop, hold_agent, limit};
 use super::{StopDecision, reason};
+use crate::ending::JUDGED_MET_PREFIX;
 use crate::facts::{StopDriver, StopEvidence};
 use crate::policy::ProofMode;
 use crate::proof::{Proof, ProofVerdict};
 use crate::record::DecisionRule;
+use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::waiver;
 use alloc::format;
@@ -16,30 +19,28 @@ const MAX_REASON_CHARS: usize = 300;
 /// The end of a run in which everything is measured and met. A proof that is not `verified` holds the agent once, so
 /// that it can restore or add tests, unless that cannot help, and then decides the status. `met` is the text about the met requirements.
 pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
-    let mode = stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof);
+    let goal = JudgedGoal::find(stop);
     // The agent cannot change the command of a check, so it is not held for it.
-    let verified = |because: String| match &stop.evidence.unsealed {
-        Some(why) => {
+    let verified = |because: String| match (&stop.evidence.unsealed, &goal) {
+        (Some(why), _) => {
             let why = reason::safe_line(why, 400, stop.context.redactor);
             stop.end(DecisionRule::Proof, RunStatus::Green, format!("{why}; {because}"))
         }
-        None => stop.end(DecisionRule::Verified, RunStatus::Verified, because),
+        (None, Some(goal)) if stop.evidence.judging.is_goal_judged_only && !goal.counts() => {
+            end_judged(stop, goal, &because)
+        }
+        (None, _) => stop.end(DecisionRule::Verified, RunStatus::Verified, because),
     };
     let is_driven = stop.case.facts.driver == StopDriver::Runner;
-    let excuse = |proof: &Proof| {
-        proof.without_waived(|test| {
-            waiver::is_test_waived(test, &stop.state.waivers, stop.case.facts.now_ms)
-        })
-    };
-    let proof = match (&stop.evidence.proof, mode) {
+    let proof = match (&stop.evidence.proof, proof_mode(stop)) {
         (None, ProofMode::Tell) | (_, ProofMode::Off) => return verified(met),
         (Some(proof), ProofMode::Tell) => {
-            return verified(format!("{met}; {}", excuse(proof).describe()));
+            return verified(format!("{met}; {}", excuse_waived(stop, proof).describe()));
         }
         // The runner proves the work when the agent's process has exited.
         (None, ProofMode::Full) if is_driven => return verified(met),
         (None, ProofMode::Full) => Proof::unavailable("the proof did not run".to_string()),
-        (Some(proof), ProofMode::Full) => excuse(proof),
+        (Some(proof), ProofMode::Full) => excuse_waived(stop, proof),
     };
     let proof = &proof;
     if proof.verdict == ProofVerdict::Verified {
@@ -54,9 +55,50 @@ pub(super) fn conclude_proof(stop: &RunStop<'_>, met: String) -> StopDecision {
         ProofVerdict::NeedsReview | ProofVerdict::Failed => RunStatus::NeedsReview,
     };
     let because = reason::safe_line(&proof.describe(), 400, stop.context.redactor);
+    match &goal {
+        Some(goal) if status == RunStatus::Green && goal.counts() => {
+            let counted = format!("the judge {} counts as the measure of the goal", goal.names());
+            return verified(format!("{counted}; {because}; {met}"));
+        }
+        Some(goal) if status == RunStatus::Green => {
+            return end_judged(stop, goal, &format!("{because}; {met}"));
+        }
+        Some(_) | None => {}
+    }
     let says =
         agent_reason(stop).map_or_else(String::new, |why| format!("; the agent says: “{why}”"));
     stop.end(DecisionRule::Proof, status, format!("{because}; {met}{says}"))
+}
+
+/// The end of a run whose goal only a judge confirms.
+fn end_judged(stop: &RunStop<'_>, goal: &JudgedGoal<'_>, because: &str) -> StopDecision {
+    let because = format!("{JUDGED_MET_PREFIX}{}; {because}", goal.names());
+    stop.end(DecisionRule::Proof, RunStatus::Green, because)
+}
+
+fn proof_mode(stop: &RunStop<'_>) -> ProofMode {
+    stop.run.seal.as_ref().map_or(ProofMode::Off, |seal| seal.policy.verify.proof)
+}
+
+fn excuse_waived(stop: &RunStop<'_>, proof: &Proof) -> Proof {
+    proof.without_waived(|test| {
+        waiver::is_test_waived(test, &stop.state.waivers, stop.case.facts.now_ms)
+    })
+}
+
+/// Whether a proof holds the agent before its end is decided, so that no judge is asked yet.
+pub fn holds_for_proof(proof: &Proof, mode: ProofMode, state: &RunState, now_ms: u64) -> bool {
+    let excused = proof.without_waived(|test| waiver::is_test_waived(test, &state.waivers, now_ms));
+    mode == ProofMode::Full
+        && excused.verdict != ProofVerdict::Verified
+        && !excused.is_final
+        && !state.held_for_proof
+}
+
+/// Holds the agent for the proof although judges are still to be asked.
+pub(super) fn hold_before_judges(stop: &RunStop<'_>) -> Option<StopDecision> {
+    let proof = excuse_waived(stop, stop.evidence.proof.as_ref()?);
+    Some(hold_for_proof(stop, &proof))
 }
 
 /// The end of the agent's message after a hold that asked for a reason, for the person who decides.

@@ -1,6 +1,9 @@
 //! Rows `verified` to `block`, for a session that a run owns.
 
-use super::{StopCase, StopDecision, block, current_usage, driven_rows, end, proof_rows};
+use super::{
+    StopCase, StopDecision, allow, block, current_usage, driven_rows, end, judge_rows, proof_rows,
+};
+use crate::approval;
 use crate::digest64::Digest64;
 use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
 use crate::limits::RunLimits;
@@ -18,6 +21,7 @@ use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
 use crate::units;
+use crate::verdict::Verdict;
 use crate::waiver;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -40,10 +44,13 @@ pub(super) struct RunStop<'a> {
 pub(super) fn conclude(stop: &RunStop<'_>) -> StopDecision {
     all_met(stop)
         .map(|met| driven_rows::final_look(stop, met))
+        .or_else(|| judge_rows::proof_first(stop))
         .or_else(|| tampered(stop))
+        .or_else(|| judge_rows::impossible_goal(stop))
         .or_else(|| disputed(stop))
         .or_else(|| gate_broken(stop))
         .or_else(|| limit(stop))
+        .or_else(|| awaits_approval(stop))
         .or_else(|| stalled(stop))
         .or_else(|| driven_rows::hand_over(stop))
         .unwrap_or_else(|| hold_agent(stop))
@@ -180,7 +187,7 @@ impl<'a> RunStop<'a> {
         lines.collect()
     }
 
-    fn tampering(&self) -> Option<&'a str> {
+    pub(super) fn tampering(&self) -> Option<&'a str> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
 
@@ -240,6 +247,8 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
         0 => String::new(),
         backed => format!(", {backed} of them by claims backed by passing gates"),
     };
+    let judged = judge_rows::judged_suffix(stop);
+    let how = format!("{how}{judged}");
     let notes = format!("{}{}", stop.waived_findings_suffix(), stop.notes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
@@ -288,9 +297,10 @@ fn disputed(stop: &RunStop<'_>) -> Option<StopDecision> {
         return None;
     }
     let redactor = stop.context.redactor;
+    let standing = judge_rows::standing_disputes(stop.state, &stop.evidence.judging.records);
     let dispute = |one: &Requirement| {
         let name = reason::safe_name(one, redactor);
-        stop.state.disputes.iter().find(|dispute| dispute.requirement == name)
+        standing.iter().find(|dispute| dispute.requirement == name).copied()
     };
     let waits = |one: &Requirement| {
         matches!(one.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
@@ -344,6 +354,20 @@ pub(super) fn limit(stop: &RunStop<'_>) -> Option<StopDecision> {
     };
     let because = format!("{what}, {}", stop.describe_open());
     Some(stop.end(DecisionRule::Limit, RunStatus::Exhausted, because))
+}
+
+/// Everything that is open waits for a person's approval. The run stays open: holding the agent would only cost turns.
+fn awaits_approval(stop: &RunStop<'_>) -> Option<StopDecision> {
+    if stop.tampering().is_some() {
+        return None;
+    }
+    let because = approval::describe_wait(stop.run.id.as_str(), &stop.evidence.requirements)?;
+    let because = reason::safe_line(&because, 300, stop.context.redactor);
+    let notice = format!("ralph: {because} (run {})", stop.run.id);
+    Some(StopDecision {
+        verdict: Verdict::AllowWithNotice(notice),
+        ..allow(DecisionRule::NeedsHuman, because)
+    })
 }
 
 fn stalled(stop: &RunStop<'_>) -> Option<StopDecision> {

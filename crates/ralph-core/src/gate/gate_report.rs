@@ -1,6 +1,8 @@
 //! What a report of a gate says.
 
+use super::TOO_MANY_RULE;
 use super::{Gate, GateOutcome, GateReport, ResultStability, TestCounts, UnknownReason};
+use crate::coverage::{COVERAGE_FELL_RULE, LOW_COVERAGE_RULE};
 use crate::requirement::{Finding, FindingAge, RequirementFailure};
 use crate::text;
 use alloc::format;
@@ -24,6 +26,7 @@ impl GateReport {
             has_gaps: false,
             tests: None,
             cases: None,
+            coverage: None,
             exit: None,
             steadiness: ResultStability::Once,
             took_ms: 0,
@@ -59,11 +62,22 @@ impl GateReport {
             && self.all_findings().all(|finding| finding.since == FindingAge::PreExisting)
     }
 
+    /// The condition of the policy that its findings do not meet: `coverage is 71 % (15 of 21 lines), 80 % is required`.
+    fn unmet_condition(&self) -> Option<&str> {
+        let rules = [LOW_COVERAGE_RULE, COVERAGE_FELL_RULE, TOO_MANY_RULE];
+        let is_condition =
+            |one: &&Finding| one.rule.as_deref().is_some_and(|rule| rules.contains(&rule));
+        self.findings.iter().find(is_condition).map(|one| one.message.as_str())
+    }
+
     /// `2 of 148 tests failed`, `3 findings`, `exit code 1`.
     pub fn summary(&self) -> String {
         let counted = match (self.tests, self.finding_count) {
             (Some(TestCounts { run, failed, .. }), _) if failed > 0 => {
                 format!("{failed} of {} failed", text::count_noun(run, "test"))
+            }
+            (_, _) if self.unmet_condition().is_some() => {
+                self.unmet_condition().unwrap_or_default().to_string()
             }
             (_, 0) => match self.exit {
                 Some(code) => format!("exit code {code}"),

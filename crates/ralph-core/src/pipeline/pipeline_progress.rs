@@ -1,6 +1,7 @@
 //! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
 use super::{join_names, layers};
+use crate::approval;
 use crate::part_stop::{self, AgentTally};
 use crate::policy::Chunk;
 use crate::record::{
@@ -8,7 +9,7 @@ use crate::record::{
 };
 use crate::requirement;
 use crate::run::PartState;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -28,6 +29,8 @@ pub enum ChunkStatus {
     Running,
     /// It depends on chunks that are not done.
     Waits,
+    /// It is done, and a person has to approve it.
+    AwaitsPerson,
     Unknown,
 }
 
@@ -74,6 +77,8 @@ struct ProgressTracker {
     chunks: BTreeMap<String, ChunkProgress>,
     /// Ids of agents that are still working, with the name of their chunk.
     working_agents: BTreeMap<String, String>,
+    /// Requirements that a person approved.
+    approved: BTreeSet<String>,
     /// Waived requirements, with the time their waiver ends.
     waived_until: BTreeMap<String, u64>,
 }
@@ -118,6 +123,8 @@ impl ProgressTracker {
             self.apply_part(part);
         } else if let RunChange::Waived(waiver) = change {
             self.waived_until.insert(waiver.requirement.clone(), waiver.until_ms);
+        } else if let RunChange::Approved(approval) = change {
+            self.approved.insert(approval.requirement.clone());
         } else if let RunChange::WaiverRevoked { requirement } = change {
             self.waived_until.remove(requirement);
         }
@@ -134,6 +141,9 @@ impl ProgressTracker {
                 let at = match line.standing {
                     ReportedStatus::Unmet | ReportedStatus::Advisory => ChunkStatus::Failing,
                     ReportedStatus::Unknown => ChunkStatus::Unknown,
+                    ReportedStatus::Pending if approval::awaits_person(line) => {
+                        ChunkStatus::AwaitsPerson
+                    }
                     ReportedStatus::Pending => ChunkStatus::Running,
                 };
                 ChunkProgress::new(at, &line.note)
@@ -194,6 +204,12 @@ impl ProgressTracker {
             && self.waived_until.contains_key(&chunk.requirement_name())
         {
             ChunkProgress::new(ChunkStatus::Waived, "")
+        } else if waits_for.is_empty() && chunk.approval && seen.status.is_finished() {
+            if self.approved.contains(&chunk.requirement_name()) {
+                ChunkProgress::new(ChunkStatus::Done, "")
+            } else {
+                ChunkProgress::new(ChunkStatus::AwaitsPerson, "nobody has approved it yet")
+            }
         } else if waits_for.is_empty() && seen.status == ChunkStatus::Done && is_bare {
             ChunkProgress::new(ChunkStatus::Claimed, "")
         } else if waits_for.is_empty() {
@@ -224,18 +240,24 @@ impl ChunkProgress {
 }
 
 impl ChunkStatus {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Done,
         Self::Claimed,
         Self::Waived,
         Self::Failing,
         Self::Running,
         Self::Waits,
+        Self::AwaitsPerson,
         Self::Unknown,
     ];
 
     pub fn is_done(self) -> bool {
         matches!(self, Self::Done | Self::Claimed)
+    }
+
+    /// Whether its work is done, approved or not.
+    fn is_finished(self) -> bool {
+        self.is_done() || self == Self::AwaitsPerson
     }
 
     fn unblocks_others(self) -> bool {

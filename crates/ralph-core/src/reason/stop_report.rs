@@ -99,7 +99,9 @@ fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {
         ),
         RequirementStatus::Unknown(why) => (ReportedStatus::Unknown, why, 0),
         RequirementStatus::Pending(
-            PendingReason::Running(why) | PendingReason::NotReached(why),
+            PendingReason::Running(why)
+            | PendingReason::NotReached(why)
+            | PendingReason::AwaitsPerson(why),
         ) => (ReportedStatus::Pending, why, 0),
         RequirementStatus::Met(_) => (ReportedStatus::Advisory, &requirement.name, 0),
     };

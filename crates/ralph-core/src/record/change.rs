@@ -1,6 +1,7 @@
 //! The changes a journal entry can record. Variant names are part of the disk format.
 
 use super::{PartRecord, ProcessIdentity, RestoredRun, RunRecord, StopRecord};
+use crate::approval::PersonApproval;
 use crate::drive::RunnerEvent;
 use crate::id::SessionId;
 use crate::limits::RunLimits;
@@ -96,6 +97,8 @@ pub enum RunChange {
     },
     /// Something the runner did.
     Drove(Box<RunnerEvent>),
+    /// A person approved a chunk or a phase.
+    Approved(PersonApproval),
     /// A person accepted the work of a run that had ended without proof.
     Accepted(Acceptance),
 }

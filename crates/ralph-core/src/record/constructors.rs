@@ -58,6 +58,14 @@ impl StopRecord {
         self.rule == DecisionRule::Proof && matches!(self.outcome, StopOutcome::Blocked { .. })
     }
 
+    /// Whether the agent was let go because a person has to approve something. The answer to a question of the agent comes
+    /// before any evidence is gathered, so it has no report.
+    pub fn awaits_approval(&self) -> bool {
+        self.rule == DecisionRule::NeedsHuman
+            && self.outcome == StopOutcome::Allowed
+            && self.report.is_some()
+    }
+
     /// A stop of which only the decision is known.
     pub fn new(rule: DecisionRule, outcome: StopOutcome, because: String) -> Self {
         Self {
@@ -78,6 +86,8 @@ impl StopRecord {
             proof: None,
             gates: Vec::new(),
             judged: None,
+            judges: Vec::new(),
+            judge_spending: None,
             cost: None,
             took_ms: 0,
         }

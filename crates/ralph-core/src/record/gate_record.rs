@@ -1,5 +1,6 @@
 //! What a stop rests on: the results of gates that it used, and the content they were measured on.
 
+use crate::coverage::{CoverageCount, MeasuredCoverage};
 use crate::gate::{GateReport, ResultStability, TestCounts};
 use crate::serde_skip::{is_false, is_zero};
 use alloc::string::{String, ToString};
@@ -23,6 +24,12 @@ pub struct GateRecord {
     pub findings: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestCounts>,
+    /// How many lines its tests run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<CoverageCount>,
+    /// How many of the lines that the run changed its tests run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_coverage: Option<CoverageCount>,
     /// Identifies gate and content: two records with the same key measured the same.
     pub key: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,6 +70,8 @@ impl GateRecord {
             steadiness: report.steadiness,
             findings: report.finding_count,
             tests: report.tests,
+            coverage: report.coverage.as_deref().map(MeasuredCoverage::count),
+            changed_coverage: None,
             key,
             log: report.log.clone(),
         }

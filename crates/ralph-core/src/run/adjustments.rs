@@ -2,6 +2,7 @@
 //! parse.
 
 use super::RunState;
+use crate::approval::PersonApproval;
 use crate::facts::DeclaredPause;
 use crate::record::{Dispute, OrchestratorStep};
 use crate::serde_skip::is_zero;
@@ -81,6 +82,17 @@ impl RunState {
                 self.reset_progress();
             }
         }
+    }
+
+    /// Ends the wait for this approval, by a question or by a declared wait.
+    pub(super) fn add_approval(&mut self, approval: &PersonApproval) {
+        self.approvals.retain(|known| known.requirement != approval.requirement);
+        self.approvals.push(approval.clone());
+        self.declared.take_if(|declared| match declared {
+            DeclaredPause::Approval(_) | DeclaredPause::Waiting { .. } => true,
+            DeclaredPause::NeedsHuman(_) => false,
+        });
+        self.reset_progress();
     }
 
     pub(super) fn add_dispute(&mut self, dispute: &Dispute) {

@@ -6,7 +6,6 @@ use crate::drive::{
     CostSource, DriveSettings, MeterBasis, MeterReading, PlannedWait, Remedy, RunnerEvent,
     RunnerSession, WaitCause, WaitLimits,
 };
-use crate::facts::DeclaredPause;
 use crate::id::SessionId;
 use crate::record::{
     ReportLine, ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord, StopReport,
@@ -181,11 +180,11 @@ impl Plateau {
 }
 
 impl Spending {
-    fn is_zero(&self) -> bool {
+    pub(super) fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             micro_usd: self.micro_usd.saturating_add(other.micro_usd),
             tokens: self.tokens.saturating_add(other.tokens),
@@ -289,7 +288,7 @@ impl RunState {
             RunnerEvent::ProofBase { commit } => self.driving.proof_base.clone_from(commit),
             RunnerEvent::PassedOn => {
                 self.hints.clear();
-                self.declared.take_if(|declared| matches!(declared, DeclaredPause::NeedsHuman(_)));
+                self.declared.take_if(|declared| declared.question().is_some());
             }
             RunnerEvent::Granted { limit_ms } => self.driving.limit_ms = Some(*limit_ms),
         }
@@ -346,7 +345,7 @@ impl RunState {
         }
         let known = match metered.source {
             CostSource::Agent => &mut driven.spent,
-            CostSource::Gate => &mut driven.gates,
+            CostSource::Gate | CostSource::Judge => &mut driven.gates,
         };
         // A meter that goes backwards was reset. Recorded spending never decreases.
         let turn = now.micro_usd.saturating_sub(known.micro_usd);

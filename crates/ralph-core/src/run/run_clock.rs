@@ -22,6 +22,7 @@ impl ClockEffect {
             | RunChange::Waived(_)
             | RunChange::WaiverRevoked { .. }
             | RunChange::Limited(_)
+            | RunChange::Approved(_)
             | RunChange::Accepted(_) => Some(Self::Unchanged),
             RunChange::Drove(drove) => is_granted(drove).then_some(Self::Unchanged),
             RunChange::Started(_)

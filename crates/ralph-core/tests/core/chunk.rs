@@ -146,6 +146,7 @@ fn a_duplicate_delivery_gets_the_same_answer() {
 fn chunks_match_names_with_wildcards() {
     let chunk = |pattern: &str| Chunk {
         after: Vec::new(),
+        approval: false,
         name: "a".into(),
         r#match: pattern.into(),
         gates: Vec::new(),
@@ -255,6 +256,7 @@ fn a_reason_is_bounded() {
 fn a_chunk_at_the_stop_of_the_run() {
     let parser = Chunk {
         after: Vec::new(),
+        approval: false,
         name: "parser".into(),
         r#match: "*".into(),
         gates: vec!["tests".into()],

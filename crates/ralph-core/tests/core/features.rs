@@ -111,13 +111,16 @@ fn line(one: &Requirement) -> String {
         RequirementStatus::Met(EvidenceKind::Measured) => ("✓", "measured".to_string()),
         RequirementStatus::Met(EvidenceKind::Claimed) => ("✓", "claimed".to_string()),
         RequirementStatus::Met(EvidenceKind::Backed) => ("✓", "claimed, with gates".to_string()),
+        RequirementStatus::Met(EvidenceKind::Judged) => ("✓", "judged".to_string()),
         RequirementStatus::Unmet(failure) => {
             let steps = failure.quote.as_ref().map(|quote| format!(" [{}]", quote.text));
             ("✗", format!("{}{}", failure.summary, steps.unwrap_or_default().replace('\n', " / ")))
         }
         RequirementStatus::Unknown(why) => ("?", why.clone()),
         RequirementStatus::Pending(
-            PendingReason::NotReached(why) | PendingReason::Running(why),
+            PendingReason::NotReached(why)
+            | PendingReason::Running(why)
+            | PendingReason::AwaitsPerson(why),
         ) => ("·", why.clone()),
     };
     let next =

@@ -20,7 +20,11 @@ mod features;
 #[cfg(test)]
 mod host;
 #[cfg(test)]
+mod judges;
+#[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod lessons;
 #[cfg(test)]
 mod orchestrator;
 #[cfg(test)]

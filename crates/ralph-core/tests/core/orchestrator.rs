@@ -24,6 +24,8 @@ fn ground(way: &OrchestratorProgress) -> ConditionBasis<'_> {
         approver: PlanApprover::Person,
         person_complexity: None,
         learned,
+        approved_phases: &[],
+        approvals: &[],
     }
 }
 
@@ -183,7 +185,14 @@ fn each_condition_alone() {
     for (name, way, approver) in cases {
         let learned =
             if way.learned.is_some() { LearningStatus::Gone } else { LearningStatus::Nothing };
-        let ground = ConditionBasis { progress: &way, approver, person_complexity: None, learned };
+        let ground = ConditionBasis {
+            progress: &way,
+            approver,
+            person_complexity: None,
+            learned,
+            approved_phases: &[],
+            approvals: &[],
+        };
         let requirements = condition_requirements(&ground, &gauges(&StageGates::Passed));
         writeln!(out, "{name}").unwrap();
         for one in requirements.iter().filter(|one| !plain.contains(one)) {

@@ -30,6 +30,7 @@ fn chunks(lines: &[&str]) -> Vec<Chunk> {
             outputs: Vec::new(),
             max_holds: 3,
             after: after.split(", ").filter(|one| !one.is_empty()).map(Into::into).collect(),
+            approval: false,
         }
     };
     lines.iter().map(chunk).collect()

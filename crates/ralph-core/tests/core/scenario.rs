@@ -5,8 +5,8 @@ use ralph_core::digest64::Digest64;
 use ralph_core::drive::{DriveSettings, RunnerEvent, RunnerSession, SessionOrigin};
 use ralph_core::event::{HostTrouble, PendingWork, PendingWorkKind, StopEvent};
 use ralph_core::facts::{
-    BlockCap, DeclaredPause, OffReason, PolicyTrust, StopDelivery, StopDriver, StopEvidence,
-    StopFacts, TreeIdentity,
+    BlockCap, DeclaredPause, JudgingEvidence, OffReason, PolicyTrust, StopDelivery, StopDriver,
+    StopEvidence, StopFacts, TreeIdentity,
 };
 use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
@@ -209,6 +209,8 @@ impl TestRun {
                 remedy: decision.remedy,
                 proof: at.evidence.proof.as_ref().map(WorkProof::record),
                 garbled: at.evidence.unparsable_lists.clone(),
+                judges: at.evidence.judging.records.clone(),
+                judge_spending: at.evidence.judging.spent,
                 ..StopRecord::new(decision.rule, decision.outcome.clone(), decision.because.clone())
             })));
         }
@@ -332,6 +334,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         tree: TreeIdentity::Known(tree),
         gates: Vec::new(),
         judged: None,
+        judging: JudgingEvidence::default(),
         adopted_limit: None,
         tampering: None,
         unsealed: None,

@@ -32,6 +32,8 @@ fn gate(name: &str, outcome: &str, cached: bool) -> GateRecord {
         steadiness: ResultStability::default(),
         findings: 2,
         tests: None,
+        coverage: None,
+        changed_coverage: None,
         key: "key".to_string(),
         log: None,
     }

@@ -126,7 +126,7 @@ impl BoardRow {
         };
         let mut question = None;
         match &state.declared {
-            Some(DeclaredPause::NeedsHuman(asked)) => {
+            Some(DeclaredPause::NeedsHuman(asked) | DeclaredPause::Approval(asked)) => {
                 question = Some(OpenQuestion {
                     text: clean_question(asked),
                     asked_ms: state.last_seen_ms,

@@ -87,12 +87,16 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
             | RunnerEvent::ProofBase { .. }
             | RunnerEvent::Granted { .. } => false,
         },
+        RunChange::Decided(decided) if decided.awaits_approval() => {
+            return QuestionEffect::Asked { text: &decided.because, until_ms: None };
+        }
         RunChange::Decided(decided) => {
             matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver)
         }
         RunChange::Moved { how, .. } => *how == MoveReason::Resumed,
         // The runner reads the message within a second.
         RunChange::HintGiven { .. }
+        | RunChange::Approved(_)
         | RunChange::Paused
         | RunChange::Interrupted { .. }
         | RunChange::Resumed
@@ -118,7 +122,7 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
 }
 
 fn declared_question(declared: Option<&DeclaredPause>) -> Option<&str> {
-    if let Some(DeclaredPause::NeedsHuman(question)) = declared { Some(question) } else { None }
+    declared.and_then(DeclaredPause::question)
 }
 
 #[cfg(test)]

@@ -635,6 +635,8 @@ mod tests {
             steadiness: ResultStability::Flaky,
             findings: u32::MAX,
             tests: Some(TestCounts { run: u32::MAX, failed: u32::MAX, skipped: u32::MAX }),
+            coverage: None,
+            changed_coverage: None,
             key: String::new(),
             log: None,
         };

@@ -94,7 +94,7 @@ pub(super) fn session_rows(entries: &[JournalEntry]) -> Vec<SessionRow> {
                     row.tokens = metered.tokens;
                     row.micro_usd = metered.micro_usd;
                 }
-                CostSource::Gate => row.gates_micro_usd = metered.micro_usd,
+                CostSource::Gate | CostSource::Judge => row.gates_micro_usd = metered.micro_usd,
             }
             row.is_assumed |= metered.meter == MeterBasis::Assumed;
         } else if let RunnerEvent::HandsOver { why, permille } = drove.as_ref()

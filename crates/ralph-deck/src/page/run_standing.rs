@@ -72,7 +72,7 @@ impl RunStanding {
     ];
 
     pub fn from_state(state: &RunState, phase: RunPhase) -> Self {
-        let asks = matches!(state.declared, Some(DeclaredPause::NeedsHuman(_)));
+        let asks = state.declared.as_ref().and_then(DeclaredPause::question).is_some();
         match (phase, &state.driving.parked) {
             (RunPhase::Ended(status), _) => Self::Ended(status),
             (RunPhase::Paused { .. }, Some(parked)) => Self::Parked(parked.status),

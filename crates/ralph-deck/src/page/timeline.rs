@@ -5,6 +5,7 @@ use super::requirement_matrix::CellState;
 use super::run_standing::{RunStanding, state_label};
 use crate::json_units;
 use crate::wording;
+use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{
     JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
@@ -324,6 +325,10 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
         RunChange::Disputed(dispute) => (
             TimelineKind::Agent,
             line(&format!("disputes {}: {}", dispute.requirement, dispute.why)),
+        ),
+        RunChange::Approved(one) => (
+            TimelineKind::Person,
+            line(&format!("approved {}, by {}", approval::approval_name(&one.requirement), one.by)),
         ),
         RunChange::Limited(limits) => {
             (TimelineKind::Person, format!("set limits: {}", wording::limits(limits)))

@@ -103,6 +103,9 @@ impl RunSummary {
                 let (what, by, why) = (&waiver.requirement, &waiver.by, &waiver.why);
                 return vec![format!("{what} was waived by {by}: {why}")];
             }
+            RunChange::Approved(one) => {
+                return vec![format!("{} was approved by {}", one.requirement, one.by)];
+            }
             RunChange::Disputed(dispute) => {
                 return vec![format!("disputed {}: {}", dispute.requirement, dispute.why)];
             }

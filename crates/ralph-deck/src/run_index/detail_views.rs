@@ -274,6 +274,7 @@ fn change_kind(change: &RunChange) -> &'static str {
         RunChange::Waived(_) => "waived",
         RunChange::WaiverRevoked { .. } => "waiver_revoked",
         RunChange::Disputed(_) => "disputed",
+        RunChange::Approved(_) => "approved",
         RunChange::Limited(_) => "limited",
         RunChange::Stepped(_) => "stepped",
         RunChange::Recalled { .. } => "recalled",

@@ -5,6 +5,7 @@
 use ralph_core::drive::{MeterBasis, WaitCause};
 use ralph_core::limits::RunLimits;
 use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::run::Spending;
 use ralph_core::status::RunStatus;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -114,6 +115,8 @@ pub(super) struct StopLine<'a> {
     pub report: Option<ReportSummary<'a>>,
     #[serde(borrow, default)]
     pub gates: Vec<GateLine<'a>>,
+    #[serde(default)]
+    pub judge_spending: Option<Spending>,
     #[serde(borrow, default)]
     pub cost: Option<CostLine<'a>>,
 }

@@ -298,7 +298,9 @@ impl RunTally {
         self.waivers = state.waivers.iter().map(|waiver| bounded(&waiver.requirement)).collect();
         self.disputes = u32::try_from(state.disputes.len()).unwrap_or(u32::MAX);
         match &state.declared {
-            Some(DeclaredPause::NeedsHuman(question)) => self.ask(question, self.clock_ms, None),
+            Some(DeclaredPause::NeedsHuman(question) | DeclaredPause::Approval(question)) => {
+                self.ask(question, self.clock_ms, None);
+            }
             Some(DeclaredPause::Waiting { until_ms, .. }) => {
                 self.declared_wait_ms = Some(*until_ms);
             }
@@ -342,6 +344,9 @@ impl RunTally {
         }
         for gate in &stop.gates {
             self.gates.add(gate);
+        }
+        if let Some(spent) = stop.judge_spending {
+            self.spend.set_judges(spent);
         }
         if let Some(CostLine { estimated_micro_usd, reported_micro_usd, unpriced }) = &stop.cost {
             let is_priced = unpriced.is_empty();

@@ -164,6 +164,8 @@ fn sample_stop(random: &mut SampleRandom) -> StopRecord {
             steadiness: random.pick(&[ResultStability::Once, ResultStability::Flaky]),
             findings: 1,
             tests: Some(TestCounts { run: 10, failed: 1, skipped: 0 }),
+            coverage: None,
+            changed_coverage: None,
             key: format!("key-{}", random.below(4)),
             log: None,
         })

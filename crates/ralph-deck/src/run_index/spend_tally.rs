@@ -23,6 +23,9 @@ pub(super) struct SpendTally {
     is_priced: bool,
     /// Whether any stop had a reading of the cost.
     has_reading: bool,
+    /// The cost of judges.
+    #[serde(default)]
+    judges: Spending,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -53,6 +56,7 @@ impl SpendTally {
             reported_micro_usd: cost.and_then(|cost| cost.reported_micro_usd),
             is_priced: cost.is_none_or(|cost| cost.unpriced.is_empty()),
             has_reading: cost.is_some(),
+            judges: state.judges.spent,
         };
         spend.add_up();
         spend
@@ -70,7 +74,13 @@ impl SpendTally {
             return Some(self.sum.micro_usd);
         }
         let priced = self.estimated_micro_usd.filter(|estimate| *estimate > 0 || self.is_priced);
-        self.reported_micro_usd.max(priced)
+        self.judges.added_to(self.reported_micro_usd.max(priced))
+    }
+
+    /// The total of all judges so far.
+    pub(super) fn set_judges(&mut self, spent: Spending) {
+        self.judges = self.judges.highest(spent);
+        self.add_up();
     }
 
     /// How the cost is known, as [`LimitUsage::recorded`](ralph_core::limits::LimitUsage::recorded) has it.
@@ -143,7 +153,7 @@ impl SpendTally {
 
     fn add_up(&mut self) {
         let add = |sum, session: &SessionSpend| plus(plus(sum, session.agent), session.gates);
-        self.sum = self.latest.iter().fold(self.before, add);
+        self.sum = self.latest.iter().fold(plus(self.before, self.judges), add);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The decisions about a run or session, newest first: the rule that matched, and the evidence.
 
 use super::acceptance::AcceptanceView;
+use super::judge_verdicts::{JudgeVerdictView, judge_verdict_view};
 use crate::wording::decision_outcome;
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
@@ -34,6 +35,9 @@ pub struct DecisionView<'a> {
     pub took_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<&'a ProofRecord>,
+    /// The verdicts of judges that it rests on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<JudgeVerdictView<'a>>,
     /// Set if this decision ended the run and a person accepted its work later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted: Option<AcceptanceView<'a>>,
@@ -212,6 +216,7 @@ fn decision_view<'a>(
         reason,
         took_ms: decided.took_ms,
         proof: decided.proof.as_ref(),
+        judges: decided.judges.iter().map(judge_verdict_view).collect(),
         accepted: matches!(decided.outcome, StopOutcome::Ended(_))
             .then(|| history.entries.iter().find_map(acceptance_of))
             .flatten(),

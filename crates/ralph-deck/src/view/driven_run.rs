@@ -49,7 +49,7 @@ pub fn driven_run_view(view: &RunView) -> Option<DrivenRunView<'_>> {
     let latest = driving.latest_session().and_then(|driven| driven.session.model.as_deref());
     Some(DrivenRunView {
         sessions: driving.count,
-        tokens: driving.spent().tokens,
+        tokens: view.opened.state.total_spent().tokens,
         max_tokens: state.limits(run).max_tokens,
         model: latest.or(settings.model.as_deref()),
         worktree: settings.worktree.as_ref().map(|tree| tree.path.as_str()),
@@ -265,6 +265,7 @@ mod tests {
                 base: "3f1c2ab".into(),
                 then: LandingMode::Merge,
                 checks_ms: None,
+                draft: false,
             }),
             ..DriveSettings::DEFAULT
         })

@@ -2,7 +2,8 @@
 
 use crate::gate_wording;
 use crate::wording::{self, count_noun};
-use ralph_core::gate::{Gate, GateTrigger};
+use ralph_core::coverage::CoverageConditions;
+use ralph_core::gate::{FindingLimits, Gate, GateTrigger};
 use ralph_core::requirement::RequirementWeight;
 use ralph_gates::findings::write;
 use ralph_gates::gates::GateExplanation;
@@ -32,6 +33,11 @@ pub struct GateDefinitionView<'a> {
     pub on: Vec<&'static str>,
     pub min_complexity: u8,
     pub report: &'static str,
+    pub tier: &'static str,
+    #[serde(skip_serializing_if = "CoverageConditions::is_empty")]
+    pub coverage: &'a CoverageConditions,
+    #[serde(skip_serializing_if = "FindingLimits::is_empty")]
+    pub limits: FindingLimits,
     pub last_took_ms: Option<u64>,
 }
 
@@ -71,6 +77,9 @@ pub fn gate_definition_view<'a>(gate: &'a Gate, history: &GateHistory) -> GateDe
         on: gate.on.iter().map(|moment| moment.name()).collect(),
         min_complexity: gate.min_complexity,
         report: gate.report.name(),
+        tier: gate.tier.name(),
+        coverage: &gate.coverage,
+        limits: gate.limits,
         last_took_ms: history.expected_ms(&gate.name),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::gate_wording::{gate_note, steadiness};
 use crate::wording::count_noun;
-use ralph_core::gate::{GateOutcome, UnknownReason};
+use ralph_core::gate::{GateOutcome, GateReport, UnknownReason};
 use ralph_core::requirement::RequirementWeight;
 use ralph_gates::findings::write;
 use ralph_gates::gates::{GateResult, ResultSource};
@@ -31,11 +31,23 @@ pub fn reported_gate(ran: &GateResult) -> write::ReportedGate<'_> {
 /// Why a gate did not pass, and how much that counts.
 pub fn result_notes(ran: &GateResult) -> Vec<String> {
     let mut notes = vec![gate_note(&ran.report), steadiness(&ran.report).to_string()];
+    notes.extend(coverage_note(&ran.report));
     if ran.gate.weight == RequirementWeight::Advisory && !ran.passed() {
         notes.push("advisory".to_string());
     }
     notes.retain(|note| !note.is_empty());
     notes
+}
+
+/// `coverage 71.42 % (15 of 21 lines), 2 files of the report are not in the project`; `None` if it is the failure itself.
+fn coverage_note(report: &GateReport) -> Option<String> {
+    let coverage = report.coverage.as_deref().filter(|_| report.outcome == GateOutcome::Passed)?;
+    let share = format!("coverage {}", coverage.count().describe());
+    Some(match coverage.unmatched {
+        0 => share,
+        1 => format!("{share}, 1 file of the report is not in the project"),
+        more => format!("{share}, {more} files of the report are not in the project"),
+    })
 }
 
 /// `2 of 3 gates passed, 1 failed`

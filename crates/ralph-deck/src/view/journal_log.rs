@@ -1,6 +1,7 @@
 //! The journal of a run or session, line by line.
 
 use crate::wording::{self, safe_line};
+use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, MoveReason, RunChange, RunOrigin};
 use ralph_core::redact::Redactor;
@@ -158,6 +159,10 @@ pub fn journal_change_text(entry: &JournalEntry, before: &[JournalEntry]) -> Str
         }
         RunChange::Disputed(dispute) => {
             format!("disputed   {}: {}", safe_line(&dispute.requirement), safe_line(&dispute.why))
+        }
+        RunChange::Approved(one) => {
+            let name = safe_line(approval::approval_name(&one.requirement));
+            format!("approved   {name} by {}", safe_line(&one.by))
         }
         RunChange::Limited(limits) => format!("limits     {}", wording::limits(limits)),
         RunChange::Stepped(step) => format!("step       {}", wording::orchestrator_step(step)),

@@ -1,6 +1,7 @@
 //! What a person can do next with a run, in the words of every screen.
 
 use ralph_core::ending;
+use ralph_core::facts::DeclaredPause;
 use ralph_core::record::RunRecord;
 use ralph_core::run::{RunPhase, RunState};
 
@@ -15,6 +16,9 @@ pub fn next_step(
     match (phase, &state.driving.parked) {
         (RunPhase::Ended(status), _) => Some(ending::next_step(status, run, state.limits(run))),
         (RunPhase::Active, _) if asks == AsksPerson::No => None,
+        (RunPhase::Active, _) if matches!(state.declared, Some(DeclaredPause::Approval(_))) => {
+            Some(format!("review it, then run `ralph approve {id}`"))
+        }
         (RunPhase::Active, _) if run.drive.is_some() => {
             Some(format!("answer with `ralph tell {id} \"…\"`"))
         }

@@ -1,6 +1,7 @@
 //! The phases of an orchestrated run, and its nine conditions with their owner and a note on the evidence.
 
 use crate::wording::{self, FactMark};
+use ralph_core::approval::PhaseApproval;
 use ralph_core::id::SessionId;
 use ralph_core::run::RunPhase;
 use ralph_core::source::orchestrator::{ConditionStatus, ConditionView, OrchestratorPhase};
@@ -17,6 +18,16 @@ pub struct PhaseProgressView<'a> {
     pub complexity: Option<u8>,
     pub conditions: Vec<PhaseConditionView<'a>>,
     pub missing: Vec<&'static str>,
+    /// Approvals of phases that the policy asks for, besides that of the plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<PhaseApprovalView<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PhaseApprovalView<'a> {
+    pub phase: &'static str,
+    pub approved: bool,
+    pub by: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,7 +77,13 @@ pub fn phase_progress_view(picture: &PhaseProgress) -> PhaseProgressView<'_> {
         complexity: picture.complexity,
         conditions: picture.conditions.iter().map(condition_view).collect(),
         missing: missing_conditions(picture).map(|one| one.condition.key()).collect(),
+        approvals: picture.approvals.iter().map(approval_view).collect(),
     }
+}
+
+fn approval_view(one: &PhaseApproval) -> PhaseApprovalView<'_> {
+    let by = one.by.as_deref();
+    PhaseApprovalView { phase: one.phase.name(), approved: by.is_some(), by }
 }
 
 fn condition_view(one: &ConditionView) -> PhaseConditionView<'_> {

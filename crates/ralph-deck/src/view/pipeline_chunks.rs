@@ -33,6 +33,9 @@ pub struct PipelineChunkView<'a> {
     pub r#match: &'a str,
     pub gates: &'a [String],
     pub outputs: &'a [String],
+    /// Whether a person has to approve it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approval: bool,
     pub agents: ChunkAgentsView,
 }
 
@@ -105,6 +108,7 @@ pub fn state_text(node: &PipelineNode<'_>) -> String {
         ChunkStatus::Running => with("running"),
         ChunkStatus::Unknown => with("unknown"),
         ChunkStatus::Waits => format!("waits for {}", node.note),
+        ChunkStatus::AwaitsPerson => "waits for a person's approval".to_string(),
     };
     match node.working_agents {
         0 => state,
@@ -125,6 +129,7 @@ fn chunk_view<'a>(node: &'a PipelineNode<'_>) -> PipelineChunkView<'a> {
         r#match: &chunk.r#match,
         gates: &chunk.gates,
         outputs: &chunk.outputs,
+        approval: chunk.approval,
         agents: ChunkAgentsView { verified: agents.verified, total: agents.all, running: *working },
     }
 }

@@ -15,6 +15,7 @@ use crate::view::gated_sessions::{
 use crate::view::journal_check;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
+use crate::view::spending_sources::{SpendingBySourceView, spending_by_source};
 use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::ending;
@@ -410,6 +411,9 @@ pub struct RunStatusView<'a> {
     /// Messages that the agent has not received yet.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub told: &'a [String],
+    /// The spending of the run by what caused it. Absent until a judge was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spending: Option<SpendingBySourceView>,
     /// Absent for a run that ralph does not drive itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driven: Option<DrivenRunView<'a>>,
@@ -486,6 +490,7 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         disputes: &state.disputes,
         accepted: state.accepted.as_ref().map(AcceptanceView::from_acceptance),
         told: &state.hints,
+        spending: spending_by_source(state, &usage),
         driven: driven_run_view(view),
         started_at: clock::format_rfc3339(run.started_ms),
         last_seen_at: clock::format_rfc3339(state.last_seen_ms),

@@ -145,6 +145,12 @@ impl ForgeCall<'_> {
         self
     }
 
+    /// Adds a field with the value `true`.
+    pub(super) fn with_flag(mut self, name: &str) -> Self {
+        self.fields.extend([OsString::from("--field"), format!("{name}=true").into()]);
+        self
+    }
+
     /// Adds a field with the content of a file, because a body may be too long for an argument.
     pub(super) fn with_file(mut self, name: &str, file: &Path) -> Self {
         let mut field = OsString::from(format!("{name}=@"));

@@ -10,6 +10,7 @@ mod forge_tool;
 mod pull_request;
 mod remote;
 mod request_body;
+mod review_comments;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ pub use request_body::{
     MOST_CHARACTERS, RequestBody, RequirementLine, RequirementMark, code_fence, code_span,
     render_body,
 };
+
+pub use review_comments::{ReviewComment, read_review_comments};
 
 use forge_tool::{ForgeMethod, call_api};
 use remote::ForgeRemote;
@@ -83,6 +86,8 @@ pub enum ForgeError {
     OutOfTime { tool: ForgeTool, what: &'static str },
     #[error("`{}` gave an unexpected answer when asked to {what}", tool.program())]
     UnexpectedAnswer { tool: ForgeTool, what: &'static str },
+    #[error("branch `{branch}` has no pull request")]
+    NoRequest { branch: String },
     #[error(transparent)]
     Git(#[from] GitCommandError),
 }
@@ -108,6 +113,7 @@ impl ForgeError {
             | Self::Refused { .. }
             | Self::OutOfTime { .. }
             | Self::UnexpectedAnswer { .. }
+            | Self::NoRequest { .. }
             | Self::Git(_) => false,
         };
         Some(if is_about_set_up { format!("{remedy}, or run without `--pr`") } else { remedy })
@@ -151,6 +157,7 @@ impl ForgeError {
             | Self::Refused { .. }
             | Self::OutOfTime { .. }
             | Self::UnexpectedAnswer { .. }
+            | Self::NoRequest { .. }
             | Self::Git(_) => return None,
         })
     }

@@ -23,6 +23,8 @@ pub struct PullRequest<'a> {
     pub head: &'a str,
     /// The target branch.
     pub base: &'a str,
+    /// Whether it is marked as not ready for review. An open request keeps its mark.
+    pub draft: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +85,9 @@ pub fn open_request(
     let question = ForgeMethod::Post.call(endpoint, WHAT);
     let question = match forge.tool {
         ForgeTool::GitHub => {
-            question.with_field("head", request.head).with_field("base", request.base)
+            let question =
+                question.with_field("head", request.head).with_field("base", request.base);
+            if request.draft { question.with_flag("draft") } else { question }
         }
         ForgeTool::GitLab => question
             .with_field("source_branch", request.head)
@@ -165,6 +169,11 @@ fn with_title_and_body(
         ForgeTool::GitLab => "description",
     };
     let title = neutralise(&text::clean_line(request.title, LONGEST_TITLE));
+    // GitLab has no field for it.
+    let title = match (forge.tool, request.draft) {
+        (ForgeTool::GitLab, true) => format!("Draft: {title}"),
+        (ForgeTool::GitLab, false) | (ForgeTool::GitHub, _) => title,
+    };
     question.with_field("title", &title).with_file(name, request.body)
 }
 

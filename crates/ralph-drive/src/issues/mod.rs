@@ -205,6 +205,7 @@ impl From<ForgeError> for IssueError {
             | ForgeError::Refused { .. }
             | ForgeError::OutOfTime { .. }
             | ForgeError::UnexpectedAnswer { .. }
+            | ForgeError::NoRequest { .. }
             | ForgeError::Git(_)) => Self::Forge(error),
         }
     }

@@ -56,7 +56,7 @@ fn spent_by_runs<'a>(
     let mut sum = 0_u64;
     for run in runs {
         let opened = load_if_exists(home, run)?;
-        let spent = opened.map_or(0, |opened| opened.state.driving.spent().micro_usd);
+        let spent = opened.map_or(0, |opened| opened.state.total_spent().micro_usd);
         sum = sum.saturating_add(spent);
     }
     Ok(sum)

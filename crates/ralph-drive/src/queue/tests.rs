@@ -765,6 +765,7 @@ fn the_task_of_an_accepted_run_waits_until_its_work_is_merged() {
         base: "3f1c2ab".to_string(),
         then: LandingMode::Merge,
         checks_ms: None,
+        draft: false,
     };
     let mut ends = Vec::new();
     for (id, worktree) in [("abcd", Some(tree)), ("efgh", None)] {

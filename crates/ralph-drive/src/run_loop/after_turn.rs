@@ -181,7 +181,9 @@ impl RunLoop<'_, '_> {
                         window: None,
                     })
                 }
-                Some(DeclaredPause::NeedsHuman(question)) => NextStep::Ask(question),
+                Some(DeclaredPause::NeedsHuman(question) | DeclaredPause::Approval(question)) => {
+                    NextStep::Ask(question)
+                }
                 None => NextStep::Listen,
             },
             DecisionRule::Off => match self.ctx.phase()? {

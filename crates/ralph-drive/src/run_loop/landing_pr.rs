@@ -106,7 +106,13 @@ impl RunLoop<'_, '_> {
         forge::push_branch(&forge, worktree, commit, &deadline)?;
         let (title, body) = self.write_request_body(commit)?;
         let base = worktree.into.as_deref().or(forge.default_branch.as_deref()).unwrap_or("main");
-        let request = PullRequest { title: &title, body: &body, head: &worktree.branch, base };
+        let request = PullRequest {
+            title: &title,
+            body: &body,
+            head: &worktree.branch,
+            base,
+            draft: worktree.draft,
+        };
         let opened = forge::open_request(&forge, &request, &deadline)?;
         let url = opened.url().to_string();
         Ok((forge, url))
@@ -129,7 +135,7 @@ impl RunLoop<'_, '_> {
             text::count_noun(state.iteration, "iteration"),
             text::count_noun(state.driving.count, "session"),
             units::format_duration(state.elapsed_ms(clock::now_ms())),
-            units::format_usd(state.driving.spent().micro_usd)
+            units::format_usd(state.total_spent().micro_usd)
         );
         let page = forge::render_body(&RequestBody {
             goal: &goal,

@@ -15,7 +15,7 @@ use ralph_core::text;
 use ralph_core::units;
 use ralph_home::goal_file;
 use ralph_home::store::LoadedRun;
-use ralph_hook::{contract, reminder, runner};
+use ralph_hook::{contract, project_memory, reminder, runner};
 use ralph_sys::clock::Deadline;
 use ralph_sys::proc::line_process;
 use std::collections::BTreeMap;
@@ -108,10 +108,8 @@ impl RunLoop<'_, '_> {
             RunResumePoint::Verifying => NextStep::Verify,
             RunResumePoint::AgentWorking if !state.hints.is_empty() => {
                 self.ctx.hint_delivery = HintDelivery::Pending;
-                let question = match &state.declared {
-                    Some(DeclaredPause::NeedsHuman(question)) => question.as_str(),
-                    Some(DeclaredPause::Waiting { .. }) | None => "",
-                };
+                let question = state.declared.as_ref().and_then(DeclaredPause::question);
+                let question = question.unwrap_or_default();
                 NextStep::Say(session_prompts::answer_message(question, &state.hints.join("\n")))
             }
             RunResumePoint::AgentWorking => NextStep::Say(self.continuation_message()?),
@@ -142,7 +140,9 @@ impl RunLoop<'_, '_> {
         let world = self.ctx.world(StopDriver::RunnerAlone, None);
         // The terms do not repeat the goal: it precedes them in full.
         let held = reminder::build_reminder_without_goal(&world, &opened);
-        Ok(if goal.trim().is_empty() { held } else { format!("{}\n\n{held}", goal.trim_end()) })
+        let memory = project_memory::run_memory(&world, &opened.run);
+        let terms = memory.map(|memory| format!("{held}\n{memory}")).unwrap_or(held);
+        Ok(if goal.trim().is_empty() { terms } else { format!("{}\n\n{terms}", goal.trim_end()) })
     }
 }
 

@@ -26,6 +26,16 @@ enum WakeReason {
     PhaseChanged(RunPhase),
     /// A person sent a hint.
     HintReceived,
+    /// A person approved what the run waits for.
+    Approved,
+}
+
+/// What ends the wait for a person.
+#[derive(Clone, Copy)]
+struct AwaitedAnswer {
+    /// The number of hints before.
+    hints: usize,
+    is_approval: bool,
 }
 
 impl RunLoop<'_, '_> {
@@ -58,10 +68,12 @@ impl RunLoop<'_, '_> {
             }
             WakeReason::PhaseChanged(_) => NextStep::Over,
             // The run's time is up: the work is verified as it is, and the agent gets no further message.
-            WakeReason::Elapsed | WakeReason::HintReceived if self.time_left()? == 0 => {
+            WakeReason::Elapsed | WakeReason::HintReceived | WakeReason::Approved
+                if self.time_left()? == 0 =>
+            {
                 NextStep::Verify
             }
-            WakeReason::Elapsed | WakeReason::HintReceived => {
+            WakeReason::Elapsed | WakeReason::HintReceived | WakeReason::Approved => {
                 // Recorded before the message is sent, so that a crash between the two cannot send it twice.
                 self.ctx.record(RunnerEvent::Woke)?;
                 self.ctx.emit(&RunEvent::Woke);
@@ -85,13 +97,14 @@ impl RunLoop<'_, '_> {
         let until_ms = clock::now_ms().saturating_add(patience);
         let state = self.ctx.load()?.state;
         let hints = state.hints.len();
-        if !matches!(state.declared, Some(DeclaredPause::NeedsHuman(_))) {
+        let is_approval = matches!(state.declared, Some(DeclaredPause::Approval(_)));
+        if state.declared.as_ref().and_then(DeclaredPause::question).is_none() {
             self.ctx.record_question_again(&question)?;
         }
         self.ctx.record_question(&question, until_ms)?;
         let event = RunEvent::Question { text: question.clone(), until_ms };
         self.ctx.emit(&event);
-        Ok(match self.wait_until(until_ms, &event, Some(hints))? {
+        Ok(match self.wait_until(until_ms, &event, Some(AwaitedAnswer { hints, is_approval }))? {
             WakeReason::Elapsed => {
                 self.advice = ResumeAdvice::Answer;
                 NextStep::Park(RunStatus::NeedsHuman, question)
@@ -100,10 +113,18 @@ impl RunLoop<'_, '_> {
                 RunStatus::Cancelled,
                 format!("stopped by a person; the agent had asked: {question}"),
             ),
+            // The approval may have been given meanwhile.
+            WakeReason::PhaseChanged(RunPhase::Paused { .. }) if is_approval => {
+                self.wait_while_paused(NextStep::VerifyInPlace)?
+            }
             WakeReason::PhaseChanged(RunPhase::Paused { .. }) => {
                 self.wait_while_paused(NextStep::Ask(question))?
             }
             WakeReason::PhaseChanged(_) => NextStep::Over,
+            WakeReason::Approved => {
+                self.ctx.emit(&RunEvent::Woke);
+                NextStep::VerifyInPlace
+            }
             WakeReason::HintReceived => {
                 let said = self.ctx.load()?.state.hints;
                 let said = said.get(hints..).unwrap_or_default().join("\n");
@@ -152,7 +173,7 @@ impl RunLoop<'_, '_> {
         &mut self,
         until_ms: u64,
         event: &RunEvent,
-        hints: Option<usize>,
+        awaited: Option<AwaitedAnswer>,
     ) -> Result<WakeReason, DriveError> {
         let mut looked = Stopwatch::start();
         while clock::now_ms() < until_ms {
@@ -172,9 +193,13 @@ impl RunLoop<'_, '_> {
                     return Ok(WakeReason::PhaseChanged(phase));
                 }
             }
-            let said = self.ctx.load()?.state.hints.len();
-            if hints.is_some_and(|hints| said > hints) {
+            let state = self.ctx.load()?.state;
+            if awaited.is_some_and(|awaited| state.hints.len() > awaited.hints) {
                 return Ok(WakeReason::HintReceived);
+            }
+            let is_waiting = matches!(state.declared, Some(DeclaredPause::Approval(_)));
+            if awaited.is_some_and(|awaited| awaited.is_approval) && !is_waiting {
+                return Ok(WakeReason::Approved);
             }
             if let RunEvent::Waiting { .. } = event {
                 self.ctx.emit(event);

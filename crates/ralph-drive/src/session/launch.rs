@@ -33,7 +33,7 @@ impl AgentConversation {
         let day = ctx.settings.day_micro_usd.zip(spent_today);
         let day = day.map(|(most, spent)| most.saturating_sub(spent));
         let limits = opened.state.limits(&opened.run);
-        let caps = meter::native_caps(limits, opened.state.driving.spent(), day);
+        let caps = meter::native_caps(limits, opened.state.total_spent(), day);
         let block_cap = agent::block_cap(limits);
         let call = AgentLaunch {
             session: &start.session,

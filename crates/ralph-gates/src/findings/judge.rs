@@ -1,8 +1,10 @@
 //! Turns the end of a gate's process and its parsed report into an outcome. A failure is work for the agent, so a gate
 //! that fails for any reason other than the work is `unknown`, and only an undoubted success is a pass.
 
+use ralph_core::coverage::LOW_COVERAGE_RULE;
 use ralph_core::gate::{
-    Gate, GateInvocation, GateOutcome, MinTests, ParsedReport, ReportFormat, UnknownReason,
+    Gate, GateInvocation, GateOutcome, MinTests, ParsedReport, ReportFormat, TOO_MANY_RULE,
+    UnknownReason,
 };
 use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text;
@@ -62,7 +64,11 @@ pub fn judge_gate(
 fn judge_success(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
     let failed_tests = reading.tests.map_or(0, |tests| tests.failed);
     // Output for people may quote errors; a report contains only real ones.
-    let is_report = !matches!(gate.report, ReportFormat::Text | ReportFormat::None);
+    let is_report = !matches!(gate.report, ReportFormat::Text | ReportFormat::None)
+        && !gate.report.measures_coverage();
+    if !gate.limits.is_empty() {
+        return judge_by_limits(gate, reading);
+    }
     let has_errors =
         reading.findings.iter().any(|finding| finding.severity == FindingSeverity::Error);
     if is_report && failed_tests > 0 || has_errors && (is_report || failed_tests > 0) {
@@ -96,12 +102,61 @@ fn judge_success(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
             GateJudgement { outcome: GateOutcome::Failed, report: reading }
         }
         (MinTests::AtLeast(_) | MinTests::Some | MinTests::Baseline, _) => {
-            GateJudgement { outcome: GateOutcome::Passed, report: reading }
+            judge_coverage(gate, reading)
         }
     }
 }
 
+/// A report may have as many findings of each severity as the policy allows.
+fn judge_by_limits(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
+    if !gate.report.has_severities() {
+        let why = "its report has no severities, so its findings cannot be limited";
+        return inconclusive_outcome(why, reading);
+    }
+    let exceeded = gate.limits.exceeded(&reading.severities);
+    if !exceeded.is_empty() {
+        for what in exceeded.into_iter().rev() {
+            prepend_condition(&mut reading, TOO_MANY_RULE, what);
+        }
+        return GateJudgement { outcome: GateOutcome::Failed, report: reading };
+    }
+    if let Some(doubt) = reading.doubt.clone() {
+        return doubtful_outcome(&doubt, &doubt, reading);
+    }
+    if reading.has_gaps {
+        let why = "the output is truncated, and the findings in the rest of it are not known";
+        return inconclusive_outcome(why, reading);
+    }
+    GateJudgement { outcome: GateOutcome::Passed, report: reading }
+}
+
+/// Compares the coverage with the least that the policy asks for. The comparisons with the base are made elsewhere.
+fn judge_coverage(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
+    let measured = reading.coverage.as_ref().map(|coverage| coverage.count());
+    match (measured, gate.coverage.min) {
+        (None, _) if !gate.coverage.is_empty() => {
+            inconclusive_outcome("its report does not measure coverage", reading)
+        }
+        (Some(count), Some(least)) if !count.reaches(least) => {
+            let what =
+                format!("coverage is {}, {} is required", count.describe(), least.describe());
+            prepend_condition(&mut reading, LOW_COVERAGE_RULE, what);
+            GateJudgement { outcome: GateOutcome::Failed, report: reading }
+        }
+        (Some(_) | None, _) => GateJudgement { outcome: GateOutcome::Passed, report: reading },
+    }
+}
+
 fn judge_failure(gate: &Gate, code: i32, mut reading: ParsedReport, tail: &str) -> GateJudgement {
+    // Analysers exit with 1 if they found anything. Whether that is too much is up to the limits.
+    if code == 1
+        && !gate.limits.is_empty()
+        && gate.report.has_severities()
+        && reading.doubt.is_none()
+        && reading.finding_count > 0
+    {
+        return judge_by_limits(gate, reading);
+    }
     let tail = &text::clean(last_chars(tail));
     let has_run = reading.tests.is_some_and(|tests| tests.run > 0);
     let has_places = reading.findings.iter().any(points_into_project);
@@ -188,6 +243,12 @@ fn points_into_project(finding: &Finding) -> bool {
 
 fn prepend_finding(reading: &mut ParsedReport, message: String) {
     reading.findings.insert(0, Finding::new(message));
+    reading.finding_count = reading.finding_count.saturating_add(1);
+}
+
+fn prepend_condition(reading: &mut ParsedReport, rule: &str, message: String) {
+    let finding = Finding { rule: Some(rule.to_string()), ..Finding::new(message) };
+    reading.findings.insert(0, finding);
     reading.finding_count = reading.finding_count.saturating_add(1);
 }
 

@@ -5,6 +5,7 @@
 //! doubt is never a pass. Findings are bounded in number and length, and contain no terminal control sequences.
 
 mod cargo_json;
+mod coverage_report;
 mod eslint;
 mod failed_subtests;
 mod failure_block;
@@ -34,7 +35,7 @@ pub use finding_age::{confirm_base, label_findings};
 pub use judge::{GateJudgement, GateProcessEnd, judge_gate};
 pub use signature::finding_signature;
 
-use ralph_core::gate::{MAX_FINDINGS, ParsedReport, ReportFormat, TestCounts};
+use ralph_core::gate::{MAX_FINDINGS, ParsedReport, ReportFormat, SeverityCounts, TestCounts};
 use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text;
 use source_location::RawLocation;
@@ -68,6 +69,31 @@ pub struct ReportContext<'a> {
     /// Where the tool ran. Relative file names in its output are relative to it.
     pub cwd: &'a Path,
     pub extent: OutputExtent<'a>,
+    /// Tells which files the project has. Coverage reports name files by paths of other directories.
+    pub is_file: FileProbe<'a>,
+}
+
+/// Answers whether the project has a file, by its path relative to the project.
+#[derive(Clone, Copy)]
+pub struct FileProbe<'a>(pub &'a dyn Fn(&str) -> bool);
+
+impl FileProbe<'_> {
+    fn is_file(&self, path: &str) -> bool {
+        (self.0)(path)
+    }
+}
+
+impl Default for FileProbe<'_> {
+    /// Every file exists.
+    fn default() -> Self {
+        Self(&|_| true)
+    }
+}
+
+impl std::fmt::Debug for FileProbe<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FileProbe")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +113,7 @@ pub enum ReportFile<'a> {
     NoReportFile,
     Missing,
     Written(&'a [u8]),
-    /// Several files, of which each is a document of its own. Only `JUnit` has them.
+    /// Several files, of which each is a document of its own. Only `JUnit` and coverage reports have them.
     Several(&'a [Vec<u8>]),
     /// There are report files that could not be read, and why.
     Unreadable(&'a str),
@@ -111,6 +137,10 @@ pub fn read_report(
         ReportFormat::Tap => tap::read_tap(text, context),
         ReportFormat::Pytest => pytest::read_pytest(text, context),
         ReportFormat::Tsc => tsc::read_tsc(text, context),
+        ReportFormat::Lcov
+        | ReportFormat::Cobertura
+        | ReportFormat::LlvmCov
+        | ReportFormat::GoCover => coverage_report::read_coverage(format, &[text], context),
         ReportFormat::None => ParsedReport::default(),
     }
 }
@@ -130,7 +160,7 @@ pub fn read_execution(
         ReportFile::Unreadable(why) => doubtful_report(why),
         ReportFile::Several(files) => {
             let context = ReportContext { extent: OutputExtent::Complete, ..*context };
-            junit::read_junit_files(files, &context)
+            read_files(format, files, &context)
         }
         // It is whole, even if the output is not.
         ReportFile::Written(bytes) => {
@@ -138,6 +168,9 @@ pub fn read_execution(
             read_report(format, bytes, &context)
         }
     };
+    if format.measures_coverage() && !matches!(report, ReportFile::NoReportFile) {
+        return with_output(reading, output, context);
+    }
     let says_nothing = reading.doubt.is_some() && reading.findings.is_empty();
     if !says_nothing || matches!(format, ReportFormat::Text | ReportFormat::None) {
         return reading;
@@ -150,8 +183,30 @@ pub fn read_execution(
         has_gaps: output.has_gaps,
         tests: reading.tests.or(output.tests),
         cases: reading.cases.or(output.cases),
+        coverage: reading.coverage,
+        severities: output.severities,
         doubt: reading.doubt,
     }
+}
+
+fn read_files(
+    format: ReportFormat,
+    files: &[Vec<u8>],
+    context: &ReportContext<'_>,
+) -> ParsedReport {
+    if !format.measures_coverage() {
+        return junit::read_junit_files(files, context);
+    }
+    let texts: Vec<_> = files.iter().map(|file| String::from_utf8_lossy(file)).collect();
+    let documents: Vec<&str> =
+        texts.iter().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text)).collect();
+    coverage_report::read_coverage(format, &documents, context)
+}
+
+/// A coverage report says nothing about the tests that were run to get it. Their runner does, in the output.
+fn with_output(coverage: ParsedReport, output: &[u8], context: &ReportContext<'_>) -> ParsedReport {
+    let output = read_report(ReportFormat::Text, output, context);
+    ParsedReport { coverage: coverage.coverage, doubt: coverage.doubt.or(output.doubt), ..output }
 }
 
 fn doubtful_report(why: &str) -> ParsedReport {
@@ -192,6 +247,7 @@ struct FindingCollector<'a> {
     errors: Vec<Finding>,
     others: Vec<Finding>,
     count: u32,
+    severities: SeverityCounts,
     kept_bytes: usize,
     seen: HashSet<u64>,
     /// Drafts as printed: a line that a tool repeats a million times is cleaned once.
@@ -206,6 +262,7 @@ impl<'a> FindingCollector<'a> {
             errors: Vec::new(),
             others: Vec::new(),
             count: 0,
+            severities: SeverityCounts::default(),
             kept_bytes: 0,
             seen: HashSet::new(),
             seen_drafts: HashSet::new(),
@@ -214,6 +271,11 @@ impl<'a> FindingCollector<'a> {
     }
 
     fn add(&mut self, draft: &FindingDraft<'_>) {
+        self.add_counted(draft, draft.severity);
+    }
+
+    /// Adds a finding that counts as more severe than it is shown, for the limits of a gate.
+    fn add_counted(&mut self, draft: &FindingDraft<'_>, counted: FindingSeverity) {
         if self.seen.len() < MAX_DEDUPLICATED {
             let key = self.hasher.hash_one((draft.location, draft.rule, draft.message));
             if !self.seen_drafts.insert(key) {
@@ -221,6 +283,7 @@ impl<'a> FindingCollector<'a> {
             }
         } else if self.kept(draft.severity).len() >= MAX_FINDINGS {
             self.count = self.count.saturating_add(1);
+            self.severities.add(counted);
             return;
         }
         let place = draft
@@ -246,6 +309,7 @@ impl<'a> FindingCollector<'a> {
             return;
         }
         self.count = self.count.saturating_add(1);
+        self.severities.add(counted);
         let has_room = self.kept_bytes < MAX_FINDING_BYTES;
         let kept = self.kept(finding.severity);
         if has_room || kept.len() < MAX_FINDINGS {
@@ -279,6 +343,8 @@ impl<'a> FindingCollector<'a> {
             has_gaps: self.context.extent != OutputExtent::Complete,
             tests,
             cases: None,
+            coverage: None,
+            severities: self.severities,
             doubt: doubt.map(|why| text::clean_line(why, MAX_DOUBT_CHARS)),
         }
     }

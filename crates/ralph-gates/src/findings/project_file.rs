@@ -4,6 +4,7 @@ use super::ReportContext;
 use super::source_location::RawLocation;
 use ralph_core::requirement::FindingLocation;
 use ralph_core::text;
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 const MAX_FILE_CHARS: usize = 400;
@@ -37,11 +38,14 @@ pub(super) fn is_project_file(file: &str, context: &ReportContext<'_>) -> bool {
     path.is_relative()
         && !path.components().any(|component| match component {
             Component::ParentDir => true,
-            Component::Normal(name) => {
-                DEPENDENCY_DIRECTORIES.iter().any(|foreign| name == *foreign)
-            }
+            Component::Normal(name) => is_dependency_directory(name),
             Component::Prefix(_) | Component::RootDir | Component::CurDir => false,
         })
+}
+
+/// Whether a directory of this name has code of dependencies.
+pub(super) fn is_dependency_directory(name: &OsStr) -> bool {
+    DEPENDENCY_DIRECTORIES.iter().any(|foreign| name == *foreign)
 }
 
 fn project_relative(file: &str, context: &ReportContext<'_>) -> String {
@@ -58,7 +62,7 @@ fn project_relative(file: &str, context: &ReportContext<'_>) -> String {
 }
 
 /// Resolves `.` and `..`. Returns `None` if `..` leads beyond the root.
-fn resolve_dots(path: &Path) -> Option<PathBuf> {
+pub(super) fn resolve_dots(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for component in path.components() {
         match component {
@@ -76,7 +80,7 @@ fn resolve_dots(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::OutputExtent;
+    use super::super::{FileProbe, OutputExtent};
     use super::*;
 
     #[test]
@@ -85,6 +89,7 @@ mod tests {
             root: Path::new("/project"),
             cwd: Path::new("/project/web"),
             extent: OutputExtent::Complete,
+            is_file: FileProbe::default(),
         };
         for (name, expected) in [
             ("src/a.ts", "web/src/a.ts"),

@@ -5,6 +5,7 @@ use super::{FindingCollector, FindingDraft, ReportContext, doubtful_report, json
 use ralph_core::gate::ParsedReport;
 use ralph_core::requirement::FindingSeverity;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::borrow::Cow;
 
 type SarifText<'a> = Option<Cow<'a, str>>;
@@ -32,6 +33,9 @@ struct SarifRunWire<'a> {
 struct SarifToolWire<'a> {
     #[serde(borrow, default)]
     driver: SarifDriverWire<'a>,
+    /// Rule packs, such as those of `CodeQL`.
+    #[serde(borrow, default)]
+    extensions: Vec<SarifDriverWire<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -47,6 +51,42 @@ struct SarifRuleWire<'a> {
     id: SarifText<'a>,
     #[serde(borrow, default)]
     default_configuration: Option<SarifConfigurationWire<'a>>,
+    #[serde(borrow, default)]
+    properties: Option<SarifPropertiesWire<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct SarifPropertiesWire<'a> {
+    /// A score from 0 to 10, as in CVSS.
+    #[serde(borrow, default)]
+    security_severity: Option<SarifScoreWire<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum SarifScoreWire<'a> {
+    Number(f64),
+    Text(#[serde(borrow)] Cow<'a, str>),
+    Other(IgnoredAny),
+}
+
+/// A reference to a rule, in the tool itself or in one of its rule packs.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifRuleReferenceWire<'a> {
+    #[serde(borrow, default)]
+    id: SarifText<'a>,
+    #[serde(default)]
+    index: Option<i64>,
+    #[serde(default)]
+    tool_component: Option<SarifComponentWire>,
+}
+
+#[derive(Deserialize)]
+struct SarifComponentWire {
+    #[serde(default)]
+    index: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +124,10 @@ struct SarifResultWire<'a> {
     rule_id: SarifText<'a>,
     #[serde(default)]
     rule_index: Option<i64>,
+    #[serde(borrow, default)]
+    rule: Option<SarifRuleReferenceWire<'a>>,
+    #[serde(borrow, default)]
+    properties: Option<SarifPropertiesWire<'a>>,
     #[serde(borrow, default)]
     level: SarifText<'a>,
     #[serde(borrow, default)]
@@ -174,7 +218,7 @@ pub(super) fn read_sarif(text: &str, context: &ReportContext<'_>) -> ParsedRepor
                     add_at_first_location(
                         &notification.locations,
                         run,
-                        notification.draft(),
+                        (notification.draft(), FindingSeverity::Error),
                         &mut found,
                     );
                 }
@@ -199,7 +243,7 @@ fn add_result(
     run: &SarifRunWire<'_>,
     found: &mut FindingCollector<'_>,
 ) {
-    let rule = outcome.rule(run);
+    let rule = outcome.find_rule(run);
     let level = outcome
         .level
         .as_deref()
@@ -213,18 +257,26 @@ fn add_result(
     if outcome.is_dismissed() {
         return;
     }
-    let id = outcome.rule_id.as_deref().or_else(|| rule.and_then(|rule| rule.id.as_deref()));
+    let id = outcome.named_rule().or_else(|| rule.and_then(|rule| rule.id.as_deref()));
+    let own = outcome.properties.as_ref().and_then(SarifPropertiesWire::score);
+    let score = own.or_else(|| rule.and_then(|rule| rule.properties.as_ref()?.score()));
     let rule = id.unwrap_or_default();
-    let draft =
-        FindingDraft { location: None, rule, message: outcome.message.text_or_id(), severity };
-    add_at_first_location(&outcome.locations, run, draft, found);
+    let counted = score.and_then(|score| score.raises(severity)).unwrap_or(severity);
+    let words = outcome.message.text_or_id();
+    let message = match &score {
+        Some(score) => format!("{words} (security severity {:.1})", score.0),
+        None => words.to_string(),
+    };
+    let message = message.as_str();
+    let draft = FindingDraft { location: None, rule, message, severity };
+    add_at_first_location(&outcome.locations, run, (draft, counted), found);
 }
 
 /// Adds a finding with the first of its locations.
 fn add_at_first_location(
     locations: &[SarifLocationWire<'_>],
     run: &SarifRunWire<'_>,
-    draft: FindingDraft<'_>,
+    (draft, counted): (FindingDraft<'_>, FindingSeverity),
     found: &mut FindingCollector<'_>,
 ) {
     let physical = locations.first().and_then(|location| location.physical_location.as_ref());
@@ -235,7 +287,7 @@ fn add_at_first_location(
         line: region.and_then(|region| region.start_line).filter(|line| *line > 0),
         column: region.and_then(|region| region.start_column).filter(|column| *column > 0),
     });
-    found.add(&FindingDraft { location: spot, ..draft });
+    found.add_counted(&FindingDraft { location: spot, ..draft }, counted);
 }
 
 impl SarifMessageWire<'_> {
@@ -262,14 +314,54 @@ impl SarifResultWire<'_> {
             || !matches!(self.kind.as_deref(), None | Some("fail" | "open" | "review"))
     }
 
-    fn rule<'r, 'a>(&self, run: &'r SarifRunWire<'a>) -> Option<&'r SarifRuleWire<'a>> {
-        let rules = &run.tool.driver.rules;
-        if let Some(index) = self.rule_index {
-            return usize::try_from(index).ok().and_then(|index| rules.get(index));
+    fn named_rule(&self) -> Option<&str> {
+        let referred = || self.rule.as_ref().and_then(|rule| rule.id.as_deref());
+        self.rule_id.as_deref().or_else(referred)
+    }
+
+    fn find_rule<'r, 'a>(&self, run: &'r SarifRunWire<'a>) -> Option<&'r SarifRuleWire<'a>> {
+        let component = self.rule.as_ref().and_then(|rule| rule.tool_component.as_ref()?.index);
+        let pack = match component {
+            Some(index) => run.tool.extensions.get(usize::try_from(index).ok()?)?,
+            None => &run.tool.driver,
+        };
+        let index = self.rule.as_ref().and_then(|rule| rule.index).or(self.rule_index);
+        if let Some(index) = index.filter(|index| *index >= 0) {
+            return usize::try_from(index).ok().and_then(|index| pack.rules.get(index));
         }
         // Limited, because there may be many rules and many results. Reports without an index are small in practice.
-        let id = self.rule_id.as_deref()?;
-        rules.iter().take(1_000).find(|rule| rule.id.as_deref() == Some(id))
+        let id = self.named_rule()?;
+        let packs = [&run.tool.driver].into_iter().chain(&run.tool.extensions);
+        let mut rules = packs.flat_map(|pack| &pack.rules).take(1_000);
+        rules.find(|rule| rule.id.as_deref() == Some(id))
+    }
+}
+
+/// A security severity: 9 and above is critical, 7 high, 4 medium.
+#[derive(Clone, Copy)]
+struct SecurityScore(f64);
+
+impl SecurityScore {
+    /// The severity that it stands for, if that is higher than the tool's own level.
+    fn raises(self, level: FindingSeverity) -> Option<FindingSeverity> {
+        let severity = match self.0 {
+            score if score >= 7.0 => FindingSeverity::Error,
+            score if score >= 4.0 => FindingSeverity::Warning,
+            _ => FindingSeverity::Note,
+        };
+        // The highest severity comes first.
+        ((severity as u8) < level as u8).then_some(severity)
+    }
+}
+
+impl SarifPropertiesWire<'_> {
+    fn score(&self) -> Option<SecurityScore> {
+        let score = match self.security_severity.as_ref()? {
+            SarifScoreWire::Number(score) => *score,
+            SarifScoreWire::Text(text) => text.trim().parse().ok()?,
+            SarifScoreWire::Other(_) => return None,
+        };
+        (0.0..=10.0).contains(&score).then_some(SecurityScore(score))
     }
 }
 

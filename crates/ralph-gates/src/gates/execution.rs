@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ralph_core::gate::{
     Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, ReportFormat,
-    RerunPolicy, ResultStability, UnknownReason,
+    RerunPolicy, ResultStability, TOO_MANY_RULE, UnknownReason,
 };
 
 use ralph_core::requirement::Finding;
@@ -18,13 +18,14 @@ use ralph_core::test_cases::TestOutcome;
 use super::report_files::{self, ReportFiles};
 use super::rerun_selection::select_failed;
 use super::{GateEvent, GateRunRequest};
+use crate::ci;
 use crate::findings::{
-    self, GateJudgement, GateProcessEnd, OutputExtent, ReportContext, ReportFile,
+    self, FileProbe, GateJudgement, GateProcessEnd, OutputExtent, ReportContext, ReportFile,
 };
 use ralph_home::faults::describe_error;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
-use ralph_sys::fs::{self, FileError, FreshDir};
+use ralph_sys::fs::{self, FileError, FileKind, FreshDir};
 use ralph_sys::proc::job::{self, CaptureLimits, CapturedOutput, JobResult, JobSpec};
 
 /// Between asking a gate to terminate and killing it.
@@ -48,6 +49,9 @@ pub(super) fn run_with_confirmation(
     gate: &Gate,
     log: impl Fn(u32) -> PathBuf,
 ) -> GateReport {
+    if let Some(query) = &gate.ci {
+        return ci::run_ci_gate(course, gate, query, &log(0));
+    }
     let first = run_once(course, gate, &log(0));
     let doubtful = match gate.rerun {
         RerunPolicy::Never => false,
@@ -129,6 +133,7 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
             has_gaps: reading.has_gaps,
             tests: reading.tests,
             cases: reading.cases,
+            coverage: reading.coverage,
             exit: match finished.end {
                 job::JobEnd::Exited(code) => Some(code),
                 job::JobEnd::Signalled(_)
@@ -159,7 +164,9 @@ fn sort_findings(reading: &mut ParsedReport) -> Vec<Finding> {
             place.map(|place| (place.file.clone(), place.line, place.column))
         };
         let key = |finding: &Finding| {
-            (finding.severity as u8, finding.place.is_none(), place(finding), finding.rule.clone())
+            let is_condition = finding.rule.as_deref() == Some(TOO_MANY_RULE);
+            let order = (!is_condition, finding.severity as u8, finding.place.is_none());
+            (order, place(finding), finding.rule.clone())
         };
         key(one).cmp(&key(other)).then_with(|| one.message.cmp(&other.message))
     });
@@ -283,6 +290,11 @@ fn read_result(
     };
     let cwd = course.context.project.join(&gate.cwd);
     let output = LoggedOutput::read(files.log, &finished.output);
+    let seen_at =
+        report_files::behind_mounts(course.context.project.to_path_buf(), course.context.mounts);
+    let is_file = |path: &str| {
+        fs::stat_no_follow(&seen_at.join(path)).is_some_and(|stat| stat.kind == FileKind::File)
+    };
     let context = ReportContext {
         root: course.context.project,
         cwd: &cwd,
@@ -290,6 +302,7 @@ fn read_result(
             Some(end) => OutputExtent::Truncated { end },
             None => OutputExtent::Complete,
         },
+        is_file: FileProbe(&is_file),
     };
     let written = has_report_placeholder(&gate.command)
         .then(|| files.directory.read_if_exists(REPORT_FILE_NAME, MAX_REPORT_BYTES))
@@ -417,8 +430,12 @@ mod tests {
             let output = logged_output(Some(start), end, 1_000_000);
             let end = output.end.as_deref().unwrap();
             let root = Path::new("/project");
-            let context =
-                ReportContext { root, cwd: root, extent: OutputExtent::Truncated { end } };
+            let context = ReportContext {
+                root,
+                cwd: root,
+                extent: OutputExtent::Truncated { end },
+                is_file: FileProbe::default(),
+            };
             let reading =
                 findings::read_execution(report, ReportFile::NoReportFile, &output.bytes, &context);
             let judged = findings::judge_gate(&gate, &GateProcessEnd::Exited(0), reading, end);

@@ -226,6 +226,7 @@ impl ContentView<'_> {
     pub fn key(&self, place: &GateContext<'_>, gate: &Gate) -> ResultKey {
         let environment = place.gate_environment(gate);
         let content = match self {
+            Self::Tree(listing) if gate.is_ci() => result_key::commit_fingerprint(listing),
             Self::Tree(listing) => result_key::input_fingerprint(gate, place.project, listing),
             Self::Checkout(known) => *known,
         };

@@ -14,7 +14,7 @@ use ralph_git::tree::{self, TreeEntry, WorkTreeListing};
 use ralph_sys::clock;
 
 /// Incremented when results of older versions must no longer be used.
-const KEY_FORMAT: u64 = 4;
+const KEY_FORMAT: u64 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultKey(pub [u8; 32]);
@@ -64,6 +64,14 @@ pub fn input_fingerprint(gate: &Gate, project: &Path, listing: &WorkTreeListing)
         return listing.fingerprint();
     }
     tree::fingerprint_entries(matching_entries(&gate.paths, project, listing))
+}
+
+/// The fingerprint of the files together with the commit that is checked out, for a gate that asks about the commit.
+pub fn commit_fingerprint(listing: &WorkTreeListing) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&listing.fingerprint());
+    hasher.update(listing.head.as_deref().unwrap_or_default().as_bytes());
+    hasher.finalize().into()
 }
 
 /// The entries that match the globs, which are relative to the project.

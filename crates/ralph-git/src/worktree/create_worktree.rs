@@ -52,6 +52,7 @@ pub fn create_worktree(
         base,
         then: LandingMode::Merge,
         checks_ms: None,
+        draft: false,
     };
     refuse_existing(&call, &worktree.branch, &place)?;
     {

@@ -33,7 +33,7 @@ const OPEN_SESSION_MS: u64 = 24 * HOUR_MS;
 const CREATION_MS: u64 = HOUR_MS;
 /// Small files of the person, or that ralph needs to know what happened.
 const PERSONAL: &str =
-    "config.toml signing-key trust learnings spend faults queues held state deck";
+    "config.toml signing-key trust learnings memory spend faults queues held state deck";
 
 /// Whose files are listed. Caches and leftovers belong to no project and are part of every list.
 #[derive(Clone, Debug)]
@@ -273,6 +273,14 @@ impl InventoryScan<'_> {
                 self.add(item, CleanTarget::SessionNote(session));
             }
         }
+        for name in list_own(&self.home.session_memories())? {
+            let Some(session) = name.to_str().and_then(SessionId::parse) else { continue };
+            let path = self.home.session_memory(&session);
+            let age_ms = self.age(&path);
+            let (kind, state) = (StoredKind::SessionNote, session_state(age_ms));
+            let item = shared_item(kind, state, age_ms, self.size(&path));
+            self.add(item, CleanTarget::File(path));
+        }
         let records = if is_link(&self.home.runs()) {
             Vec::new()
         } else {
@@ -398,7 +406,7 @@ impl InventoryScan<'_> {
 
     fn add_kept_files(&mut self) -> Result<(), FileError> {
         let home = self.home;
-        for directory in [home.root().to_path_buf(), home.sessions(), home.trust()] {
+        for directory in [home.root().to_path_buf(), home.sessions(), home.trust(), home.memory()] {
             for name in fs::list_if_exists(&directory, MAX_ENTRIES)? {
                 if name.to_string_lossy().contains(".quarantined-") {
                     let path = directory.join(name);

@@ -105,6 +105,7 @@ fn judge_agent_once(
         site: GateSite::Tree,
         listing: Some(&listing),
         wait: WorkerWait::UntilAnswer,
+        changed: contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice()),
     };
     requirements.extend(gate_query::gate_requirements(&inquiry).requirements);
     if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {

@@ -9,6 +9,7 @@ use ralph_core::requirement::{
 };
 use ralph_core::text;
 
+use super::coverage_evidence::{self, CoverageProblem};
 use ralph_gates::findings::label_findings;
 
 const SHOWN_OLD_FAILURES: usize = 3;
@@ -37,7 +38,7 @@ pub(super) fn failed_to_start(finding: &Finding) -> bool {
 pub(super) fn needs_base_result(gate: &Gate, report: &GateReport) -> bool {
     match report.outcome {
         GateOutcome::Failed => true,
-        GateOutcome::Passed => gate.min_tests == MinTests::Baseline,
+        GateOutcome::Passed => gate.min_tests == MinTests::Baseline || gate.coverage.ratchet,
         GateOutcome::Unknown(_) => false,
     }
 }
@@ -81,7 +82,25 @@ pub(super) fn compare_with_base(
         }
         (GateOutcome::Failed | GateOutcome::Passed | GateOutcome::Unknown(_), _) => {}
     }
+    if gate.coverage.ratchet && report.outcome == GateOutcome::Passed {
+        compare_coverage(&mut report, base);
+    }
     report
+}
+
+fn compare_coverage(report: &mut GateReport, base: Option<&GateReport>) {
+    match coverage_evidence::check_ratchet(report, base) {
+        Ok(()) => {}
+        Err(CoverageProblem::Fell(what)) => {
+            report.findings = vec![coverage_evidence::fell_finding(what)];
+            report.more_findings.clear();
+            report.finding_count = 1;
+            report.outcome = GateOutcome::Failed;
+        }
+        Err(CoverageProblem::Unknown(why)) => {
+            report.outcome = GateOutcome::Unknown(UnknownReason::Inconclusive(why));
+        }
+    }
 }
 
 fn names_all_tests(report: &GateReport) -> bool {

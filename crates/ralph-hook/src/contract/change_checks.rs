@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ralph_check::added_lines::{self, UserPatterns};
 use ralph_check::{MovedLines, find_runner_detection, is_test_file, test_integrity, tool_settings};
+use ralph_core::gate::Gate;
 use ralph_core::policy::{IntegrityMode, LinePattern, LinePolicy, Policy, ProofMode};
 use ralph_core::requirement::{
     EvidenceKind, Finding, FindingLocation, QuotedText, RUNNER_DETECTION_REQUIREMENT, Requirement,
@@ -181,11 +182,15 @@ fn find_test_changes(policy: &Policy, changes: &TreeChanges) -> Vec<Finding> {
 /// Whether a proof decides about the tests of every required gate: it runs the tests of the base, so a rule over their
 /// text adds nothing but false alarms.
 fn is_covered_by_proof(policy: &Policy) -> bool {
-    let mut required =
-        policy.gates.iter().filter(|gate| gate.weight == RequirementWeight::Required).peekable();
+    let mut required = policy.gates.iter().filter(|gate| is_required_here(gate)).peekable();
     policy.verify.proof == ProofMode::Full
         && required.peek().is_some()
         && required.all(|gate| gate.proof)
+}
+
+/// Whether a gate is required and runs on this machine. The checks of a CI provider are never part of a proof.
+fn is_required_here(gate: &Gate) -> bool {
+    gate.weight == RequirementWeight::Required && !gate.is_ci()
 }
 
 fn line_requirements(policy: &Policy, changes: &TreeChanges) -> Vec<Requirement> {

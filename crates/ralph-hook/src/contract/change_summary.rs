@@ -1,5 +1,6 @@
 //! A summary of the change, computed once for each state of the tree and cached.
 
+use ralph_core::coverage::ChangedLines;
 use ralph_core::record::{JudgedContent, RunOrigin};
 use ralph_core::requirement::{
     EvidenceKind, Finding, QuotedText, Requirement, RequirementFailure, RequirementStage,
@@ -7,7 +8,7 @@ use ralph_core::requirement::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ContractContext, base_checkpoint, change_checks};
+use super::{ContractContext, base_checkpoint, change_checks, coverage_evidence};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{
@@ -19,7 +20,7 @@ use ralph_proof::dependency_changes::DependencyChanges;
 use ralph_proof::tree_changes::ComparedCheckpoints;
 
 /// Increased when summaries that an older version cached must no longer be used.
-const SUMMARY_FORMAT: u8 = 5;
+const SUMMARY_FORMAT: u8 = 6;
 
 /// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(super) struct ChangeSummary {
     pub declares_dependencies: bool,
     /// Names of tests that the base does not have.
     pub new_tests: Vec<String>,
+    /// The lines that the run changed, if a gate compares its coverage with them.
+    pub changed_lines: Vec<ChangedLines>,
     pub requirements: Vec<Requirement>,
     pub candidate: Option<CandidateCheckpoint>,
 }
@@ -149,6 +152,7 @@ fn compute_summary(
         unfingerprinted: elusive.map(|change| change.path.clone()).collect(),
         declares_dependencies: !DependencyChanges::find(&changes).is_empty(),
         new_tests: change_checks::find_new_tests(policy, &changes),
+        changed_lines: coverage_evidence::find_changed_lines(policy, &changes),
         requirements: change_checks::change_requirements(policy, &changes),
         candidate: Some(CandidateCheckpoint::new(&repository, &now)),
     })
@@ -162,6 +166,7 @@ impl ChangeSummary {
             unfingerprinted: elusive,
             declares_dependencies: false,
             new_tests,
+            changed_lines: Vec::new(),
             requirements,
             candidate: None,
         }
@@ -174,6 +179,7 @@ struct CachedChangeSummary {
     elusive: Vec<String>,
     declares_dependencies: bool,
     new_tests: Vec<String>,
+    changed_lines: Vec<ChangedLines>,
     checks: Vec<CachedRequirement>,
     candidate: Option<CandidateCheckpoint>,
 }
@@ -218,6 +224,7 @@ impl From<&ChangeSummary> for CachedChangeSummary {
             elusive: look.unfingerprinted.clone(),
             declares_dependencies: look.declares_dependencies,
             new_tests: look.new_tests.clone(),
+            changed_lines: look.changed_lines.clone(),
             checks: look.requirements.iter().map(check).collect(),
             candidate: look.candidate.clone(),
         }
@@ -249,6 +256,7 @@ impl From<CachedChangeSummary> for ChangeSummary {
             unfingerprinted: note.elusive,
             declares_dependencies: note.declares_dependencies,
             new_tests: note.new_tests,
+            changed_lines: note.changed_lines,
             requirements: note.checks.into_iter().map(requirement).collect(),
             candidate: note.candidate,
         }

@@ -88,7 +88,7 @@ pub(super) fn run_on_candidate(
     let protected = compile_globs(&contract.seal.policy.protect.paths);
     let tree = match site {
         GateSite::Red => CheckoutTree::NewTests,
-        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base => {
+        GateSite::Tree | GateSite::Clean | GateSite::Proof | GateSite::Base | GateSite::Judge => {
             CheckoutTree::Candidate { protected: &protected }
         }
     };

@@ -160,6 +160,20 @@ impl<'a> GateLog<'a> {
         }
     }
 
+    /// A judge is shown like a gate that runs.
+    pub(super) fn record_judge_start(&self, judge: &str) {
+        let since_ms = Some(clock::now_ms());
+        // Without the line only the progress display lags.
+        drop(self.append_line(&GateLogLine::Started { gate: judge.to_string(), since_ms }));
+    }
+
+    pub(super) fn record_judge_end(&self, judge: &str, outcome: &str, took_ms: u64) {
+        let (gate, outcome) = (judge.to_string(), outcome.to_string());
+        // The meter of the judges has the cost.
+        let line = GateLogLine::Ended { gate, outcome, took_ms, bill: None };
+        drop(self.append_line(&line));
+    }
+
     pub(super) fn record_proof(&self, progress: ProofProgress) {
         let ProofProgress { step, tests, has_ended } = progress;
         let (done, of) = (tests.map(|tests| tests.done), tests.and_then(|tests| tests.of));
@@ -267,30 +281,12 @@ impl GateActivity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::gate::{GateTrigger, MinTests, ReportFormat, RerunPolicy};
-    use ralph_core::requirement::{RequirementStage, RequirementWeight};
+    use ralph_core::requirement::RequirementStage;
     use ralph_proof::TestProgress;
 
     fn gate(program: &str) -> Gate {
-        Gate {
-            name: "judge".to_string(),
-            stage: RequirementStage::Quality,
-            command: GateInvocation::Argv(vec![program.to_string()]),
-            cwd: String::new(),
-            timeout_ms: 1000,
-            paths: Vec::new(),
-            when: Vec::new(),
-            on: vec![GateTrigger::Stop],
-            min_complexity: 0,
-            weight: RequirementWeight::Required,
-            report: ReportFormat::Text,
-            min_tests: MinTests::default(),
-            rerun: RerunPolicy::default(),
-            env: Vec::new(),
-            tests: Vec::new(),
-            report_files: Vec::new(),
-            proof: true,
-        }
+        let command = GateInvocation::Argv(vec![program.to_string()]);
+        Gate { stage: RequirementStage::Quality, timeout_ms: 1000, ..Gate::new("judge", command) }
     }
 
     /// R-K1c: only the client's own result line is a bill.

@@ -5,16 +5,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
+use ralph_core::coverage::ChangedLines;
+use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTurn, ResultStability, UnknownReason};
 use ralph_core::record::{GateRecord, MeasuredSite};
 use ralph_core::requirement::{
-    PendingReason, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-    RequirementWeight,
+    PendingReason, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::listing_notes::ListingNotes;
-use super::{ContractContext, baseline, checkout_results, seal, session_contract};
+use super::{
+    ContractContext, baseline, checkout_results, coverage_evidence, seal, session_contract,
+};
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_gates::gates::{ContentView, GateContext};
@@ -28,8 +30,25 @@ const KEY_DIGITS: usize = 16;
 /// Time reserved for the answer when gates use up the rest.
 const WORKER_MARGIN: Duration = Duration::from_secs(4);
 
-/// Selects the gates of the policy that `asks` names and that apply to these changed paths.
+/// Selects the gates of the policy that `asks` names and that apply to these changed paths. Gates that ask a CI provider
+/// are not among them: they come after everything else.
 pub(super) fn select_gates<'a>(
+    contract: &ContractContext<'a>,
+    touched: &[String],
+    asks: &dyn Fn(&Gate) -> bool,
+) -> Vec<&'a Gate> {
+    select_applicable(contract, touched, &|gate| !gate.is_ci() && asks(gate))
+}
+
+/// Selects the gates that ask a CI provider and apply to these changed paths.
+pub(super) fn select_ci_gates<'a>(
+    contract: &ContractContext<'a>,
+    touched: &[String],
+) -> Vec<&'a Gate> {
+    select_applicable(contract, touched, &Gate::is_ci)
+}
+
+fn select_applicable<'a>(
     contract: &ContractContext<'a>,
     touched: &[String],
     asks: &dyn Fn(&Gate) -> bool,
@@ -132,6 +151,8 @@ pub(super) struct GateQuery<'a> {
     /// The current listing of the tree, if the caller has one.
     pub listing: Option<&'a WorkTreeListing>,
     pub wait: WorkerWait,
+    /// The lines that the run changed; `None` if they are not known.
+    pub changed: Option<&'a [ChangedLines]>,
 }
 
 /// How long a stop waits for gates that run.
@@ -189,7 +210,7 @@ impl GateQuery<'_> {
                 &mut board,
                 self.look_up(cache, unchanged, LookupTime::AfterWorker)?.0,
             );
-            board.keep_unknown(before);
+            board.keep_reported_once(before, self.wanted);
         }
         Ok((board, left))
     }
@@ -230,9 +251,9 @@ impl GateQuery<'_> {
             let key = view.key(self.place, gate);
             asked.update(&key.0);
             let known = cache.lookup(&key).map_err(|error| describe_error(&error))?;
-            // An unknown result is reported once, then the gate runs again. Otherwise no repair could ever change it.
+            // Otherwise no repair could ever change it.
             if let CachedResult::Result(report) = &known
-                && matches!(report.outcome, GateOutcome::Unknown(_))
+                && is_reported_once(gate, report)
             {
                 drop(cache.clear(&key, &|| false));
             }
@@ -253,8 +274,8 @@ impl GateQuery<'_> {
     fn gates_to_run(&self, cache: &ResultCache, board: &KnownGateResults) -> Vec<String> {
         let mut names = Vec::new();
         let mut missing = false;
-        for stage in RequirementStage::GATE_STAGES {
-            let members = self.wanted.iter().filter(|gate| gate.stage == stage);
+        for turn in GateTurn::all() {
+            let members = self.wanted.iter().filter(|gate| gate.turn() == turn);
             let mut open = false;
             for gate in members {
                 match board.0.get(&gate.name).map(|known| &known.result) {
@@ -262,7 +283,7 @@ impl GateQuery<'_> {
                         missing |= self.lacks_base(cache, gate, report);
                         let requirement = self.requirement_for(cache, gate, report);
                         open |= self.contract.holds(&requirement);
-                        if !matches!(report.outcome, GateOutcome::Unknown(_)) {
+                        if !is_reported_once(gate, report) {
                             names.push(gate.name.clone());
                         }
                     }
@@ -291,7 +312,10 @@ impl GateQuery<'_> {
     /// Whether the result is compared with the base. A list check is not: it fails at the base because the item is not
     /// done yet, which excuses nothing.
     fn is_compared_with_base(&self, gate: &Gate, report: &GateReport) -> bool {
-        self.contract.is_of_policy(gate) && baseline::needs_base_result(gate, report)
+        // The base has no commit that a provider was asked about.
+        self.contract.is_of_policy(gate)
+            && !gate.is_ci()
+            && baseline::needs_base_result(gate, report)
     }
 
     fn requirement_for(
@@ -317,12 +341,14 @@ impl GateQuery<'_> {
         }
         let proof = policy.verify.proof;
         let report = baseline::compare_with_base(gate, report.clone(), base.as_ref(), proof);
+        let report = coverage_evidence::judge_changed_lines(gate, report, self.changed);
         gate.requirement(&report, policy.baseline)
     }
 
     /// Stands for the base of a failed gate that has no result there.
     fn unmeasured_base(&self, gate: &Gate, report: &GateReport) -> Option<GateReport> {
-        let is_expected = self.site == GateSite::Tree && self.contract.seal.base.is_some();
+        let is_expected =
+            self.site == GateSite::Tree && self.contract.seal.base.is_some() && !gate.is_ci();
         let why = "the base has not been measured".to_string();
         let unknown = UnknownReason::Inconclusive(why);
         (is_expected && report.outcome == GateOutcome::Failed)
@@ -330,16 +356,18 @@ impl GateQuery<'_> {
     }
 
     /// The entry of the journal for a result.
-    fn record(&self, known: &KnownResult) -> Option<GateRecord> {
+    fn record(&self, gate: &Gate, known: &KnownResult) -> Option<GateRecord> {
         let CachedResult::Result(report) = &known.result else { return None };
         let site = match self.site {
             GateSite::Clean => MeasuredSite::Clean,
             GateSite::Red | GateSite::Base | GateSite::Proof => MeasuredSite::Base,
-            GateSite::Tree => MeasuredSite::Tree,
+            GateSite::Tree | GateSite::Judge => MeasuredSite::Tree,
         };
         let is_cached = report.at_ms < self.contract.world.arrived_ms;
         let key = known.key.hex().chars().take(KEY_DIGITS).collect();
-        Some(GateRecord::from_report(report, site, key, is_cached))
+        let changed_coverage = coverage_evidence::changed_count(gate, report, self.changed);
+        let record = GateRecord::from_report(report, site, key, is_cached);
+        Some(GateRecord { changed_coverage, ..record })
     }
 
     fn requirements(
@@ -351,16 +379,16 @@ impl GateQuery<'_> {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
         let mut records = Vec::new();
-        let mut waiting_for: Option<RequirementStage> = None;
-        for stage in RequirementStage::GATE_STAGES {
+        let mut waiting_for: Option<GateTurn> = None;
+        for turn in GateTurn::all() {
             let mut open = false;
-            for gate in self.wanted.iter().filter(|gate| gate.stage == stage) {
+            for gate in self.wanted.iter().filter(|gate| gate.turn() == turn) {
                 let known = board.0.remove(&gate.name);
-                records.extend(known.as_ref().and_then(|known| self.record(known)));
+                records.extend(known.as_ref().and_then(|known| self.record(gate, known)));
                 let result = known.map(|known| known.result);
                 let requirement = match (waiting_for, result) {
                     (Some(earlier), _) => {
-                        let why = earlier.wait_reason();
+                        let why = turn.wait_reason(earlier);
                         gate.requirement_with(RequirementStatus::Pending(
                             PendingReason::NotReached(why),
                         ))
@@ -394,7 +422,7 @@ impl GateQuery<'_> {
                 requirements.push(requirement);
             }
             if open && waiting_for.is_none() {
-                waiting_for = Some(stage);
+                waiting_for = Some(turn);
             }
         }
         JudgedGates { requirements, accepted, records }
@@ -402,15 +430,26 @@ impl GateQuery<'_> {
 }
 
 impl KnownGateResults {
-    /// Carries over unknown results, which the lookup removed from the cache, for gates that have no newer result.
-    fn keep_unknown(&mut self, before: Self) {
+    /// Carries over results that the lookup removed from the cache, for gates that have no newer result.
+    fn keep_reported_once(&mut self, before: Self, gates: &[&Gate]) {
         for (name, known) in before.0 {
-            let is_unknown = matches!(&known.result, CachedResult::Result(report) if matches!(report.outcome, GateOutcome::Unknown(_)));
+            let gate = gates.iter().find(|gate| gate.name == name);
+            let is_removed = matches!((&known.result, gate), (CachedResult::Result(report), Some(gate)) if is_reported_once(gate, report));
             let now = self.0.get(&name).map(|known| &known.result);
-            if is_unknown && matches!(now, None | Some(CachedResult::Missing)) {
+            if is_removed && matches!(now, None | Some(CachedResult::Missing)) {
                 self.0.insert(name, known);
             }
         }
+    }
+}
+
+/// Whether a result is reported once, and then the gate runs again: one that is unknown, and a failure at a CI provider,
+/// where a person can repeat a job of the same commit.
+fn is_reported_once(gate: &Gate, report: &GateReport) -> bool {
+    match report.outcome {
+        GateOutcome::Unknown(_) => true,
+        GateOutcome::Failed => gate.is_ci(),
+        GateOutcome::Passed => false,
     }
 }
 

@@ -14,8 +14,8 @@ use super::checkout_results::{BaseNeed, BaseWait};
 use super::gate_log::GateLog;
 use super::listing_notes::ListingNotes;
 use super::{
-    ContractContext, ListChecks, baseline, checkout_results, gate_writes, proof_evidence,
-    sealed_programs,
+    ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_worker,
+    proof_evidence, sealed_programs,
 };
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::{
@@ -69,10 +69,13 @@ pub enum GateSite {
     Proof,
     /// The base of the run with its own tests, measured from the start.
     Base,
+    /// No gates: the judges of the policy are asked about the change.
+    Judge,
 }
 
 impl GateSite {
-    pub const ALL: [Self; 5] = [Self::Tree, Self::Clean, Self::Red, Self::Proof, Self::Base];
+    pub const ALL: [Self; 6] =
+        [Self::Tree, Self::Clean, Self::Red, Self::Proof, Self::Base, Self::Judge];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -81,6 +84,7 @@ impl GateSite {
             Self::Red => "red",
             Self::Proof => "proof",
             Self::Base => "base",
+            Self::Judge => "judge",
         }
     }
 }
@@ -228,11 +232,20 @@ pub fn perform_task(
     }
     sealed_programs::use_sealed_git(seal);
     let none = ListChecks::default();
-    let RunState { iteration, parts, waivers, driving, .. } = &state;
+    let RunState { iteration, parts, waivers, approvals, driving, .. } = &state;
     let (run, iteration, checks) = (&run, *iteration, &none);
     let proof_base = driving.proof_base.as_deref();
-    let contract =
-        ContractContext { world, run, seal, iteration, parts, checks, waivers, proof_base };
+    let contract = ContractContext {
+        world,
+        run,
+        seal,
+        iteration,
+        parts,
+        checks,
+        waivers,
+        approvals,
+        proof_base,
+    };
     let files = world.home.run(id);
     let path = if task.site == GateSite::Base { files.base_lock() } else { files.worker_lock() };
     let Some(_working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
@@ -255,6 +268,7 @@ pub fn perform_task(
             checkout_results::run_on_candidate(&contract, task.site, &wanted, cancel)
         }
         GateSite::Proof => proof_evidence::make_proof(&contract, &wanted, cancel),
+        GateSite::Judge => judge_worker::ask_judges(&contract, &state, &task.mark, cancel),
         GateSite::Base => {
             let need =
                 if task.mark == NEEDED_BASE_MARK { BaseNeed::Stop } else { BaseNeed::RunStart };
@@ -277,9 +291,10 @@ fn run_in_tree(
     let listing = handover.take();
     let patience = BaseWait::default();
     // Under a ratchet a stage passes if none of its failures are new, which takes a comparison with the base.
+    let is_compared = |gate: &Gate| contract.is_of_policy(gate) && !gate.is_ci();
     let accepts = |ran: &GateResult| match contract.seal.policy.baseline {
         _ if contract.is_waived(&ran.gate.name) => true,
-        BaselineMode::Ratchet if contract.is_of_policy(&ran.gate) => {
+        BaselineMode::Ratchet if is_compared(&ran.gate) => {
             // Without a result of the base, no failure is an old one.
             drop(checkout_results::await_base_results(contract, &[ran], &patience, cancel));
             let base = checkout_results::base_result(contract, &cache, &ran.gate, &ran.report);
@@ -312,7 +327,6 @@ fn run_in_tree(
             log.record(seen);
         },
     });
-    let compared: Vec<&GateResult> =
-        ran.iter().filter(|ran| contract.is_of_policy(&ran.gate)).collect();
+    let compared: Vec<&GateResult> = ran.iter().filter(|ran| is_compared(&ran.gate)).collect();
     checkout_results::await_base_results(contract, &compared, &patience, cancel)
 }

@@ -10,11 +10,17 @@ mod baseline;
 mod change_checks;
 mod change_summary;
 mod checkout_results;
+mod coverage_evidence;
 mod environment_evidence;
 pub mod gate_log;
 mod gate_query;
 pub mod gate_worker;
 mod gate_writes;
+mod judge_case;
+mod judge_evidence;
+mod judge_meter;
+mod judge_worker;
+mod late_gates;
 mod listing_notes;
 mod pipeline_contract;
 mod project_base;
@@ -29,14 +35,16 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_core::approval::PersonApproval;
+use ralph_core::coverage::ChangedLines;
 use ralph_core::facts::{StopDriver, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
 use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, Waiver};
 use ralph_core::requirement::{
-    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
-    RequirementWeight,
+    EvidenceKind, Finding, PendingReason, Requirement, RequirementFailure, RequirementStage,
+    RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::PartState;
 use ralph_core::text;
@@ -61,6 +69,10 @@ pub const CONTRACT_REQUIREMENTS: [&str; 6] =
 pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
+pub use judge_case::{ComparedTrees, ManualCase};
+pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_judge};
+pub use judge_meter::judge_spending;
+pub use judge_worker::checkout_for_judge;
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
@@ -75,7 +87,7 @@ const MAX_ROUNDS: usize = 3;
 const MAX_WRITTEN_CHARS: usize = 120;
 
 /// Name of the requirement from `[lines]`.
-const LINES_REQUIREMENT: &str = "added lines";
+pub(crate) const LINES_REQUIREMENT: &str = "added lines";
 
 /// A run with a sealed policy, and everything needed to judge it.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +102,8 @@ pub struct ContractContext<'a> {
     pub checks: &'a ListChecks,
     /// Requirements that a person has waived.
     pub waivers: &'a [Waiver],
+    /// What a person approved so far.
+    pub approvals: &'a [PersonApproval],
     /// The commit of the target branch that a proof compares with; `None` for the base of the run.
     pub proof_base: Option<&'a str>,
 }
@@ -122,6 +136,7 @@ pub struct ContractJudgement {
     candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
+    changed_lines: Vec<ChangedLines>,
 }
 
 /// Judges one state of the tree. Gates take time, so before a tree is called good it is listed again and must be
@@ -204,6 +219,9 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let chunks = WorkedChunks::from_contract(contract);
     let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop) || chunks.asks(gate);
     let wanted = gate_query::select_gates(contract, &look.touched, &asks);
+    let (wanted, late) = late_gates::split_off_late(wanted);
+    // Without git there is no base, so the changed lines are not known.
+    let changed = contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice());
     let inquiry = GateQuery {
         contract,
         wanted: &wanted,
@@ -211,8 +229,9 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         site: GateSite::Tree,
         listing: Some(&listing),
         wait: WorkerWait::UntilAnswer,
+        changed,
     };
-    let JudgedGates { requirements: results, mut records, .. } =
+    let JudgedGates { requirements: mut results, mut records, .. } =
         gate_query::gate_requirements(&inquiry);
     let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
     let pipeline = pipeline_contract::judge_pipeline(&site, &results);
@@ -221,6 +240,11 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let checked = gate_query::list_check_requirements(&inquiry, is_busy);
     let checks = checked.requirements;
     records.extend(checked.records);
+    let open =
+        late_gates::open_before_late(contract, &[&requirements, &weighed, &results, &checks]);
+    let last = late_gates::late_requirements(&GateQuery { wanted: &late, ..inquiry }, open);
+    records.extend(last.records);
+    results.extend(last.requirements);
     requirements.append(&mut weighed);
     requirements.extend(chunks.requirements(contract, &listing, &look.touched, results));
     requirements.extend(base_checks::base_checks_requirement(contract));
@@ -239,6 +263,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         mark,
         candidate,
         new_tests,
+        changed_lines: look.changed_lines,
     }
 }
 
@@ -266,7 +291,7 @@ pub fn confirm_in_checkouts(
         CheckoutMode::Tree => false,
     };
     if is_clean {
-        let clean = clean_checkout_requirements(contract, candidate, &wanted);
+        let clean = clean_checkout_requirements(contract, candidate, &wanted, judged);
         found.extend(clean.requirements);
         records.extend(clean.records);
     }
@@ -276,11 +301,46 @@ pub fn confirm_in_checkouts(
     (found, records)
 }
 
+/// The requirements of gates that ask a CI provider. They cost the most time, so they are evaluated when nothing else is
+/// open.
+pub fn ci_requirements(
+    contract: &ContractContext<'_>,
+    judged: &ContractJudgement,
+    is_held: bool,
+) -> (Vec<Requirement>, Vec<GateRecord>) {
+    let wanted = gate_query::select_ci_gates(contract, &judged.touched);
+    if wanted.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    if is_held {
+        let why = PendingReason::NotReached("comes after everything else".to_string());
+        let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
+        return (wanted.iter().map(waits).collect(), Vec::new());
+    }
+    let exclude = contract.exclude();
+    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
+    let JudgedGates { mut requirements, records, .. } = gate_query::gate_requirements(&GateQuery {
+        contract,
+        wanted: &wanted,
+        place: &place,
+        site: GateSite::Tree,
+        listing: None,
+        wait: WorkerWait::UntilAnswer,
+        changed: None,
+    });
+    let is_met = |one: &Requirement| !contract.holds(one);
+    if requirements.iter().all(is_met) && !is_tree_unchanged(contract, judged) {
+        requirements.push(unknown_requirement("work tree", "it changed while CI was asked"));
+    }
+    (requirements, records)
+}
+
 /// Runs every gate again in a clean checkout, with protected files as at the base.
 fn clean_checkout_requirements(
     contract: &ContractContext<'_>,
     candidate: &CandidateCheckpoint,
     wanted: &[&Gate],
+    judged: &ContractJudgement,
 ) -> JudgedGates {
     let Some(content) = checkout_results::present_content(contract, GateSite::Clean, candidate)
     else {
@@ -294,6 +354,7 @@ fn clean_checkout_requirements(
         site: GateSite::Clean,
         listing: None,
         wait: WorkerWait::UntilAnswer,
+        changed: Some(&judged.changed_lines),
     });
     let rename =
         |one: Requirement| Requirement { name: checkout_requirement_name(&one.name), ..one };

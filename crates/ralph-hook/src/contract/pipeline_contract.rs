@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use ralph_core::gate::{Gate, GateTrigger};
+use ralph_core::gate::{Gate, GateTrigger, GateTurn};
 use ralph_core::pipeline::{self, JudgedChunk};
 use ralph_core::policy::Chunk;
 use ralph_core::record::GateRecord;
-use ralph_core::requirement::{PendingReason, Requirement, RequirementStage, RequirementStatus};
+use ralph_core::requirement::{PendingReason, Requirement, RequirementStatus};
 use ralph_core::run::PartState;
 use ralph_core::waiver;
 
@@ -121,14 +121,14 @@ impl<'a> PipelineEvaluation<'a> {
     /// from its lint stage.
     fn run_gates(&mut self, ready: &[&Chunk]) {
         let PipelineSite { inquiry, touched, .. } = *self.site;
-        for stage in RequirementStage::GATE_STAGES {
+        for turn in GateTurn::all() {
             let live: Vec<ChunkDemand<'_>> = ready
                 .iter()
                 .map(|chunk| ChunkDemand::for_chunk(inquiry.contract, chunk))
-                .filter(|demand| self.open_before(demand, stage).is_none())
+                .filter(|demand| self.open_before(demand, turn).is_none())
                 .collect();
             let asks = |gate: &Gate| {
-                gate.stage == stage
+                gate.turn() == turn
                     && !self.known.contains_key(&gate.name)
                     && live.iter().any(|demand| demand.asks(gate))
             };
@@ -153,18 +153,14 @@ impl<'a> PipelineEvaluation<'a> {
         }
     }
 
-    /// The first stage before this one in which a gate of the chunk is open.
-    fn open_before(
-        &self,
-        demand: &ChunkDemand<'_>,
-        stage: RequirementStage,
-    ) -> Option<RequirementStage> {
+    /// The first turn before this one in which a gate of the chunk is open.
+    fn open_before(&self, demand: &ChunkDemand<'_>, turn: GateTurn) -> Option<GateTurn> {
         let is_open = |gate: &&Gate| {
             let known = self.known.get(&gate.name);
-            gate.stage < stage && demand.asks(gate) && known.is_some_and(Requirement::is_open)
+            gate.turn() < turn && demand.asks(gate) && known.is_some_and(Requirement::is_open)
         };
         let gates = &self.site.inquiry.contract.seal.policy.gates;
-        gates.iter().filter(is_open).map(|gate| gate.stage).min()
+        gates.iter().filter(is_open).map(Gate::turn).min()
     }
 
     fn judge_ready_chunk<'c>(
@@ -177,8 +173,8 @@ impl<'a> PipelineEvaluation<'a> {
         let mut demands = Vec::new();
         for gate in gate_query::select_gates(contract, touched, &|gate| demand.asks(gate)) {
             demands.extend(self.known.get(&gate.name).cloned().or_else(|| {
-                let earlier = self.open_before(&demand, gate.stage)?;
-                let why = earlier.wait_reason();
+                let earlier = self.open_before(&demand, gate.turn())?;
+                let why = gate.turn().wait_reason(earlier);
                 Some(
                     gate.requirement_with(RequirementStatus::Pending(PendingReason::NotReached(
                         why,
@@ -188,7 +184,8 @@ impl<'a> PipelineEvaluation<'a> {
         }
         demands.sort_by_key(|one| one.stage);
         demands.extend(output_requirements(contract, chunk, listing, touched));
-        pipeline::judge_ready_chunk(chunk, &demands, contract.parts)
+        let judged = pipeline::judge_ready_chunk(chunk, &demands, contract.parts);
+        pipeline::with_approval(judged, contract.approvals)
     }
 }
 

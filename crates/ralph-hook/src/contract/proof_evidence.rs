@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use ralph_core::facts::StopDriver;
-use ralph_core::gate::{BaselineMode, Gate, GateInvocation, GateReport, GateTrigger};
+use ralph_core::gate::{BaselineMode, Gate, GateInvocation, GateReport, GateTier, GateTrigger};
 use ralph_core::policy::{Policy, ProofMode};
 use ralph_core::proof::Proof;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
@@ -234,7 +234,9 @@ pub(super) fn make_proof(
         candidate: &candidate,
         installed: installed.content_mark(),
     };
-    let mut report = sides.with_request(contract, gates, &reports, cancel, |request| {
+    let proved: Vec<Gate> = gates.iter().map(|gate| gate.without_coverage_conditions()).collect();
+    let proved: Vec<&Gate> = proved.iter().collect();
+    let mut report = sides.with_request(contract, &proved, &reports, cancel, |request| {
         ralph_proof::prove(request).map_err(GateWorkerError::from)
     })?;
     for (verdict, why) in doubts {
@@ -301,6 +303,7 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         parts: &[],
         checks: &checks,
         waivers: &none,
+        approvals: &[],
         proof_base: None,
     };
     let gates: Vec<&Gate> = if needs_base(seal) {
@@ -329,9 +332,13 @@ fn needs_base(seal: &PolicySeal) -> bool {
     seal.base.is_some() && is_used && policy.gates.iter().any(is_measured_first)
 }
 
-/// Gates of chunks alone are measured when their chunk is reached, and advisory ones when they fail.
+/// Gates of chunks alone are measured when their chunk is reached, advisory ones when they fail, and slow ones when
+/// they run.
 fn is_measured_first(gate: &Gate) -> bool {
-    gate.weight == RequirementWeight::Required && gate.on.contains(&GateTrigger::Stop)
+    gate.weight == RequirementWeight::Required
+        && gate.tier == GateTier::Fast
+        && gate.on.contains(&GateTrigger::Stop)
+        && !gate.is_ci()
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ pub(super) fn red_first_requirement(
         site: GateSite::Red,
         listing: None,
         wait: WorkerWait::UntilAnswer,
+        changed: None,
     };
     let settled = inquiry.open_cache().map_err(GatesNotRun::from);
     let requirement = match settled.and_then(|cache| inquiry.resolve(&cache)) {

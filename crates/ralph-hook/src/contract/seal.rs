@@ -63,7 +63,9 @@ pub fn load_project_policy(
     project: &Path,
 ) -> Result<Option<(ProjectConfig, ApprovalSubject)>, SealError> {
     let config = config::load(&config::find_project(project), home)?;
-    let demands_nothing = config.policy.gates.is_empty() && config.policy.pipeline.is_empty();
+    let policy = &config.policy;
+    let demands_nothing =
+        policy.gates.is_empty() && policy.pipeline.is_empty() && policy.judges.is_empty();
     if config.file.is_none() && demands_nothing {
         return Ok(None);
     }
@@ -103,7 +105,8 @@ pub(super) fn seal_with_base(
     let path = trust::recorded_path(sealing.home, subject).or_else(|| own().map(Into::into));
     let environment = &config.policy.environment;
     let search = GateSearch { env: sealing.env, environment, path: path.clone() };
-    let gates = config.policy.gates.iter().chain(sealing.programs);
+    let programs = trust::policy_programs(&config.policy);
+    let gates = programs.iter().chain(sealing.programs);
     let tools = gates
         .flat_map(|gate| gate_tools::sealed_tools(gate, &config.project, &search.variables(gate)));
     Ok(PolicySeal {
@@ -115,7 +118,7 @@ pub(super) fn seal_with_base(
         path: path.and_then(|path| path.into_string().ok()),
         complexity: sealing.complexity,
         git: sealed_programs::seal_git(&config.project),
-        files: Some(trust::sealed_files(&config.project, &config.policy.gates, &search)?),
+        files: Some(trust::sealed_policy_files(&config.project, &config.policy, &search)?),
         checks: Vec::new(),
     })
 }
@@ -178,7 +181,8 @@ pub(super) fn seal_requirements(
 fn policy_requirement(contract: &ContractContext<'_>) -> Requirement {
     let home = &contract.world.home;
     // The run has no policy, or a person left it out; only lists have checks.
-    if contract.seal.hash.is_empty() && contract.seal.policy.gates.is_empty() {
+    let policy = &contract.seal.policy;
+    if contract.seal.hash.is_empty() && policy.gates.is_empty() && policy.judges.is_empty() {
         return contract_requirement("policy", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
     let mut may_be_allowed = false;
@@ -229,7 +233,8 @@ fn find_policy_breach(
 ) -> Option<PolicyBreach> {
     let (home, seal) = (&contract.world.home, contract.seal);
     // A run whose gates were all typed by a person left the policy file out, or has none.
-    let rests_on_checks = seal.policy.gates.iter().all(|gate| seal.is_check(&gate.name));
+    let rests_on_checks = seal.policy.gates.iter().all(|gate| seal.is_check(&gate.name))
+        && seal.policy.judges.is_empty();
     let now = now.filter(|_| !seal.hash.is_empty() || !rests_on_checks);
     if now.is_none() && !seal.hash.is_empty() {
         let why = "the policy file is gone; the sealed policy still applies";

@@ -14,7 +14,7 @@ use super::change_summary::ChangeSummary;
 use super::{ContractContext, contract_requirement};
 use ralph_gates::gates::gate_tools;
 use ralph_git::git_program;
-use ralph_policy::trust::GateSearch;
+use ralph_policy::trust::{self, GateSearch};
 use ralph_proof::installed_packages::DEPENDENCY_DIRECTORIES;
 use ralph_sys::fs;
 
@@ -55,7 +55,8 @@ pub(super) fn tools_requirement(
         path: recorded,
     };
     let mut replaced = Vec::new();
-    for gate in seal.policy.gates.iter().chain(&contract.checks.programs) {
+    let sealed = trust::policy_programs(&seal.policy);
+    for gate in sealed.iter().chain(&contract.checks.programs) {
         let variables = search.variables(gate);
         let programs = |is_followed: &dyn Fn(&str) -> bool| -> Vec<String> {
             let found =

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ralph_core::facts::TreeIdentity;
-use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport, GateTrigger, MinTests};
+use ralph_core::gate::{
+    BaselineMode, Gate, GateOutcome, GateReport, GateTier, GateTrigger, MinTests,
+};
 use ralph_core::policy::ProofMode;
 use ralph_core::record::{GateRecord, PolicySeal, RunBase, RunOrigin};
 use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
@@ -69,18 +71,24 @@ pub fn judge_session(
         Ok(ContentView::Checkout(_)) => return SessionJudgement::unknown("it is not a work tree"),
         Err(error) => return SessionJudgement::unknown(&describe_error(&error)),
     };
-    let is_selective = contract.seal.policy.gates.iter().any(|gate: &Gate| !gate.when.is_empty());
-    let touched = if is_selective {
-        change_summary::summarise_change(contract, &listing).touched
-    } else {
-        Vec::new()
-    };
+    let needs_change = |gate: &Gate| !gate.when.is_empty() || gate.coverage.min_changed.is_some();
+    let change = contract
+        .seal
+        .policy
+        .gates
+        .iter()
+        .any(needs_change)
+        .then(|| change_summary::summarise_change(contract, &listing));
+    let touched = change.as_ref().map_or(&[][..], |change| &change.touched);
+    let changed = contract.seal.base.as_ref().and(change.as_ref());
+    let changed = changed.map(|change| change.changed_lines.as_slice());
     let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop);
-    let wanted = gate_query::select_gates(contract, &touched, &asks);
+    let wanted = gate_query::select_gates(contract, touched, &asks);
     let slow = Duration::from_millis(contract.seal.policy.session.slow_ms);
     let history = GateHistory::read(&contract.world.home, contract.project());
     let is_slow = |gate: &&Gate| {
-        history.expected_ms(&gate.name).is_some_and(|ms| Duration::from_millis(ms) > slow)
+        gate.tier == GateTier::Slow
+            || history.expected_ms(&gate.name).is_some_and(|ms| Duration::from_millis(ms) > slow)
     };
     let (slow_gates, fast_gates): (Vec<&Gate>, Vec<&Gate>) =
         wanted.iter().copied().partition(is_slow);
@@ -92,6 +100,7 @@ pub fn judge_session(
             site: GateSite::Tree,
             listing: Some(listing.as_ref()),
             wait: WorkerWait::AtMost(wait),
+            changed,
         })
     };
     let JudgedGates { mut requirements, mut accepted, mut records } = query(&fast_gates, slow);

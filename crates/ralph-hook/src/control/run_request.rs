@@ -265,8 +265,9 @@ fn choose_policy(
         return Ok(approved);
     }
     let (mut config, subject) = contract::load_default_policy(home, env, &request.project)?;
-    // The request names no policy, so its gates do not apply.
+    // The request names no policy, so its gates and judges do not apply.
     config.policy.gates.clear();
+    config.policy.judges.clear();
     Ok(Some(ApprovedPolicy {
         config,
         subject: ApprovalSubject { references: Vec::new(), ..subject },

@@ -6,6 +6,7 @@ use crate::session_model;
 use crate::sources::describe_unsealed;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
+use ralph_core::judge::{Judge, JudgeKind};
 use ralph_core::model_price;
 use ralph_core::policy::{ClaimPolicy, Policy, ProofMode};
 use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
@@ -111,7 +112,10 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
         notes.extend(unmatched_globs(world, run, &terms.may_change));
         notes.extend(unsealed_notes(&seal.project, &seal.policy, &lists));
     }
-    let measured = run.seal.as_ref().is_some_and(|seal| !seal.policy.gates.is_empty());
+    let is_goal_judge = |judge: &Judge| judge.kind == JudgeKind::Goal && judge.is_required();
+    let measured = run.seal.as_ref().is_some_and(|seal| {
+        !seal.policy.gates.is_empty() || seal.policy.judges.iter().any(is_goal_judge)
+    });
     let listed = !run.lists.is_empty() || run.checklist || run.tasks;
     if !listed && run.promise.is_none() && !run.phases && !measured {
         notes.push(StartNote::Unmeasured);
@@ -131,7 +135,7 @@ fn unsealed_notes(project: &str, policy: &Policy, lists: &[ListFile]) -> Vec<Sta
         let unsealed = trust::unsealed_scripts(project, gates).unwrap_or_default();
         names.extend(unsealed.iter().map(|one| describe_unsealed(&name(&one.gate), one)));
     };
-    add(&policy.gates, &ToString::to_string);
+    add(&trust::policy_programs(policy), &ToString::to_string);
     for list in lists {
         let Ok(items) = run_lists::read_list(list) else { continue };
         let item = |gate: &str| {
@@ -299,7 +303,8 @@ fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
 
 fn missing_tools(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
     let is_found = |gate: &Gate| seal.tools.iter().any(|tool| tool.gate == gate.name);
-    let missing = seal.policy.gates.iter().filter(move |gate| !is_found(gate));
+    let missing = trust::policy_programs(&seal.policy).into_iter();
+    let missing = missing.filter(move |gate| !is_found(gate));
     missing.filter_map(|gate| match &gate.command {
         GateInvocation::Argv(words) => Some(StartNote::MissingTool {
             gate: gate.name.clone(),

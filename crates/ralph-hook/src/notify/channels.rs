@@ -8,6 +8,7 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::terminal_bell;
 use ralph_sys::proc::cancel::CancelToken;
+use ralph_sys::proc::curl_call::{CurlBody, CurlOutput, CurlPost, PostSchemes};
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobSpec, JobStartError};
 use ralph_sys::proc::program_search;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use std::time::Duration;
 const NOTIFIER_TIMEOUT: Duration = Duration::from_secs(10);
 const NOTIFIER_GRACE: Duration = Duration::from_millis(500);
 /// Less than [`NOTIFIER_TIMEOUT`], so that `curl` itself reports what timed out.
-const CURL_TIMEOUT_SECONDS: &str = "8";
+const CURL_TIMEOUT_SECONDS: u64 = 8;
 /// How much output of a failed program is kept.
 const KEPT_OUTPUT_BYTES: usize = 4096;
 const SHOWN_OUTPUT_CHARS: usize = 160;
@@ -103,14 +104,6 @@ fn user_command(env: &Env, argv: &[String], message: &NotificationMessage) -> No
     NotifierCommand { env: variables, input, ..NotifierCommand::new(env, argv) }
 }
 
-/// Which addresses may be posted to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PostSchemes {
-    HttpsOnly,
-    /// For a service that often runs on the same machine.
-    HttpOrHttps,
-}
-
 /// Posts a JSON text of one line with `curl`, so that this program needs no TLS library.
 pub fn post_json(
     env: &Env,
@@ -124,34 +117,19 @@ pub fn post_json(
 
 /// The address and the body go through stdin, because other users can read the arguments of a process.
 fn post_command(env: &Env, address: &str, schemes: PostSchemes, body: &str) -> NotifierCommand {
-    let argv = [
-        "curl",
-        // First, so that `~/.curlrc` has no effect: it could add a proxy, another address or a log file.
-        "-q",
-        "--silent",
-        "--show-error",
-        "--fail",
-        "--output",
-        "/dev/null",
-        "--proto",
-        match schemes {
-            PostSchemes::HttpsOnly => "=https",
-            PostSchemes::HttpOrHttps => "=http,https",
-        },
-        "--max-time",
-        CURL_TIMEOUT_SECONDS,
-        "--config",
-        "-",
-    ];
-    let input = format!(
-        "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\n",
-        curl_quote(address),
-        curl_quote(body)
-    );
+    let post = CurlPost {
+        address,
+        schemes,
+        headers: &[],
+        body: CurlBody::Inline(body),
+        output: CurlOutput::Nothing,
+        max_seconds: CURL_TIMEOUT_SECONDS,
+        is_local: false,
+    };
     let mut call = NotifierCommand {
-        env: variables_without_secrets(env),
-        input,
-        ..NotifierCommand::new(env, argv)
+        env: env.variables_without_secrets(),
+        input: post.config(),
+        ..NotifierCommand::new(env, post.argv())
     };
     call.secrets.push(address.to_string());
     call
@@ -169,11 +147,6 @@ fn webhook_body(message: &NotificationMessage) -> String {
     serde_json::to_string(&body).unwrap_or_default()
 }
 
-/// Quotes a value for a `curl` configuration file. The text contains no line breaks.
-fn curl_quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
 fn notify_desktop(
     env: &Env,
     message: &NotificationMessage,
@@ -182,7 +155,7 @@ fn notify_desktop(
     let title = format!("ralph: {}", message.status);
     let argv = ralph_sys::desktop_notifier(&title, &message.message);
     let call =
-        NotifierCommand { env: variables_without_secrets(env), ..NotifierCommand::new(env, argv) };
+        NotifierCommand { env: env.variables_without_secrets(), ..NotifierCommand::new(env, argv) };
     let Some(program) = call.argv.first() else { return NotificationStatus::Sent };
     let path = env.search_path().unwrap_or_default();
     if program_search::find_program(program, &call.cwd, &path).is_none() {
@@ -191,13 +164,6 @@ fn notify_desktop(
         };
     }
     run_notifier(&call, cancel)
-}
-
-fn variables_without_secrets(env: &Env) -> Vec<(OsString, OsString)> {
-    let withheld = env.withheld_names();
-    let mut variables = env.variables();
-    variables.retain(|(name, _)| !withheld.contains(name));
-    variables
 }
 
 fn run_notifier(call: &NotifierCommand, cancel: &CancelToken) -> NotificationStatus {

@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use channels::{NotificationResult, NotificationStatus, PostSchemes, post_json};
+pub use channels::{NotificationResult, NotificationStatus, post_json};
 pub use message::NotificationMessage;
 
 const MAX_RECORD_BYTES: usize = 64 * 1024;

@@ -1,29 +1,31 @@
 //! Gathers the evidence for a stop. Every source of requirements is read here and nowhere else.
 
 mod goal;
+mod message_claims;
 mod phase_conditions;
 mod progress_file;
 mod session_files;
 mod unsealed;
 
 use crate::adopt::LoopFiles;
-use crate::contract::{self, ContractContext, ContractJudgement, ListChecks, ProofEvidence};
+use crate::contract::{
+    self, ContractContext, ContractJudgement, JudgeAsking, JudgeBudget, ListChecks, ProofEvidence,
+};
+use crate::facts;
 use crate::transcript_reader::TranscriptSnapshot;
-use ralph_core::claim;
+use message_claims::{checklist_requirement, promise_requirement};
 use ralph_core::event::StopEvent;
-use ralph_core::facts::{StopEvidence, TreeIdentity};
+use ralph_core::facts::{JudgingEvidence, StopEvidence, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::SessionId;
+use ralph_core::judge::JudgeKind;
 use ralph_core::policy::ClaimPolicy;
-use ralph_core::record::{ListKind, RunOrigin, RunRecord};
+use ralph_core::record::{ListKind, PolicySeal, RunOrigin, RunRecord};
 use ralph_core::requirement::{
-    EvidenceKind, PROMISE_REQUIREMENT, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    EvidenceKind, Requirement, RequirementStage, RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::RunState;
-use ralph_core::source::checklist;
 use ralph_core::source::work_list::{self, ListContext, RequiredGates};
-use ralph_core::text;
 use ralph_git::git::{self, GitState};
 use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
 use ralph_home::faults::{self, Fault, FaultKind};
@@ -40,12 +42,33 @@ pub(crate) use unsealed::describe_unsealed;
 
 pub use progress_file::{ProgressUpdate, write_end, write_iteration};
 
-/// All requirements of a run, measured on the current work tree.
+fn run_contract<'a>(
+    world: &'a World,
+    opened: &'a LoadedRun,
+    seal: &'a PolicySeal,
+    checks: &'a ListChecks,
+) -> ContractContext<'a> {
+    let LoadedRun { run, state, .. } = opened;
+    ContractContext {
+        world,
+        run,
+        seal,
+        iteration: state.iteration,
+        parts: &state.parts,
+        checks,
+        waivers: &state.waivers,
+        approvals: &state.approvals,
+        proof_base: state.driving.proof_base.as_deref(),
+    }
+}
+
+/// All requirements of a run, measured on the current work tree. Judges are asked only if `asking` says so.
 pub fn evidence_for_run(
     world: &World,
     opened: &LoadedRun,
     stop: &StopEvent,
     snapshot: &TranscriptSnapshot,
+    asking: JudgeAsking,
 ) -> StopEvidence {
     let run = &opened.run;
     if let Some(seal) = &run.seal {
@@ -56,21 +79,14 @@ pub fn evidence_for_run(
     }
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
-    let contract = run.seal.as_deref().map(|seal| {
-        let RunState { iteration, parts, waivers, driving, .. } = &opened.state;
-        let (iteration, checks) = (*iteration, &checks);
-        let proof_base = driving.proof_base.as_deref();
-        ContractContext { world, run, seal, iteration, parts, checks, waivers, proof_base }
-    });
+    let contract = run.seal.as_deref().map(|seal| run_contract(world, opened, seal, &checks));
     let judged = contract.as_ref().map(contract::judge_tree);
-    let mut requirements = phase_conditions::phase_requirements(world, opened, judged.as_ref());
+    let judged_stages = JudgedStages::find(contract.as_ref(), judged.as_ref());
+    let mut requirements =
+        phase_conditions::phase_requirements(world, opened, judged.as_ref(), judged_stages);
     let adopted = read_adopted_loop(world, run);
     requirements.extend(list_requirements((run, adopted.as_ref()), &lists, judged.as_ref()));
-    // Without a base the changed files are unknown.
-    if run.seal.as_ref().is_some_and(|seal| seal.base.is_some()) {
-        let touched = judged.as_ref().map_or(&[][..], |judged| &judged.touched);
-        requirements.extend(lists.discrepancies(touched));
-    }
+    requirements.extend(list_discrepancies(run, &lists, judged.as_ref()));
     if let Some(promise) = &run.promise {
         requirements.push(promise_requirement(promise, stop));
     }
@@ -89,12 +105,17 @@ pub fn evidence_for_run(
         tree,
         gates: judged.as_ref().map(|judged| judged.records.clone()).unwrap_or_default(),
         judged: judged.as_ref().and_then(|judged| judged.judged_content().cloned()),
+        judging: JudgingEvidence::default(),
         adopted_limit: adopted.as_ref().and_then(reached_own_limit),
         tampering: None,
         unsealed: None,
         unparsable_lists: lists.unreadable_files.clone(),
     };
-    let goal = (!is_measured(run, &evidence)).then(|| goal::goal_requirement(stop));
+    let is_unmeasured = !is_measured(run, &evidence);
+    // A judge of the goal takes the place of the agent's claim.
+    evidence.judging.is_goal_judged_only = is_unmeasured && judged_stages.has_goal_judge;
+    let goal =
+        (is_unmeasured && !judged_stages.has_goal_judge).then(|| goal::goal_requirement(stop));
     let is_held = judged.as_ref().is_some_and(|judged| judged.holds)
         || evidence
             .requirements
@@ -103,16 +124,91 @@ pub fn evidence_for_run(
             .any(|one| goal::is_blocking(world, opened, one));
     evidence.requirements.extend(goal::polish_requirement(opened, is_held));
     if let (Some(contract), Some(judged)) = (&contract, judged) {
-        add_policy_requirements(contract, &judged, &lists, &mut evidence);
+        add_policy_requirements(contract, &judged, &lists, goal.as_ref(), &mut evidence);
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
             add_proof(contract, &judged, &mut evidence);
+            let judging = StopJudging::new(world, opened, snapshot, asking);
+            judging.add_to(contract, &judged, judged_stages, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
         }
     } else {
         evidence.requirements.extend(goal);
     }
     evidence
+}
+
+/// Without a base the changed files are unknown, and nothing can be compared with them.
+fn list_discrepancies(
+    run: &RunRecord,
+    lists: &RunLists,
+    judged: Option<&ContractJudgement>,
+) -> Vec<Requirement> {
+    if run.seal.as_ref().is_none_or(|seal| seal.base.is_none()) {
+        return Vec::new();
+    }
+    let touched = judged.map_or(&[][..], |judged| &judged.touched);
+    lists.discrepancies(touched).into_iter().collect()
+}
+
+/// Which parts of the contract only a judge can meet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JudgedStages {
+    /// A required judge says whether the goal is met.
+    has_goal_judge: bool,
+    /// A required adversarial judge takes the place of adversarial gates.
+    has_adversarial_judge: bool,
+}
+
+impl JudgedStages {
+    fn find(contract: Option<&ContractContext<'_>>, judged: Option<&ContractJudgement>) -> Self {
+        let (Some(contract), Some(judged)) = (contract, judged) else { return Self::default() };
+        let has = |kind| contract::has_required_judge(contract, &judged.touched, kind);
+        Self {
+            has_goal_judge: has(JudgeKind::Goal),
+            has_adversarial_judge: has(JudgeKind::Adversarial),
+        }
+    }
+}
+
+/// What decides whether judges are asked at a stop.
+struct StopJudging<'a> {
+    state: &'a RunState,
+    budget: JudgeBudget,
+    asking: JudgeAsking,
+}
+
+impl<'a> StopJudging<'a> {
+    fn new(
+        world: &World,
+        opened: &'a LoadedRun,
+        snapshot: &TranscriptSnapshot,
+        asking: JudgeAsking,
+    ) -> Self {
+        let budget = facts::judge_budget(world, opened, snapshot);
+        Self { state: &opened.state, budget, asking }
+    }
+
+    fn add_to(
+        &self,
+        contract: &ContractContext<'_>,
+        judged: &ContractJudgement,
+        stages: JudgedStages,
+        evidence: &mut StopEvidence,
+    ) {
+        let Self { state, budget, asking } = *self;
+        contract::add_judging(contract, judged, state, budget, asking, evidence);
+        if stages.has_adversarial_judge {
+            phase_conditions::follow_judges(&seal_judges(contract.run), &mut evidence.requirements);
+        }
+    }
+}
+
+/// The adversarial judges of the sealed policy.
+fn seal_judges(run: &RunRecord) -> Vec<String> {
+    let judges = run.seal.iter().flat_map(|seal| &seal.policy.judges);
+    let adversarial = judges.filter(|judge| judge.kind == JudgeKind::Adversarial);
+    adversarial.map(|judge| judge.name.clone()).collect()
 }
 
 /// The gates of a session without a run. `listing` is the current tree, if the caller has it.
@@ -135,6 +231,7 @@ pub fn evidence_for_session(
             parts: &state.parts,
             checks: &checks,
             waivers: &state.waivers,
+            approvals: &state.approvals,
             proof_base: None,
         };
         contract::judge_session(&context, listing)
@@ -149,6 +246,7 @@ pub fn evidence_for_session(
         tree,
         gates,
         judged: None,
+        judging: JudgingEvidence::default(),
         adopted_limit: None,
         tampering: None,
         unsealed: None,
@@ -170,11 +268,12 @@ fn add_proof(
 }
 
 /// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is
-/// open.
+/// open; and CI is asked only after that.
 fn add_policy_requirements(
     contract: &ContractContext<'_>,
     judged: &ContractJudgement,
     lists: &RunLists,
+    goal: Option<&Requirement>,
     evidence: &mut StopEvidence,
 ) {
     evidence.requirements.extend(judged.requirements.iter().cloned());
@@ -183,6 +282,12 @@ fn add_policy_requirements(
         let (confirmed, records) = contract::confirm_in_checkouts(contract, judged);
         evidence.gates.extend(records);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.name_after_item(one)));
+    }
+    if judged.tampering.is_none() {
+        let is_held = evidence.requirements.iter().chain(goal).any(|one| contract.holds(one));
+        let (asked, records) = contract::ci_requirements(contract, judged, is_held);
+        evidence.gates.extend(records);
+        evidence.requirements.extend(asked);
     }
     evidence.tampering.clone_from(&judged.tampering);
 }
@@ -361,43 +466,12 @@ pub fn evidence_for_files(
         tree: TreeIdentity::Unknown,
         gates: Vec::new(),
         judged: None,
+        judging: JudgingEvidence::default(),
         adopted_limit: None,
         tampering: None,
         unsealed: None,
         unparsable_lists: Vec::new(),
     }
-}
-
-fn promise_requirement(promise: &str, stop: &StopEvent) -> Requirement {
-    let kept =
-        stop.last_message.as_deref().is_some_and(|message| claim::is_promised(message, promise));
-    let standing = if kept {
-        RequirementStatus::Met(EvidenceKind::Claimed)
-    } else {
-        RequirementStatus::Unmet(RequirementFailure::new(
-            "the last message does not give the promise".to_string(),
-        ))
-    };
-    let promise = text::clean_line(promise, 200);
-    let next = format!(
-        "When, and only when, the goal is really reached, end your message with the line <promise>{promise}</promise>"
-    );
-    required_correctness(PROMISE_REQUIREMENT.to_string(), standing, next)
-}
-
-fn checklist_requirement(stop: &StopEvent, snapshot: &TranscriptSnapshot) -> Requirement {
-    let written = stop.last_message.as_deref().and_then(checklist::from_markdown);
-    let known = snapshot.observed.as_ref().and_then(|observed| observed.checklist.clone());
-    if let Some(list) = written.or(known) {
-        return list.requirement();
-    }
-    let why = "no task list was found in the conversation".to_string();
-    let next = "Write the task list as `- [ ]` lines and tick what is done".to_string();
-    required_correctness(
-        "checklist".to_string(),
-        RequirementStatus::Unmet(RequirementFailure::new(why)),
-        next,
-    )
 }
 
 fn required_correctness(name: String, standing: RequirementStatus, next: String) -> Requirement {

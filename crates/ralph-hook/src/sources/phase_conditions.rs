@@ -1,11 +1,16 @@
 //! Requirements from the nine conditions of a run that works in phases.
 
+use super::JudgedStages;
 use crate::contract::ContractJudgement;
 use crate::phases;
 use ralph_core::gate::{Gate, GateTrigger};
-use ralph_core::requirement::{Requirement, RequirementStage, RequirementWeight};
+use ralph_core::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementStage, RequirementStatus,
+    RequirementWeight,
+};
 use ralph_core::source::orchestrator::{
-    GatesByStage, StageGates, condition_requirements, ignored_edits_requirement,
+    GatesByStage, OrchestratorCondition, StageGates, condition_requirements,
+    ignored_edits_requirement,
 };
 use ralph_core::waiver;
 use ralph_home::faults::{self, Fault, FaultKind};
@@ -17,6 +22,7 @@ pub(super) fn phase_requirements(
     world: &World,
     seen: &LoadedRun,
     judged: Option<&ContractJudgement>,
+    stages: JudgedStages,
 ) -> Vec<Requirement> {
     if !seen.run.phases {
         return Vec::new();
@@ -34,7 +40,15 @@ pub(super) fn phase_requirements(
     let gauges = GatesByStage {
         correctness: gauge(RequirementStage::Correctness),
         quality: gauge(RequirementStage::Quality),
-        adversarial: gauge(RequirementStage::Adversarial),
+        // A judge is asked after all conditions, so this one follows it: see `follow_judges`.
+        adversarial: match gauge(RequirementStage::Adversarial) {
+            StageGates::Absent if stages.has_adversarial_judge => StageGates::Passed,
+            gates @ (StageGates::Absent
+            | StageGates::Passed
+            | StageGates::Failed(_)
+            | StageGates::Running(_)
+            | StageGates::Unknown(_)) => gates,
+        },
     };
     let mut requirements =
         condition_requirements(&phases::condition_inputs(&world.home, &opened), &gauges);
@@ -77,4 +91,23 @@ fn stage_gauge(
     } else {
         StageGates::Unknown(named(|_| true))
     }
+}
+
+/// Lets the condition of the adversarial stage follow the judges that take the place of its gates. Adversarial gates that
+/// are open keep it open already.
+pub(super) fn follow_judges(judges: &[String], requirements: &mut [Requirement]) {
+    let is_judge = |one: &&Requirement| one.is_required() && judges.contains(&one.name);
+    let open = requirements.iter().filter(is_judge).find(|one| one.is_open());
+    let open = open.map(|one| one.name.clone());
+    let name = OrchestratorCondition::AdversarialPassed.name();
+    let Some(condition) = requirements.iter_mut().find(|one| one.name == name) else { return };
+    if condition.is_open() {
+        return;
+    }
+    condition.status = match open {
+        Some(judge) => RequirementStatus::Pending(PendingReason::NotReached(format!(
+            "comes after the judge {judge}"
+        ))),
+        None => RequirementStatus::Met(EvidenceKind::Judged),
+    };
 }

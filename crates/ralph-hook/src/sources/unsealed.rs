@@ -19,7 +19,8 @@ pub(super) fn unsealed_reason(
     }
     let checks = lists.all_checks();
     let project = Path::new(&contract.seal.project);
-    match trust::unsealed_scripts(project, contract.seal.policy.gates.iter().chain(&checks)) {
+    let programs = trust::policy_programs(&contract.seal.policy);
+    match trust::unsealed_scripts(project, programs.iter().chain(&checks)) {
         Ok(unsealed) => unsealed.first().map(|first| {
             describe_unsealed(&lists.item_name(&first.gate).unwrap_or(first.gate.clone()), first)
         }),

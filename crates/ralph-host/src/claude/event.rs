@@ -21,6 +21,9 @@ use serde_json::value::RawValue;
 /// Most pending tasks and wake-ups to report. The client clips their texts at a thousand characters.
 const MAX_PENDING: usize = 100;
 
+/// Prefix of the id of the client's own agent that answers a hook of type `agent`.
+const HOOK_AGENT_PREFIX: &str = "hook-agent-";
+
 /// Events of which ralph uses only the name and the session.
 const NAME_ONLY_EVENTS: [&str; 19] = [
     "ConfigChange",
@@ -146,7 +149,7 @@ fn parse_other_event(
     session: Option<SessionId>,
 ) -> HookEvent {
     match name {
-        "SubagentStop" => HookEvent::SubagentStop(parse_subagent_stop(wire, session)),
+        "SubagentStop" => parse_subagent_stop(wire, session),
         "StopFailure" => {
             let details: Option<String> = read_field(wire.error_details);
             let class = parse_trouble(
@@ -215,9 +218,19 @@ fn parse_other_event(
     }
 }
 
-fn parse_subagent_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> SubagentStopEvent {
+/// Whether the event comes from the client's own agent that answers a hook of type `agent`.
+fn is_hook_agent(wire: &HookEventWire<'_>) -> bool {
+    let id: Option<String> = read_field(wire.agent_id);
+    id.is_some_and(|id| id.starts_with(HOOK_AGENT_PREFIX))
+}
+
+fn parse_subagent_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> HookEvent {
+    // The work of a run is not what this agent does, and a block would only send it around in circles.
+    if is_hook_agent(wire) {
+        return HookEvent::Ignored(IgnoredEvent { session, name: "SubagentStop" });
+    }
     let agent: Option<String> = read_field(wire.agent_id);
-    SubagentStopEvent {
+    HookEvent::SubagentStop(SubagentStopEvent {
         session,
         cwd: read_field(wire.cwd),
         prompt: read_field(wire.prompt_id),
@@ -227,7 +240,7 @@ fn parse_subagent_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> 
         last_message: read_field(wire.last_assistant_message),
         pending: parse_pending(wire, agent.as_deref()).collect(),
         agent,
-    }
+    })
 }
 
 fn parse_prompt(

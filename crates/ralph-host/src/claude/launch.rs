@@ -1,7 +1,7 @@
 //! The command line and environment of a driven Claude Code.
 
 use super::BLOCK_CAP_VARIABLE;
-use crate::agent_launch::{AgentLaunch, LaunchProfile, PlannerLaunch};
+use crate::agent_launch::{AgentLaunch, JudgeLaunch, LaunchProfile, PlannerLaunch};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -11,6 +11,8 @@ use ralph_core::drive::{DriveSettings, SessionOrigin};
 pub(super) const LAUNCH: LaunchProfile = LaunchProfile {
     arguments,
     planner_arguments,
+    judge_arguments,
+    judge_variables: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")],
     removed_variables: &[
         "CLAUDECODE",
         "CLAUDE_CODE_SESSION_ID",
@@ -67,6 +69,22 @@ fn planner_arguments(launch: &PlannerLaunch<'_>) -> Vec<String> {
     arguments.extend(["--session-id", launch.session.as_str(), "--no-session-persistence"]);
     arguments.extend(["--permission-mode", "dontAsk", "--tools", "Read,Grep,Glob"]);
     arguments.extend(["--setting-sources", "user", "--strict-mcp-config"]);
+    arguments.extend(launch.model.into_iter().flat_map(|model| ["--model", model]));
+    arguments.extend(launch.max_budget_usd.into_iter().flat_map(|most| ["--max-budget-usd", most]));
+    arguments.into_iter().map(ToOwned::to_owned).collect()
+}
+
+/// Safe mode ignores `CLAUDE.md`, skills, plugins, servers and agents: the change under review may contain any of them, and
+/// they would be instructions to the judge. Hooks are turned off twice, because only the second way is documented for
+/// hooks of all sources. A judge that may read files needs a turn for each round of tool calls.
+fn judge_arguments(launch: &JudgeLaunch<'_>) -> Vec<String> {
+    let (tools, turns) = if launch.may_read { ("Read,Grep,Glob", "30") } else { ("", "1") };
+    let mut arguments: Vec<&str> = ["-p", "--output-format", "json", "--safe-mode"].into();
+    arguments.extend(["--settings", "{\"disableAllHooks\":true}", "--setting-sources", "user"]);
+    arguments.extend(["--strict-mcp-config", "--disable-slash-commands"]);
+    arguments.extend(["--no-session-persistence", "--permission-mode", "dontAsk"]);
+    arguments.extend(["--tools", tools, "--max-turns", turns]);
+    arguments.extend(["--system-prompt", launch.system_prompt]);
     arguments.extend(launch.model.into_iter().flat_map(|model| ["--model", model]));
     arguments.extend(launch.max_budget_usd.into_iter().flat_map(|most| ["--max-budget-usd", most]));
     arguments.into_iter().map(ToOwned::to_owned).collect()

@@ -1,8 +1,8 @@
 //! The settings files of Claude Code.
 
 use crate::client_settings::{
-    ClientSettings, HookEntry, HookMode, HookOccurrence, HookSetting, PermissionSettings,
-    SettingsSchema, StatusLineSetting,
+    ClientSettings, HookEntry, HookMode, HookOccurrence, HookSetting, NativeJudgeEntry,
+    PermissionSettings, SettingsSchema, StatusLineSetting,
 };
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -21,6 +21,7 @@ pub(super) const SETTINGS: SettingsSchema = SettingsSchema {
     parse: parse_settings,
     find_hooks,
     render_hook,
+    render_native_judge,
     render_status_line,
     status_line_command,
 };
@@ -38,6 +39,16 @@ fn render_hook(entry: &HookEntry) -> String {
         json!(entry.command),
         entry.timeout,
         message.unwrap_or_default(),
+    )
+}
+
+fn render_native_judge(entry: &NativeJudgeEntry) -> String {
+    format!(
+        r#"{{ "hooks": [{{ "type": {}, "prompt": {}, "timeout": {}, "statusMessage": {} }}] }}"#,
+        json!(entry.kind.name()),
+        json!(entry.prompt),
+        entry.timeout,
+        json!(entry.status_message),
     )
 }
 
@@ -68,6 +79,7 @@ fn find_hooks(settings: &Value) -> Vec<HookOccurrence> {
                     matcher: group.get("matcher").map(string_value),
                     kind: text("type"),
                     command: text("command"),
+                    prompt: text("prompt"),
                     args: args.map(|args| args.iter().map(string_value).collect()),
                     timeout: hook.get("timeout").map(string_value),
                     mode: if is_async { HookMode::Async } else { HookMode::Waits },
@@ -199,6 +211,7 @@ fn collect_hook_group(settings: &mut ClientSettings, group: &HookGroup<'_>, entr
             matcher: group.matcher.map(str::to_string),
             kind,
             command,
+            prompt: fields.get("prompt").and_then(Value::as_str).map(str::to_string),
             args: fields
                 .get("args")
                 .and_then(Value::as_array)

@@ -45,7 +45,7 @@ fn is_safe_command(context: &DoctorContext<'_>, one: &RegisteredHook) -> bool {
         HookOwner::Ralph => true,
         // With arguments it could be a shell or an interpreter.
         HookOwner::Wrapper => words.len() == 1,
-        HookOwner::OtherTool => false,
+        HookOwner::NativeJudge | HookOwner::OtherTool => false,
     };
     let is_literal =
         one.hook.args.is_some() || is_literal_command(context.host, &one.hook.command, &program);

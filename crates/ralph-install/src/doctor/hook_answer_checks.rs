@@ -59,7 +59,7 @@ fn try_group(trial: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<DoctorChec
         HookOwner::Ralph => {
             check.fix(first.from.remedy()).repair(first.from.scope().map(SafeRepair::Settings))
         }
-        HookOwner::Wrapper | HookOwner::OtherTool => match first.from {
+        HookOwner::Wrapper | HookOwner::NativeJudge | HookOwner::OtherTool => match first.from {
             // The plugin's hook looks for the program in ralph's home, which `ralph init --plugin` links.
             HookSource::Plugin { .. } => check.fix(first.from.remedy()),
             HookSource::Layer { .. } => {

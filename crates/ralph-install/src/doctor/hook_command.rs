@@ -87,6 +87,7 @@ mod tests {
             matcher: None,
             kind: "command".to_string(),
             command: command.to_string(),
+            prompt: None,
             args: None,
             timeout: None,
             mode: HookMode::Waits,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::loaded_hooks::{HookOwner, HookSource, RegisteredHook};
 use super::{DoctorCheck, SafeRepair};
+use crate::install::install_plan::InstallScope;
 use crate::install::settings_layers::{SettingsLayer, SettingsLayerState};
 use ralph_core::text;
 use ralph_host::HostProfile;
@@ -117,6 +118,32 @@ fn duplicate_check(
         }
     };
     DoctorCheck::bad(NAME, format!("two ralph hooks answer {events}: {both}")).fix(fix)
+}
+
+/// Reports the client's own judge that `ralph init --native-judge` wrote.
+pub(super) fn check_native_judge(host: &HostProfile, all: &[RegisteredHook]) -> Vec<DoctorCheck> {
+    const NAME: &str = "judge";
+    let judges = all.iter().filter(|one| one.owner == HookOwner::NativeJudge);
+    let check = |one: &RegisteredHook| {
+        let (kind, place) = (text::clean_line(&one.hook.kind, 40), one.from.describe());
+        let off = match one.from.scope() {
+            Some(InstallScope::Local) | None => "`ralph init --native-judge=off`".to_string(),
+            Some(scope) => {
+                format!("`ralph init --scope {} --native-judge=off`", scope.layer().name())
+            }
+        };
+        let stop = host.hooks.session_stop();
+        if one.hook.event != stop {
+            let event = text::clean_line(&one.hook.event, 60);
+            let what = format!("the native judge in the {place} is at `{event}`, not at `{stop}`");
+            return DoctorCheck::unclear(NAME, what).fix(format!("{off} removes it"));
+        }
+        let what = format!(
+            "a hook of type `{kind}` in the {place} asks a model at every stop; its answer is never evidence for ralph"
+        );
+        DoctorCheck::note(NAME, what).fix(format!("{off} removes it"))
+    };
+    judges.map(check).collect()
 }
 
 /// Lists hooks of other tools that may also block a stop.

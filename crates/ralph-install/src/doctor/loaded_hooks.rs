@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::{hook_command, plugins};
 use crate::install::install_plan::InstallScope;
+use crate::install::native_judge::is_native_judge;
 use crate::install::program_path::is_ralph_hook;
 use crate::install::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
 use ralph_host::HostProfile;
@@ -29,6 +30,8 @@ pub(super) enum HookOwner {
     Ralph,
     /// A command that is not ralph, but calls it.
     Wrapper,
+    /// The client's own stop hook that `ralph init --native-judge` wrote.
+    NativeJudge,
     OtherTool,
 }
 
@@ -36,7 +39,7 @@ impl RegisteredHook {
     pub(super) fn calls_ralph(&self) -> bool {
         match self.owner {
             HookOwner::Ralph | HookOwner::Wrapper => true,
-            HookOwner::OtherTool => false,
+            HookOwner::NativeJudge | HookOwner::OtherTool => false,
         }
     }
 
@@ -119,6 +122,8 @@ fn classify_hook(env: &Env, from: &HookSource, hook: &HookSetting) -> Registered
         HookOwner::Ralph
     } else if hook.kind == "command" && hook_command::is_ralph_wrapper(env, from, hook) {
         HookOwner::Wrapper
+    } else if is_native_judge(Some(&hook.kind), hook.prompt.as_deref()) {
+        HookOwner::NativeJudge
     } else {
         HookOwner::OtherTool
     };

@@ -129,6 +129,7 @@ pub fn examine_setup(context: &DoctorContext<'_>) -> Vec<DoctorCheck> {
         policy.gates_ms(),
     ));
     checks.extend(client_limit_checks::check_block_cap(context, &layers, (&registered, &policy)));
+    checks.extend(hook_registration_checks::check_native_judge(context.host, &registered));
     checks.extend(hook_registration_checks::list_foreign_hooks(context.host, &registered));
     checks.extend(home_checks::check_home(context));
     checks.extend(home_checks::check_home_content(context));

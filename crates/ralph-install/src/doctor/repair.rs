@@ -7,6 +7,7 @@ use crate::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallRequest, InstallScope,
     SessionSetupChoice, StatusLineChoice,
 };
+use crate::install::native_judge::NativeJudgeChoice;
 use crate::install::program_path::{PathDoubt, RalphProgram};
 use crate::install::registration::{GateWarming, HookExtent};
 use crate::install::settings_layers;
@@ -79,6 +80,7 @@ fn repair_settings(
         extent: if is_minimal { HookExtent::Minimal } else { HookExtent::Full },
         warming: if is_warm { GateWarming::AfterEdits } else { GateWarming::Off },
         status_line: StatusLineChoice::Leave,
+        judge: NativeJudgeChoice::Keep,
         gates: GateSetupChoice::Leave,
         sessions: SessionGates::Goal,
         session_setup: SessionSetupChoice::Leave,

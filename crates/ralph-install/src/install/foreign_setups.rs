@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::program_path;
 use super::settings_document::{SettingsDocument, SettingsPathStep};
 use super::settings_layers::{SettingsLayer, SettingsLayerKind, SettingsLayerState};
+use super::{native_judge, program_path};
 use ralph_host::HostProfile;
 use ralph_host::client_settings::HookOccurrence;
 use ralph_sys::fs;
@@ -94,6 +94,7 @@ fn describe_foreign_hook(hook: &HookOccurrence) -> Option<String> {
             let words = std::iter::once(command).chain(hook.args.iter().flatten());
             Some(words.map(String::as_str).collect::<Vec<_>>().join(" "))
         }
+        None if native_judge::is_native_judge_hook(hook) => None,
         None => Some(format!("a hook of type {}", hook.kind.as_deref().unwrap_or("unknown"))),
     }
 }

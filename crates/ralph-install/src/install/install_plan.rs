@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::file_change::{self, InstallChange, RecordUpdate};
 use super::foreign_setups::{self, ForeignSetup};
 use super::install_record::{self, InstallRecord, RecordedFileState};
+use super::native_judge::{self, NativeJudgeChoice};
 use super::program_path::{self, RalphProgram};
 use super::registration::{self, BlockCapSetting, GateWarming, HookExtent, RegistrationChoice};
 use super::settings_edit::{self, WantedSettings};
@@ -15,6 +16,7 @@ use ralph_core::gate::Gate;
 use ralph_core::policy::SessionGates;
 use ralph_home::paths::RalphHome;
 use ralph_host::HostProfile;
+use ralph_host::client_settings::NativeJudgeKind;
 use ralph_policy::config::{self, ConfigLayer};
 use ralph_policy::detect::{self, ProposedGate, ToolLookup};
 use ralph_policy::trust;
@@ -62,6 +64,7 @@ pub struct InstallRequest {
     pub extent: HookExtent,
     pub warming: GateWarming,
     pub status_line: StatusLineChoice,
+    pub judge: NativeJudgeChoice,
     pub gates: GateSetupChoice,
     /// The sessions that the gates of a proposed policy hold.
     pub sessions: SessionGates,
@@ -105,6 +108,8 @@ pub struct InstallPlan {
     pub policy: Option<ProposedPolicy>,
     /// The sessions that the gates hold after the installation; `None` without gates.
     pub sessions: Option<SessionGates>,
+    /// The client's own judge after the installation.
+    pub judge: Option<NativeJudgeKind>,
     pub foreign: Vec<ForeignSetup>,
     /// Notes for the person.
     pub notes: Vec<String>,
@@ -151,6 +156,11 @@ pub fn plan_install_with(
             &program,
             policy.registration_choice(*order),
         ),
+        judge: native_judge::wanted_judge(
+            context.host,
+            now.as_deref().unwrap_or_default(),
+            order.judge,
+        ),
         cap: BlockCapSetting::for_limit(context.host, policy.max_iterations),
         status_line: (order.status_line == StatusLineChoice::Set)
             .then(|| program.status_line_command()),
@@ -160,6 +170,7 @@ pub fn plan_install_with(
     // A layer of higher precedence would enable its plugin again.
     let within_reach = foreign.iter().filter(|one| one.is_within(order.scope.layer())).cloned();
     let within_reach: Vec<_> = within_reach.collect();
+    let judge = wanted.judge.as_ref().map(|judge| judge.kind);
     let settings = plan_settings(context, (path, now), (order.others, &within_reach), wanted)?;
     let mut changes: Vec<_> = settings.into_iter().collect();
     if let Some(proposed) = &policy.proposed {
@@ -167,6 +178,9 @@ pub fn plan_install_with(
     }
     foreign.extend(foreign_setups::find_tool_files(context.host, context.project));
     let mut notes = install_notes::notes_for_install(context.host, &layers, *order, &program);
+    if let NativeJudgeChoice::Write(kind) = order.judge {
+        notes.extend(native_judge::native_judge_notes(kind));
+    }
     notes.extend(policy.notes);
     let can_compare = || install_notes::can_compare_sessions(context.env, context.project);
     if policy.sessions == Some(SessionGates::Every) && !can_compare() {
@@ -184,6 +198,7 @@ pub fn plan_install_with(
         changes,
         policy: policy.proposed,
         sessions: policy.sessions,
+        judge,
         foreign,
         notes,
         program: Some(program.path),
@@ -298,6 +313,8 @@ fn survey_policy(
 ) -> Result<ProjectPolicy, InstallError> {
     let config = config::load(context.project, context.home)?;
     let total = |gates: &mut dyn Iterator<Item = &Gate>| {
+        // A stop does not have to wait for a CI provider: the worker continues after it.
+        let gates = gates.filter(|gate| !gate.is_ci());
         gates.fold(0, |total: u64, gate| total.saturating_add(gate.timeout_ms))
     };
     let mut policy = ProjectPolicy {
@@ -371,6 +388,7 @@ pub fn plan_uninstall(
         changes: Vec::new(),
         policy: None,
         sessions: None,
+        judge: None,
         foreign: Vec::new(),
         notes: Vec::new(),
         program: None,

@@ -9,6 +9,7 @@ pub mod install_notes;
 pub mod install_plan;
 mod install_record;
 mod jsonc;
+pub mod native_judge;
 pub mod program_link;
 pub mod program_path;
 mod proposed_policy;

@@ -7,16 +7,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::jsonc::SettingsTextError;
-use super::program_path;
 use super::registration::BlockCapSetting;
 use super::settings_document::{InsertLayout, SettingsDocument, SettingsPathStep};
+use super::{native_judge, program_path};
 use ralph_host::HostProfile;
-use ralph_host::client_settings::{HookEntry, HookMode, HookOccurrence, SettingsSchema};
+use ralph_host::client_settings::{
+    HookEntry, HookMode, HookOccurrence, NativeJudgeEntry, SettingsSchema,
+};
 
 /// The entries that a settings file should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedSettings {
     pub entries: Vec<HookEntry>,
+    /// The client's own stop hook that asks a model.
+    pub judge: Option<NativeJudgeEntry>,
     pub cap: BlockCapSetting,
     /// The command of the status line, set only if the file has none.
     pub status_line: Option<String>,
@@ -105,6 +109,10 @@ pub fn add_ralph(
         let group = (schema.render_hook)(entry);
         insert_hook_group(host, &mut document, (entry.event, &group), &mut trace)?;
     }
+    if let Some(judge) = &wanted.judge {
+        let group = (schema.render_native_judge)(judge);
+        insert_hook_group(host, &mut document, (judge.event, &group), &mut trace)?;
+    }
     add_block_cap(host, &mut document, wanted.cap, &mut trace)?;
     if let Some(command) = &wanted.status_line
         && document.get(&[SettingsPathStep::Key(schema.status_line)]).is_none()
@@ -167,6 +175,7 @@ pub fn is_installed(host: &HostProfile, bytes: &[u8], wanted: &WantedSettings) -
     let value = document.value();
     let schema = &host.settings;
     let mut expected: Vec<_> = wanted.entries.iter().map(describe_entry).collect();
+    expected.extend(wanted.judge.iter().map(describe_judge));
     let mut found: Vec<_> =
         find_ralph_hooks(host, &value).into_iter().map(describe_occurrence).collect();
     expected.sort();
@@ -204,7 +213,7 @@ fn check_types(
             &why,
         )?;
     }
-    Ok(())
+    native_judge::check_judge_list(host, document, wanted.judge.as_ref())
 }
 
 fn cut_foreign_hooks(
@@ -421,6 +430,7 @@ fn find_ralph_hooks(host: &HostProfile, settings: &Value) -> Vec<HookOccurrence>
     found.retain(|hook| {
         let command = hook.command.as_deref().unwrap_or_default();
         program_path::is_ralph_hook(command, hook.args.as_deref())
+            || native_judge::is_native_judge_hook(hook)
     });
     found
 }
@@ -429,6 +439,8 @@ fn find_ralph_hooks(host: &HostProfile, settings: &Value) -> Vec<HookOccurrence>
 struct HookDescription {
     event: String,
     matcher: Option<String>,
+    kind: String,
+    /// The command or the prompt.
     command: String,
     args: Option<Vec<String>>,
     timeout: Option<String>,
@@ -440,7 +452,8 @@ fn describe_occurrence(found: HookOccurrence) -> HookDescription {
     HookDescription {
         event: found.event,
         matcher: found.matcher,
-        command: found.command.unwrap_or_default(),
+        kind: found.kind.unwrap_or_default(),
+        command: found.command.or(found.prompt).unwrap_or_default(),
         args: found.args,
         timeout: found.timeout,
         is_async: found.mode == HookMode::Async,
@@ -452,11 +465,25 @@ fn describe_entry(entry: &HookEntry) -> HookDescription {
     HookDescription {
         event: entry.event.to_string(),
         matcher: entry.matcher.map(str::to_string),
+        kind: "command".to_string(),
         command: entry.command.clone(),
         args: None,
         timeout: Some(entry.timeout.to_string()),
         is_async: entry.mode == HookMode::Async,
         status_message: entry.status_message.map(str::to_string),
+    }
+}
+
+fn describe_judge(judge: &NativeJudgeEntry) -> HookDescription {
+    HookDescription {
+        event: judge.event.to_string(),
+        matcher: None,
+        kind: judge.kind.name().to_string(),
+        command: judge.prompt.clone(),
+        args: None,
+        timeout: Some(judge.timeout.to_string()),
+        is_async: false,
+        status_message: Some(judge.status_message.to_string()),
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! How a key sets its value is part of the table in `keys`.
 
+use super::ci_draft::CiDraft;
+use super::judge_check::empty_judge;
 use super::parse::{ConfigEntry, ConfigSetting};
 use crate::notify_config::NotifySettings;
 use ralph_core::drive::DriveSettings;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::judge::Judge;
 use ralph_core::model_price::{ModelPrice, TokenRates};
 use ralph_core::policy::{Chunk, LinePattern, Policy};
 use ralph_core::retention::RetentionRules;
@@ -25,6 +28,8 @@ pub(super) struct ConfigDraft {
     pub(super) otlp_endpoint: Option<String>,
     /// The entry being built; it is complete once all its keys are set.
     pub(super) gate: Gate,
+    pub(super) judge: Judge,
+    pub(super) ci: CiDraft,
     pub(super) chunk: Chunk,
     pub(super) pattern: LinePattern,
     pub(super) price: PriceDraft,
@@ -79,6 +84,8 @@ impl ConfigDraft {
             keep: RetentionRules::DEFAULT,
             otlp_endpoint: None,
             gate: empty_gate(),
+            judge: empty_judge(),
+            ci: CiDraft::new(),
             chunk: empty_chunk(),
             pattern: empty_pattern(),
             price: PriceDraft::default(),
@@ -111,6 +118,7 @@ pub(super) fn empty_gate() -> Gate {
 fn empty_chunk() -> Chunk {
     Chunk {
         after: Vec::new(),
+        approval: false,
         name: String::new(),
         r#match: String::new(),
         gates: Vec::new(),

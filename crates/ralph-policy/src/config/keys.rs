@@ -2,17 +2,25 @@
 //! from it, and each key carries how its value is set: a new setting is one row here and its use.
 //! Default values are in `defaults.toml`.
 
+mod ci_keys;
 mod entry_keys;
+mod judge_keys;
 mod keep_keys;
+mod memory_keys;
 mod price_keys;
 mod runner_keys;
 mod sections;
 
 use super::apply::ConfigDraft;
+use super::judge_backend::BACKEND_HINT;
 use super::value::{DIRECTORY_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
+pub(super) use ci_keys::CI;
 pub(super) use entry_keys::{CHUNK, GATE, PATTERN, PIPELINE_CHUNK};
+pub(super) use judge_keys::JUDGE;
 use keep_keys::KEEP;
+use memory_keys::MEMORY;
 use price_keys::PRICE;
+use ralph_core::judge::JudgeBackend;
 use runner_keys::RUNNER;
 use sections::{
     ENVIRONMENT, EXPORT, LINES, NOTIFY, ORCHESTRATOR, PIPELINE, PROTECT, RUN, SESSION, TESTS,
@@ -31,7 +39,7 @@ pub(super) struct ConfigKey {
 /// An array of tables such as `[[gate]]`, each with a `name`, or something else that identifies it.
 #[derive(Debug)]
 pub(super) struct EntryTable {
-    /// `gate`, `chunk`, `pipeline.chunk`, `lines.pattern` or `price`.
+    /// `gate`, `ci`, `chunk`, `pipeline.chunk`, `lines.pattern` or `price`.
     pub(super) path: &'static str,
     pub(super) keys: &'static [ConfigKey],
     /// Keys that every entry must have.
@@ -51,6 +59,8 @@ pub(super) type SetText = fn(&mut ConfigDraft, &str);
 pub(super) type SetTexts = fn(&mut ConfigDraft, &[String]);
 /// Sets the variable of a name to a text.
 pub(super) type SetVariable = fn(&mut ConfigDraft, &str, &str);
+
+pub(super) type SetBackend = fn(&mut ConfigDraft, &JudgeBackend);
 
 /// The kind of value that a key takes, and how it is set.
 #[derive(Debug)]
@@ -72,6 +82,8 @@ pub(super) enum ValueKind {
     Usd(SetAmount),
     /// More than 0 and at most 1.
     Share(SetShare),
+    /// From 0 to 100, with two digits after the point.
+    Percent(SetShare),
     Duration {
         least_ms: u64,
         most_ms: u64,
@@ -111,6 +123,8 @@ pub(super) enum ValueKind {
     Url(SetText),
     /// An `https://` or `http://` address of a service, without credentials in it.
     Endpoint(SetText),
+    /// What gives the verdict of a judge.
+    Backend(SetBackend),
 }
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -133,6 +147,16 @@ pub(super) static ROOT: &[ConfigKey] = &[
         name: "gate",
         kind: ValueKind::NamedEntries(&GATE),
         description: "A command whose result is evidence. Requires `name`, and either `run` or `shell`.",
+    },
+    ConfigKey {
+        name: "judge",
+        kind: ValueKind::NamedEntries(&JUDGE),
+        description: "A reviewer whose verdict on the change is evidence, asked when everything else is met. Requires `name`, `kind` and `backend`. See [judges](judges.md).",
+    },
+    ConfigKey {
+        name: "ci",
+        kind: ValueKind::NamedEntries(&CI),
+        description: "Checks of the commit at a CI provider, see [CI](ci.md). Requires `name` and `provider`. It comes after all gates and checks; only judges come later.",
     },
     ConfigKey {
         name: "chunk",
@@ -168,6 +192,11 @@ pub(super) static ROOT: &[ConfigKey] = &[
         name: "orchestrator",
         kind: ValueKind::Table(ORCHESTRATOR),
         description: "Runs that work in phases.",
+    },
+    ConfigKey {
+        name: "memory",
+        kind: ValueKind::Table(MEMORY),
+        description: "What ralph learns from runs, and which sessions get it, see [memory](memory.md).",
     },
     ConfigKey {
         name: "environment",
@@ -246,6 +275,7 @@ impl ValueKind {
             }
             Self::Usd(_) => "expected an amount such as `20` or `1.50`".to_string(),
             Self::Share(_) => "expected a number above 0 and up to 1, such as `0.8`".to_string(),
+            Self::Percent(_) => "expected a percentage such as `80` or `79.5`".to_string(),
             Self::Duration { most_ms: MAX_GATE_TIMEOUT_MS, .. } => {
                 "expected a duration such as `\"90s\"` or `\"5m\"`, at most `\"24h\"`".to_string()
             }
@@ -295,6 +325,7 @@ impl ValueKind {
                 "expected two different times of day, such as `\"22:00-06:00\"`".to_string()
             }
             Self::Endpoint(_) => "expected a URL such as `\"http://127.0.0.1:4318\"`".to_string(),
+            Self::Backend(_) => BACKEND_HINT.to_string(),
             Self::Url(_) => "expected a URL such as `\"https://example.org/hook\"`".to_string(),
         }
     }

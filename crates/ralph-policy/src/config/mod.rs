@@ -5,11 +5,15 @@
 
 mod apply;
 mod chunk_check;
+mod ci_draft;
 mod glob_check;
+mod judge_backend;
+mod judge_check;
 mod keys;
 mod parse;
 mod report_check;
 mod schema;
+mod url_text;
 mod value;
 
 use crate::notify_config::NotifySettings;
@@ -30,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use glob_check::check_glob;
+pub use judge_check::MAX_PROMPT_BYTES;
 pub use keys::MAX_GATE_TIMEOUT_MS;
 pub use schema::json_schema;
 pub(crate) use value::toml_list;
@@ -232,7 +237,13 @@ fn load_layers(
         sources.push(source);
     }
     let merged = merge_layers(&sources, problems)?;
-    let ConfigDraft { policy, runner, .. } = ConfigDraft::build(&merged.settings, &merged.entries);
+    let ConfigDraft { mut policy, runner, .. } =
+        ConfigDraft::build(&merged.settings, &merged.entries);
+    let mut problems = ConfigProblems::default();
+    judge_check::read_prompts(&mut policy, &project, &merged.entries, &sources, &mut problems);
+    if !problems.first.is_empty() {
+        return Err(ConfigError::Problems { first: problems.first, more: problems.more });
+    }
     let origins = merged.origins();
     let effective_toml = merged.to_toml();
     Ok(ProjectConfig { policy, runner, project, file, origins, effective_toml })
@@ -398,7 +409,9 @@ impl MergedLayers {
             self.add_limits_problem(&invalid, sources, problems);
         }
         chunk_check::check_chunks(&self.entries, sources, problems);
-        report_check::check_report_files(&self.entries, sources, problems);
+        report_check::check_reports(&self.entries, sources, problems);
+        judge_check::check_judges(&self.entries, sources, problems);
+        ci_draft::check_ci(&self.entries, sources, problems);
     }
 
     fn add_limits_problem(

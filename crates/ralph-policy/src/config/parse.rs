@@ -2,6 +2,7 @@
 //!
 //! Merging the layers is in the parent module, checking a single value in `value`.
 
+use super::judge_backend::BACKEND_HINT;
 use super::keys::{ConfigKey, EntryTable, ROOT, SetVariable, ValueKind};
 use super::value::{self, ConfigValue};
 use super::{ConfigLayer, ConfigLocation, ConfigProblem, ConfigSource};
@@ -218,12 +219,13 @@ impl LayerParser<'_> {
         // The built-in entries are only templates, without names or commands.
         if self.source.layer != ConfigLayer::BuiltIn {
             self.check_required_keys(table, &has, span);
-            if let Some((name, span)) = name.as_ref().filter(|_| table == "gate")
+            if let Some((name, span)) =
+                name.as_ref().filter(|_| matches!(table, "gate" | "judge" | "ci"))
                 && RESERVED_GATE_NAMES.iter().any(|own| own.eq_ignore_ascii_case(name))
             {
-                let message = format!("`gate.name` cannot be `\"{name}\"`");
+                let message = format!("`{table}.name` cannot be `\"{name}\"`");
                 let hint = format!(
-                    "ralph uses that name for a requirement of its own: try `\"{name}-gate\"`"
+                    "ralph uses that name for a requirement of its own: try `\"{name}-{table}\"`"
                 );
                 self.add_problem(span.clone(), message, hint);
             }
@@ -263,6 +265,15 @@ impl LayerParser<'_> {
         if table != "chunk" && !has("name") {
             missing("name", "give it a short name, such as `name = \"tests\"`");
         }
+        if table == "judge" {
+            if !has("kind") {
+                missing("kind", "say what it is asked, such as `kind = \"adversarial\"`");
+            }
+            if !has("backend") {
+                missing("backend", BACKEND_HINT);
+            }
+            return;
+        }
         match (table, has("run"), has("shell")) {
             ("gate", false, false) => {
                 missing("run", "add the command: `run = [\"npm\", \"test\"]`");
@@ -270,6 +281,9 @@ impl LayerParser<'_> {
             ("gate", true, true) => {
                 let message = "`[[gate]]` has both `run` and `shell`".to_string();
                 self.add_problem(span, message, "keep one of them".to_string());
+            }
+            ("ci", ..) if !has("provider") => {
+                missing("provider", "say where the checks run: `provider = \"github\"`");
             }
             ("chunk", ..) if !has("match") => {
                 missing("match", "say which agents it applies to: `match = \"implementer*\"`");

@@ -1,5 +1,6 @@
 //! Renders the table of keys as a JSON schema, for editors.
 
+use super::judge_backend::{JUDGE_APIS, JUDGE_HOSTS};
 use super::keys::{ConfigKey, EntryTable, ROOT, ValueKind};
 use super::parse::ParsedLayer;
 use super::value::{
@@ -80,6 +81,7 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
         ValueKind::Usd(_) => json!({ "type": "number", "minimum": 0, "maximum": MAX_USD }),
+        ValueKind::Percent(_) => json!({ "type": "number", "minimum": 0, "maximum": 100 }),
         ValueKind::Share(_) => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
         ValueKind::Duration { .. } => json!({ "type": "string", "pattern": DURATION_PATTERN }),
         ValueKind::Name(_) => name_schema(),
@@ -117,8 +119,34 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
         }
         ValueKind::Hours(_) => json!({ "type": "string", "pattern": HOURS_PATTERN }),
         ValueKind::Url(_) => json!({ "type": "string", "pattern": URL_PATTERN }),
+        ValueKind::Backend(_) => backend_schema(),
         ValueKind::Endpoint(_) => json!({ "type": "string", "pattern": ENDPOINT_PATTERN }),
     }
+}
+
+fn backend_schema() -> Value {
+    let form = |required: &[&str], properties: Value| {
+        json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        })
+    };
+    let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+    let variable = json!({ "type": "string", "pattern": variable_pattern() });
+    let endpoint = json!({ "type": "string", "pattern": ENDPOINT_PATTERN });
+    let model = json!({ "type": "string", "minLength": 1 });
+    json!({ "oneOf": [
+        form(&["command"], json!({ "command": words })),
+        form(&["host"], json!({ "host": { "type": "string", "enum": JUDGE_HOSTS }, "model": model })),
+        form(&["http", "model"], json!({
+            "http": endpoint,
+            "key": variable,
+            "model": model,
+            "api": { "type": "string", "enum": JUDGE_APIS },
+        })),
+    ] })
 }
 
 fn entries_schema(table: &EntryTable, defaults: &ParsedLayer) -> Value {
@@ -167,7 +195,7 @@ fn default_value(path: &str, defaults: &ParsedLayer) -> Option<Value> {
     Some(match &setting.value {
         ConfigValue::Flag(flag, _) => json!(flag),
         ConfigValue::Count(count, _) => json!(count),
-        ConfigValue::MicroUsd(..) | ConfigValue::Permille(..) | ConfigValue::DurationMs(..) => {
+        ConfigValue::MicroUsd(..) | ConfigValue::Decimal(..) | ConfigValue::DurationMs(..) => {
             // These render the same in TOML and JSON.
             serde_json::from_str(&setting.value.to_toml()).ok()?
         }
@@ -175,5 +203,6 @@ fn default_value(path: &str, defaults: &ParsedLayer) -> Option<Value> {
         | ConfigValue::Url(text, _)
         | ConfigValue::Variable { text, .. } => json!(text),
         ConfigValue::Texts(texts, _) => json!(texts),
+        ConfigValue::Backend(..) => return None,
     })
 }

@@ -1,3 +1,5 @@
+mod judge_entries;
+
 use super::keys::{ConfigKey, ROOT, ValueKind};
 use super::*;
 use crate::notify_config::NotifyChannel;
@@ -17,6 +19,7 @@ impl ConfigSandbox {
         for directory in ["home", "project/.git", "project/web/src"] {
             fs::create_private_dir(&place.path(directory)).unwrap();
         }
+        place.write("project/review.md", "Look for missing cases.\n");
         place
     }
 
@@ -98,11 +101,15 @@ fn sample(key: &ConfigKey) -> String {
             unreachable!("{}", key.name)
         }
         ValueKind::Variables(_) => "{ LANG = \"C\" }".to_string(),
-        ValueKind::Flag(_) => "false".to_string(),
+        // The other value than the default.
+        ValueKind::Flag(_) => {
+            matches!(key.name, "approval" | "coverage_ratchet" | "sessions").to_string()
+        }
         ValueKind::Count { .. } => "7".to_string(),
         ValueKind::MinTests { .. } => "\"baseline\"".to_string(),
         ValueKind::Usd(_) => "1.5".to_string(),
         ValueKind::Share(_) => "0.5".to_string(),
+        ValueKind::Percent(_) => "79.5".to_string(),
         ValueKind::Duration { .. } => "\"1h30m\"".to_string(),
         ValueKind::Name(_) => "\"other\"".to_string(),
         ValueKind::Wildcard(_) => "\"other*\"".to_string(),
@@ -121,6 +128,10 @@ fn sample(key: &ConfigKey) -> String {
         ValueKind::Directory(_) => "\"web/\"".to_string(),
         ValueKind::Directories(_) => "[\"node_modules\"]".to_string(),
         ValueKind::VariableNames(_) => "[\"DATABASE_URL\"]".to_string(),
+        ValueKind::Backend(_) => {
+            "{ http = \"https://example.org\", key = \"KEY\", model = \"m\", api = \"openai\" }"
+                .to_string()
+        }
         ValueKind::Url(_) | ValueKind::Endpoint(_) => "\"https://example.org/hook\"".to_string(),
     }
 }
@@ -133,7 +144,23 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
         "[[gate]]" if name == Some("report_files") => {
             &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"junit\"")]
         }
+        "[[gate]]" if name.is_some_and(|name| name.contains("coverage")) => {
+            &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"lcov\"")]
+        }
+        "[[gate]]" if name.is_some_and(|name| name.starts_with("max_")) => {
+            &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"sarif\"")]
+        }
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
+        "[[judge]]" => {
+            &[("name", "\"a\""), ("kind", "\"goal\""), ("backend", "{ command = [\"true\"] }")]
+        }
+        "[[ci]]" => &[
+            ("name", "\"a\""),
+            ("provider", ci_provider(name)),
+            ("repo", "\"acme/rocket\""),
+            ("run", "[\"true\"]"),
+            ("url", "\"https://example.org/{commit}\""),
+        ],
         "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
         "[[pipeline.chunk]]" => &[("name", "\"a\"")],
         "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
@@ -151,9 +178,28 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
         text.push_str(&format!("{other} = {value}\n"));
     }
     if let Some(key) = key {
-        text.push_str(&format!("{} = {}\n", key.name, sample(key)));
+        let value = match (heading, key.name) {
+            ("[[judge]]", "prompt") => "\"review.md\"".to_string(),
+            ("[[judge]]", "counts") | ("[[ci]]", "statuses") => "true".to_string(),
+            ("[[ci]]", "repo") => "\"acme/other\"".to_string(),
+            ("[[ci]]", "host") => "\"git.example.org\"".to_string(),
+            ("[[ci]]", "url") => "\"https://example.org/other/{commit}\"".to_string(),
+            ("[[ci]]", "token") => "\"CI_TOKEN\"".to_string(),
+            ("[[ci]]", "branch") => "\"trunk\"".to_string(),
+            _ => sample(key),
+        };
+        text.push_str(&format!("{} = {value}\n", key.name));
     }
     text
+}
+
+/// The provider for which the key has a meaning.
+fn ci_provider(key: Option<&str>) -> &'static str {
+    match key {
+        Some("run" | "env") => "\"command\"",
+        Some("url") => "\"http\"",
+        _ => "\"github\"",
+    }
 }
 
 /// Every key that a project's file may set.
@@ -729,11 +775,32 @@ fn directories_cannot_be_excluded() {
 fn report_files_are_junit_and_the_only_report() {
     let error = load_project("[[gate]]\nname = 'a'\nrun = ['mvn', 'test']\nreport_files = ['a/*.xml']\n[[gate]]\nname = 'b'\nrun = ['t', '--out={report}']\nreport = 'junit'\nreport_files = ['a/*.xml']\n").unwrap_err();
     assert_snapshot!(format_problems(&error), @r#"
-    4: `report_files` are JUnit  [['a/*.xml']]
+    4: `report_files` are JUnit or coverage reports  [['a/*.xml']]
          add `report = "junit"`
     9: the command already names a report  [['a/*.xml']]
          remove `report_files`, or the report's path
     "#);
+}
+
+#[test]
+fn conditions_need_a_report_that_measures_them() {
+    let error =
+        load_project("[[gate]]\nname = 'a'\nrun = ['t']\nmin_coverage = 80\nmax_warnings = 0\n")
+            .unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
+    4: coverage needs a report that measures it  [80]
+         set `report` to `lcov`, `cobertura`, `llvm-cov` or `go-cover`
+    5: only findings with a severity can be limited  [0]
+         set `report` to `sarif`, `eslint-json` or `cargo-json`
+    "#);
+    let error = load_project(
+        "[[gate]]\nname = 'b'\nrun = ['t']\nreport = 'lcov'\nmin_changed_coverage = 100.5\n",
+    )
+    .unwrap_err();
+    assert_snapshot!(format_problems(&error), @"
+    5: `gate.min_changed_coverage` cannot be `100.5`  [100.5]
+         expected a percentage such as `80` or `79.5`
+    ");
 }
 
 #[test]
@@ -1057,6 +1124,7 @@ match = "implementer*"
         fine.policy.chunks,
         [Chunk {
             after: Vec::new(),
+            approval: false,
             name: "implementer*".to_string(),
             r#match: "implementer*".to_string(),
             gates: Vec::new(),
@@ -1170,6 +1238,7 @@ fn a_pipeline_has_at_most_200_chunks_in_file_order() {
     );
     let chunk = |name: &str, fits: &str, after: &[&str]| Chunk {
         after: after.iter().map(ToString::to_string).collect(),
+        approval: false,
         name: name.to_string(),
         r#match: fits.to_string(),
         gates: Vec::new(),

@@ -1,10 +1,15 @@
 //! One value of a policy file: parsed from TOML, checked against its kind, and rendered as TOML again.
 
+mod value_format;
+
 use super::apply::ConfigDraft;
 use super::glob_check::{check_glob, check_selected_glob, only_excludes};
+use super::judge_backend::{backend_toml, parse_backend};
 use super::keys::{
-    SetAmount, SetCount, SetFlag, SetShare, SetText, SetTexts, SetVariable, ValueKind,
+    SetAmount, SetBackend, SetCount, SetFlag, SetShare, SetText, SetTexts, SetVariable, ValueKind,
 };
+use super::url_text::redact_url;
+use ralph_core::judge::JudgeBackend;
 use ralph_core::{text, units};
 use ralph_gates::environment;
 use regex::RegexBuilder;
@@ -12,6 +17,7 @@ use std::ops::Range;
 use std::path::{Component, Path};
 use toml::Spanned;
 use toml::de::{DeArray, DeFloat, DeInteger, DeValue};
+use value_format::{format_decimal, format_duration};
 
 /// Maximum size of a glob or a regular expression; people write shorter ones.
 pub(super) const MAX_PATTERN_BYTES: usize = 500;
@@ -27,21 +33,25 @@ pub(super) const MAX_USD: u32 = 1_000_000_000;
 /// How many characters of a wrong value are quoted.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// A value, and how it is set.
 #[derive(Clone, Debug)]
 pub(super) enum ConfigValue {
     Flag(bool, SetFlag),
     Count(u32, SetCount),
     MicroUsd(u64, SetAmount),
-    Permille(u16, SetShare),
+    /// A decimal number, in units of its last digit, and how many digits it has after the point.
+    Decimal(u16, usize, SetShare),
     DurationMs(u64, SetAmount),
     Text(String, SetText),
     Texts(Vec<String>, SetTexts),
     Url(String, SetText),
-    Variable { name: String, text: String, set: SetVariable },
+    Variable {
+        name: String,
+        text: String,
+        set: SetVariable,
+    },
+    Backend(JudgeBackend, SetBackend),
 }
 
-/// Why a value is rejected.
 #[derive(Debug)]
 pub(super) struct RejectedValue {
     pub(super) span: Range<usize>,
@@ -67,8 +77,12 @@ pub(super) fn parse_value(
             micro.map(|micro| ConfigValue::MicroUsd(micro, *set))
         }
         (ValueKind::Share(set), DeValue::Integer(_) | DeValue::Float(_)) => {
-            let permille = parse_number(found).and_then(to_permille);
-            permille.map(|permille| ConfigValue::Permille(permille, *set))
+            let permille = parse_number(found).and_then(|share| to_units(share, 1.0, 3));
+            permille.filter(|one| *one > 0).map(|one| ConfigValue::Decimal(one, 3, *set))
+        }
+        (ValueKind::Percent(set), DeValue::Integer(_) | DeValue::Float(_)) => {
+            let units = parse_number(found).and_then(|percent| to_units(percent, 100.0, 2));
+            units.map(|units| ConfigValue::Decimal(units, 2, *set))
         }
         (ValueKind::Duration { least_ms, most_ms, set }, DeValue::String(text)) => {
             units::parse_duration(text)
@@ -112,6 +126,9 @@ pub(super) fn parse_value(
             | ValueKind::VariableNames(set),
             DeValue::Array(items),
         ) => Some(ConfigValue::Texts(parse_texts(kind, items, found.span())?, *set)),
+        (ValueKind::Backend(set), DeValue::Table(table)) => {
+            Some(ConfigValue::Backend(parse_backend(table, found.span())?, *set))
+        }
         _ => None,
     };
     value.ok_or_else(|| vec![reject_type(kind, found)])
@@ -272,7 +289,9 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
         | ValueKind::Count { .. }
         | ValueKind::Usd(_)
         | ValueKind::Share(_)
+        | ValueKind::Percent(_)
         | ValueKind::Duration { .. }
+        | ValueKind::Backend(_)
         | ValueKind::MinTests { .. } => Some(kind.expected()),
     };
     let problem = problem.or_else(|| text.contains('\0').then(|| "remove the NUL".to_string()));
@@ -296,7 +315,7 @@ fn is_wildcard(text: &str) -> bool {
 }
 
 /// Accepts any provider's model name, but nothing that an agent could parse as a flag.
-fn is_model(text: &str) -> bool {
+pub(super) fn is_model(text: &str) -> bool {
     (1..=MAX_WILDCARD_BYTES).contains(&text.len())
         && !text.starts_with('-')
         && text.bytes().all(|byte| byte.is_ascii_graphic())
@@ -317,7 +336,7 @@ pub(super) fn parse_hours(text: &str) -> Option<(u16, u16)> {
     (from != to).then_some((from, to))
 }
 
-fn is_variable(text: &str) -> bool {
+pub(super) fn is_variable(text: &str) -> bool {
     (1..=MAX_VARIABLE_BYTES).contains(&text.len())
         && !text.starts_with(|first: char| first.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -325,21 +344,13 @@ fn is_variable(text: &str) -> bool {
 
 /// Requires `https://`, a host and printable ASCII without quotes, so that a URL cannot break out of the quoted line in
 /// `curl`'s configuration.
-fn is_url(text: &str, schemes: &[&str]) -> bool {
+pub(super) fn is_url(text: &str, schemes: &[&str]) -> bool {
     let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
     text.len() <= MAX_URL_BYTES
         && rest.is_some_and(|rest| {
             rest.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[')
         })
         && text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
-}
-
-/// A URL reduced to its host; path, query and credentials may be secret.
-fn redact_url(address: &str) -> String {
-    let (scheme, rest) = address.split_once("://").unwrap_or(("https", ""));
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}/…")
 }
 
 fn check_regex(text: &str) -> Result<(), String> {
@@ -392,11 +403,10 @@ fn to_micro_usd(usd: f64) -> Option<u64> {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "checked to be between 0 and 1000"
+    reason = "checked to be between 0 and 10,000"
 )]
-fn to_permille(share: f64) -> Option<u16> {
-    let permille = (0.0..=1.0).contains(&share).then(|| (share * 1000.0).round() as u16)?;
-    (permille > 0).then_some(permille)
+fn to_units(number: f64, most: f64, digits: i32) -> Option<u16> {
+    (0.0..=most).contains(&number).then(|| (number * 10_f64.powi(digits)).round() as u16)
 }
 
 fn describe_value(value: &DeValue) -> String {
@@ -424,11 +434,12 @@ impl ConfigValue {
         match self {
             Self::Flag(flag, set) => set(draft, *flag),
             Self::Count(count, set) => set(draft, *count),
-            Self::Permille(permille, set) => set(draft, *permille),
+            Self::Decimal(units, _, set) => set(draft, *units),
             Self::MicroUsd(amount, set) | Self::DurationMs(amount, set) => set(draft, *amount),
             Self::Text(text, set) | Self::Url(text, set) => set(draft, text),
             Self::Texts(texts, set) => set(draft, texts),
             Self::Variable { name, text, set } => set(draft, name, text),
+            Self::Backend(backend, set) => set(draft, backend),
         }
     }
 
@@ -438,36 +449,14 @@ impl ConfigValue {
             Self::Flag(flag, _) => flag.to_string(),
             Self::Count(count, _) => count.to_string(),
             Self::MicroUsd(micro, _) => format_decimal(*micro, 6),
-            Self::Permille(permille, _) => format_decimal(u64::from(*permille), 3),
+            Self::Decimal(units, digits, _) => format_decimal(u64::from(*units), *digits),
             Self::DurationMs(ms, _) => format!("\"{}\"", format_duration(*ms)),
             Self::Text(text, _) | Self::Variable { text, .. } => toml_string(text),
             Self::Url(address, _) => toml_string(&redact_url(address)),
             Self::Texts(texts, _) => toml_list(texts),
+            Self::Backend(backend, _) => backend_toml(backend),
         }
     }
-}
-
-/// Formats `number * 10^-places` with at least one digit after the point.
-fn format_decimal(number: u64, places: usize) -> String {
-    let digits = format!("{number:0width$}", width = places + 1);
-    let (whole, part) = digits.split_at(digits.len() - places);
-    let part = part.trim_end_matches('0');
-    format!("{whole}.{}", if part.is_empty() { "0" } else { part })
-}
-
-/// Formats a duration as people write it: `1h30m`.
-fn format_duration(ms: u64) -> String {
-    let mut rest = ms;
-    let mut out = String::new();
-    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)]
-    {
-        // `24h` reads better than `1d`.
-        if rest >= size && (unit != "d" || rest >= 2 * size) {
-            out.push_str(&format!("{}{unit}", rest / size));
-            rest %= size;
-        }
-    }
-    if out.is_empty() { "0s".to_string() } else { out }
 }
 
 pub(crate) fn toml_list(texts: &[String]) -> String {

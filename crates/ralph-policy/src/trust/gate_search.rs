@@ -1,6 +1,6 @@
 //! Where gates find their programs, with the environment that they really run with.
 
-use super::{TrustError, content_hash, references};
+use super::{TrustError, content_hash, judge_references, references};
 use crate::config::ProjectConfig;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::policy::GateEnvironment;
@@ -91,7 +91,7 @@ pub fn recordable_path(path: Option<&OsStr>) -> Option<String> {
 
 /// Looks up the programs of every gate, in the environment that the gate would get in this process.
 pub fn find_programs(config: &ProjectConfig, env: &Env) -> ProgramSearch {
-    find_programs_of(config, &config.policy.gates, env)
+    find_programs_of(config, &judge_references::policy_programs(&config.policy), env)
 }
 
 /// Like [`find_programs`], for any gates of the project.

@@ -12,6 +12,7 @@ mod content_hash;
 mod executed_scripts;
 mod gate_search;
 mod interpreter_options;
+mod judge_references;
 mod list_subjects;
 mod package_scripts;
 mod pattern_matches;
@@ -43,6 +44,7 @@ pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
     find_programs, find_programs_of, recordable_path, sealed_files,
 };
+pub use judge_references::{judge_programs, policy_programs, sealed_policy_files};
 pub use list_subjects::{checks_subject, loop_subject};
 pub use policy_subject::policy_subject;
 pub use references::{UnsealedScript, unsealed_scripts};
@@ -141,9 +143,8 @@ pub enum TrustError {
 }
 
 fn referenced_contents(files: &[SealedFile]) -> Vec<ReferencedContent> {
-    let content =
-        |file: &SealedFile| ReferencedContent { name: file.name.clone(), hash: file.hash.clone() };
-    files.iter().map(content).collect()
+    let named = files.iter().map(|file| (file.name.clone(), file.hash.clone()));
+    named.map(|(name, hash)| ReferencedContent { name, hash }).collect()
 }
 
 /// A file of the project that decides the result of a gate.
@@ -182,7 +183,7 @@ pub fn changed_sealed_files(
 ) -> Result<Vec<SealDifference>, TrustError> {
     let path = seal.path.as_deref().map(OsString::from);
     let search = GateSearch { env, environment: &seal.policy.environment, path };
-    let now = sealed_files(Path::new(&seal.project), &seal.policy.gates, &search)?;
+    let now = sealed_policy_files(Path::new(&seal.project), &seal.policy, &search)?;
     if let Some(then) = &seal.files {
         let mut found = find_seal_differences(then, &now);
         found
@@ -357,10 +358,9 @@ pub fn last_approval(
     subject: &ApprovalSubject,
 ) -> Result<Option<Approval>, TrustError> {
     let approvals = project_approvals(home, &subject.project)?;
-    Ok(approvals
-        .into_iter()
-        .filter(|approval| list_subjects::topic(&approval.called) == subject.topic())
-        .max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
+    let is_same = |approval: &Approval| list_subjects::topic(&approval.called) == subject.topic();
+    let same = approvals.into_iter().filter(is_same);
+    Ok(same.max_by(|one, other| one.approved_at.cmp(&other.approved_at)))
 }
 
 /// Records a person's approval, together with the programs that were found.

@@ -2,8 +2,8 @@
 
 use super::{
     ApprovalSubject, GateCommand, GateSearch, ReferencedContent, TrustError, display_command,
-    find_approval, gate_search, hash_references, list_subjects, project_approvals, recordable_path,
-    referenced_contents, references,
+    find_approval, gate_search, hash_references, judge_references, list_subjects,
+    project_approvals, recordable_path, referenced_contents, references,
 };
 use crate::config::ProjectConfig;
 use ralph_core::sealed_file::SealedFile;
@@ -18,7 +18,10 @@ pub fn policy_subject(
     config: &ProjectConfig,
     env: &Env,
 ) -> Result<ApprovalSubject, TrustError> {
-    let files = references::find_references(&config.project, &config.policy.gates)?;
+    let programs = judge_references::policy_programs(&config.policy);
+    let mut files = references::find_references(&config.project, &programs)?;
+    let prompts = judge_references::prompt_files(&config.project, &config.policy.judges)?;
+    judge_references::merge_files(&mut files, prompts);
     let with_path = |path: Option<String>| {
         let environment = &config.policy.environment;
         let search = GateSearch { env, environment, path: path.map(OsString::from) };
@@ -49,8 +52,8 @@ fn subject_with_programs(
     search: &GateSearch<'_>,
     mut files: Vec<SealedFile>,
 ) -> Result<ApprovalSubject, TrustError> {
-    let (project, gates) = (&config.project, &config.policy.gates);
-    gate_search::add_searched_programs(project, gates, search, &mut files)?;
+    let programs = judge_references::policy_programs(&config.policy);
+    gate_search::add_searched_programs(&config.project, &programs, search, &mut files)?;
     let mut called = referenced_contents(&files);
     if let Some(file) = &config.file {
         let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -65,7 +68,7 @@ fn subject_with_programs(
     Ok(ApprovalSubject {
         project: config.project.clone(),
         hash: hash_references(&called),
-        commands: commands.collect(),
+        commands: commands.chain(judge_references::judge_commands(&config.policy)).collect(),
         references: called,
         files,
     })

@@ -5,6 +5,7 @@
 //! - [`worker`]: a part of ralph that continues in the background after its parent has answered.
 //! - [`line_process`]: a program that exchanges lines with us.
 //! - [`foreground`]: a program of the person, such as their editor.
+//! - [`curl_call`]: the command line of a request, for [`job`].
 //! - [`decoy`]: a process that exists to be killed.
 //!
 //! [`run_program`] needs no threads and has one deadline. A child gets its own process group, and the group is killed
@@ -15,6 +16,7 @@ mod busy_program;
 pub mod cancel;
 mod capture;
 mod command_input;
+pub mod curl_call;
 pub mod decoy;
 mod descendants;
 pub mod foreground;

@@ -231,8 +231,10 @@ fn requirement_name(name: &str, opened: &LoadedRun) -> Result<String, CommandFai
 fn unreported_name(given: String, run: &RunRecord) -> Result<String, CommandFailure> {
     let gates = run.seal.iter().flat_map(|seal| &seal.policy.gates);
     let gates = gates.flat_map(|gate| [gate.name.clone(), checkout_requirement_name(&gate.name)]);
+    let judges = run.seal.iter().flat_map(|seal| &seal.policy.judges);
+    let judges = judges.map(|judge| judge.name.clone());
     let known: Vec<String> =
-        gates.chain(CONTRACT_REQUIREMENTS.iter().map(ToString::to_string)).collect();
+        gates.chain(judges).chain(CONTRACT_REQUIREMENTS.iter().map(ToString::to_string)).collect();
     if let Some(name) = known.iter().find(|known| known.eq_ignore_ascii_case(&given)) {
         return Ok(name.clone());
     }

@@ -10,12 +10,14 @@ use crate::typed_consent;
 use clap::{Args, ValueEnum};
 use ralph_core::policy::SessionGates;
 use ralph_deck::wording::safe_line;
+use ralph_host::client_settings::NativeJudgeKind;
 use ralph_install::install::file_change::{self, InstallChange};
 use ralph_install::install::foreign_setups::ForeignSetup;
 use ralph_install::install::install_plan::{
     self, ForeignSetupChoice, GateSetupChoice, InstallContext, InstallPlan, InstallRequest,
     SessionSetupChoice, StatusLineChoice,
 };
+use ralph_install::install::native_judge::NativeJudgeChoice;
 use ralph_install::install::registration::{GateWarming, HookExtent};
 use ralph_install::install::{install_notes, program_link};
 use ralph_sys::env::Env;
@@ -31,6 +33,7 @@ Examples:
   ralph init --dry-run
   ralph init --gate \"sh test.sh\"
   ralph init --scope user --no-gates
+  ralph init --native-judge --dry-run
   ralph init --yes --replace --json
 
 Shows every change and asks before it writes anything. The hooks contain
@@ -60,6 +63,16 @@ pub(crate) struct InitArgs {
     /// Show the run in the client's status line, if it has none
     #[arg(long)]
     pub statusline: bool,
+    /// Add the client's own stop hook that asks a model: `prompt` or `agent`
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "prompt"
+    )]
+    pub native_judge: Option<NativeJudgeArg>,
     /// Remove other loop plugins and stop hooks until `ralph uninstall`
     #[arg(long)]
     pub replace: bool,
@@ -101,6 +114,26 @@ pub(crate) enum SessionGatesArg {
     Goal,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NativeJudgeArg {
+    /// One request at every stop, with the whole conversation
+    Prompt,
+    /// An agent at every stop, which can read files
+    Agent,
+    /// Remove it again
+    Off,
+}
+
+impl From<NativeJudgeArg> for NativeJudgeChoice {
+    fn from(choice: NativeJudgeArg) -> Self {
+        match choice {
+            NativeJudgeArg::Prompt => Self::Write(NativeJudgeKind::Prompt),
+            NativeJudgeArg::Agent => Self::Write(NativeJudgeKind::Agent),
+            NativeJudgeArg::Off => Self::Remove,
+        }
+    }
+}
+
 impl From<SessionGatesArg> for SessionGates {
     fn from(choice: SessionGatesArg) -> Self {
         match choice {
@@ -138,6 +171,8 @@ struct InitJson<'a> {
     gates: Vec<InitGateJson<'a>>,
     /// The sessions that the gates hold: `every` or `goal`; `null` without gates.
     session_gates: Option<SessionGates>,
+    /// The client's own stop hook that asks a model: `prompt` or `agent`; `null` without one.
+    native_judge: Option<&'static str>,
     others: Vec<InitOtherJson>,
     notes: &'a [String],
 }
@@ -281,6 +316,7 @@ fn install_order(args: &InitArgs) -> InstallRequest {
         },
         warming: if args.warm { GateWarming::AfterEdits } else { GateWarming::Off },
         status_line: if args.statusline { StatusLineChoice::Set } else { StatusLineChoice::Leave },
+        judge: args.native_judge.map_or(NativeJudgeChoice::Keep, Into::into),
         sessions: args.session_gates.map_or(SessionGates::Every, Into::into),
         session_setup: match args.session_gates {
             // A script that answers in advance has not seen this question.
@@ -380,6 +416,7 @@ fn init_json<'a>(
             })
             .collect(),
         session_gates: plan.sessions,
+        native_judge: plan.judge.map(NativeJudgeKind::name),
         others: plan.foreign.iter().map(other).collect(),
         notes: &plan.notes,
     }

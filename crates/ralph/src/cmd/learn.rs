@@ -189,7 +189,7 @@ fn forget(
 
 /// Whether an agent runs this command: the variables of its shell are set, or the host process of a run is one of our
 /// ancestors. Fails if a run cannot be read, because its host process is unknown.
-fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
+pub(super) fn is_agent(env: &Env, home: &RalphHome) -> Result<bool, CommandFailure> {
     if super::identify_caller(env) != CommandCaller::Person {
         return Ok(true);
     }

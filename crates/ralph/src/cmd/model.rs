@@ -89,6 +89,7 @@ fn request_line(asked: &ModelRequest) -> String {
         RequestOrigin::Main => "main",
         RequestOrigin::Agent(_) => "agent",
         RequestOrigin::Summary => "summary",
+        RequestOrigin::Evaluator(_) => "hook",
     };
     let again = match asked.attempt {
         RequestAttempt::First => "",

@@ -87,8 +87,8 @@ Examples:
 The agent's conditions are memory_search, task_classified,
 must_have_answered, implementation_complete and retrospective_done, and
 plan_approved if the policy says so. Conditions of a person or of ralph
-are refused. A retrospective counts once `ralph learn` has saved
-something.")]
+are refused. A retrospective counts once `ralph learn` or
+`ralph memory learn` has saved something.")]
 pub(crate) struct OrchestratorSetArgs {
     /// Name the condition, or `phase`
     #[arg(value_name = "CONDITION")]

@@ -211,6 +211,6 @@ fn state_mark(at: ChunkStatus, signs: &PipelineSigns) -> String {
         ChunkStatus::Waits | ChunkStatus::Waived | ChunkStatus::Running => {
             paint(term::DIM, signs.waits)
         }
-        ChunkStatus::Unknown => paint(term::WARN, "?"),
+        ChunkStatus::Unknown | ChunkStatus::AwaitsPerson => paint(term::WARN, "?"),
     }
 }

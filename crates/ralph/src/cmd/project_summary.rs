@@ -5,6 +5,7 @@ use crate::describe::paint_mark;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::ending;
+use ralph_core::facts::DeclaredPause;
 use ralph_core::gate::shell_quote;
 use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
@@ -162,6 +163,11 @@ fn next_step(
     last: Option<&BoardRun>,
 ) -> String {
     let asks = going.iter().find(|run| run.standing() == RunStanding::Asks);
+    if let Some(run) = asks
+        && let Some(DeclaredPause::Approval(_)) = run.view.opened.state.declared
+    {
+        return format!("ralph approve {}", run.view.opened.run.id);
+    }
     if let Some(run) = asks.filter(|run| run.view.opened.run.drive.is_some()) {
         return format!("ralph tell {} \"…\"", run.view.opened.run.id);
     }

@@ -293,7 +293,7 @@ fn parse_range(text: Option<&str>) -> ComparedRange {
     ComparedRange { base, head, from_merge_base }
 }
 
-fn find_commit(
+pub(super) fn find_commit(
     repository: &CheckpointRepository,
     name: &str,
     deadline: &Deadline,
@@ -320,7 +320,7 @@ fn missing_commit_hint(repository: &CheckpointRepository, deadline: &Deadline) -
     }
 }
 
-fn capture_work_tree(
+pub(super) fn capture_work_tree(
     repository: &CheckpointRepository,
     config: &ProjectConfig,
     excluded: &PathBuf,

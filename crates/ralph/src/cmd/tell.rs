@@ -2,17 +2,19 @@
 //! functions here too.
 
 use super::adjust::{author, find_run};
-use super::{declare, identify_caller, open_home, run_choice};
+use super::{declare, identify_caller, open_home, pull_review, run_choice};
 use crate::driven_status;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
 use ralph_deck::page::view_question;
 use ralph_deck::person_action::LONGEST_MESSAGE;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::control;
 use ralph_hook::overview::RunView;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
@@ -25,15 +27,18 @@ const RUN_ID_CHARS: usize = 4;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph tell \"the old format may go\"\n  ralph tell k7f2 \"look at src/parser.rs first\"\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
+    after_help = "Examples:\n  ralph tell \"the old format may go\"\n  ralph tell k7f2 \"look at src/parser.rs first\"\n  ralph tell k7f2 --from-pr\n\nThe agent is held at its next stop and gets the message there, even\nwhen everything is met. Limits still end the run."
 )]
 pub(crate) struct TellArgs {
     /// Send this text; a run or session may be named before it
-    #[arg(value_name = "[RUN|SESSION] TEXT", required = true)]
+    #[arg(value_name = "[RUN|SESSION] TEXT", required_unless_present = "from_pr")]
     pub text: Vec<String>,
     /// Name the run or its session [default: the run of this project]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
+    /// Send the new comments of people on the run's pull request
+    #[arg(long)]
+    pub from_pr: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -46,8 +51,19 @@ struct MessageJson<'a> {
     what: &'static str,
 }
 
+#[derive(Serialize)]
+struct ReviewJson<'a> {
+    v: u8,
+    run: &'a str,
+    what: &'static str,
+    comments: usize,
+}
+
 pub(crate) fn run(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
+    if args.from_pr {
+        return send_review(env, &home, args);
+    }
     let (run, words) = message_operands(env, &home, args)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     let adjustment =
@@ -57,6 +73,34 @@ pub(crate) fn run(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
         super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
     } else {
         term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+    }
+    Ok(())
+}
+
+/// Sends the comments on the pull request of a run that has not ended.
+fn send_review(env: &Env, home: &RalphHome, args: &TellArgs) -> Result<(), CommandFailure> {
+    let run = match (args.text.as_slice(), &args.run) {
+        ([], None) => run_choice::project_run(env, home, RunPurpose::Steer)?,
+        ([], Some(name)) | ([name], None) => find_run(home, name)?,
+        _ => {
+            let hint = "run `ralph tell RUN --from-pr`";
+            return Err(CommandFailure::new("`--from-pr` takes no text", hint));
+        }
+    };
+    let opened = store::load_run(home, &run)?;
+    if let RunPhase::Ended(status) = control::effective_phase(home, &opened) {
+        let what = format!("run `{run}` has ended: {}", status.name());
+        let hint = format!("`ralph run --fork {run} --from-review` continues it with the comments");
+        return Err(CommandFailure::new(&what, &hint));
+    }
+    let comments = pull_review::new_comments(env, home, &run)?;
+    pull_review::send_comments(env, home, &run, &comments)?;
+    if args.json {
+        let (run, comments) = (run.as_str(), comments.len());
+        super::print_json(&ReviewJson { v: 1, run, what: "told", comments })?;
+    } else {
+        let note = pull_review::sent_note(comments.len());
+        term::out(&format!("{}  {note}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())
 }

@@ -82,7 +82,9 @@ pub(crate) fn run(env: &Env, args: &TrustArgs) -> Result<(), CommandFailure> {
     }
     // A script that approves whatever `--json` showed needs no policy; a person who types `ralph trust` expects one.
     let is_script = args.json || args.hash.is_some();
-    let has_policy = config.file.is_some() || !config.policy.gates.is_empty();
+    let has_policy = config.file.is_some()
+        || !config.policy.gates.is_empty()
+        || !config.policy.judges.is_empty();
     if !is_script && !has_policy && lists.is_empty() {
         let what = format!("there is no `ralph.toml` in `{}`", config.project.display());
         return Err(CommandFailure::new(&what, "`ralph init` proposes one"));

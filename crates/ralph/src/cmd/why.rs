@@ -19,6 +19,7 @@ use ralph_deck::page::open_question;
 use ralph_deck::standing_wording;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
+use ralph_deck::view::judge_verdicts::describe_verdict;
 use ralph_deck::view::next_step::{AsksPerson, next_step};
 use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
@@ -273,6 +274,10 @@ fn decision_paragraph(
     }
     if let Some(report) = &decided.report {
         out.push_str(&evidence_lines(report));
+    }
+    for record in &decided.judges {
+        let line = format!("{}: {}", safe_line(&record.name), describe_verdict(record));
+        out.push_str(&format!("          {}\n", paint(term::DIM, &line)));
     }
     // A held stop has them in its report.
     if let (StopOutcome::Ended(_), Some(proof)) = (&decided.outcome, &decided.proof) {

@@ -54,6 +54,13 @@ impl Sandbox {
     }
 }
 
+/// Masks the times of `ralph why`, and how long a judge took.
+pub fn mask_judge_times(text: &str) -> String {
+    let took = regex::Regex::new(r", (\d+ ms|\d+\.\d s|\d+ s)$").unwrap();
+    let line = |line: &str| took.replace(&mask_line_times(line), ", [took]").into_owned();
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Masks `14:02:11  ` at the beginning, `412 ms` at the end, and the elapsed time.
 fn mask_line_times(line: &str) -> String {
     let is_time =

@@ -142,6 +142,29 @@ fn a_subagent_is_held_until_its_chunk_is_done() {
     ");
 }
 
+/// The client's own agent, which answers a hook of type `agent`, belongs to no contract. To hold it would send it around in
+/// circles, and its stop is not the work of the run.
+#[test]
+fn an_agent_that_answers_a_hook_is_never_held() {
+    let (sandbox, _) = start_with_policy(
+        "[[gate]]\nname = \"check\"\nrun = [\"false\"]\nreport = \"none\"\non = [\"stop\", \"subagent\"]\n",
+    );
+    let before = sandbox.read_state();
+    for name in ["SubagentStop.hook-agent.json", "StopFailure.hook-agent.json"] {
+        let ended = sandbox.run_hook(host_payload(&sandbox, name, &json!({})));
+        assert!(ended.is_allow(), "{name}: {ended}");
+        assert_eq!(sandbox.read_state(), before, "{name}");
+    }
+    // Its tool calls are guarded like any other.
+    let reads = sandbox.run_hook(host_payload(&sandbox, "PreToolUse.hook-agent.json", &json!({})));
+    assert!(reads.is_allow(), "{reads}");
+    let own = sandbox.ralph_home("sessions").join(SESSION);
+    let writes = json!({ "tool_name": "Write", "tool_input": { "file_path": own, "content": "" } });
+    let denied = sandbox.run_hook(host_payload(&sandbox, "PreToolUse.hook-agent.json", &writes));
+    assert!(!denied.is_allow(), "{denied}");
+    assert!(!stop_subagent(&sandbox, &json!({ "agent_type": "" })).is_allow());
+}
+
 /// R-H4b: without a contract for the agent, or without a run for the session, nothing is held and nothing is written.
 #[test]
 fn an_agent_without_a_contract_is_let_go_uncounted() {

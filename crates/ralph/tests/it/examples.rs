@@ -48,17 +48,33 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("ralph stats --apply 1", "needs ten runs; `tests/it/stats.rs` has them"),
     ("ralph export otlp", COLLECTOR_TESTS),
     ("ralph export otlp k7f2 --to http://127.0.0.1:4318", COLLECTOR_TESTS),
-    ("ralph run --issue gh:acme/rocket#7 --worktree --pr", ISSUE_TESTS),
+    ("ralph run --issue gh:acme/rocket#7 --pr --draft", ISSUE_TESTS),
+    ("ralph run --fork k7f2 --from-review", REVIEW_TESTS),
+    ("ralph tell k7f2 --from-pr", REVIEW_TESTS),
     ("ralph plan --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123", ISSUE_TESTS),
     ("ralph run --issue 123 --comment", ISSUE_TESTS),
     ("ralph run --issue 123 --comment --worktree --pr", ISSUE_TESTS),
     ("ralph run --queue gh:label:ralph --parallel 2", ISSUE_TESTS),
+    ("ralph judge bench --host claude", JUDGE_TESTS),
+    ("ralph judge run", JUDGE_TESTS),
+    ("ralph judge run review", JUDGE_TESTS),
+    ("ralph judge run review --base main", JUDGE_TESTS),
+    ("ralph judge run goal-review --goal \"the export has a header row\" --json", JUDGE_TESTS),
+    ("ralph judge bench --host claude --model haiku --max-cost 2", JUDGE_TESTS),
+    (
+        "ralph judge bench --http https://api.anthropic.com --key ANTHROPIC_API_KEY --model claude-haiku-4-5 --kind adversarial",
+        JUDGE_TESTS,
+    ),
+    ("ralph judge bench --judge review --case go-map-race", JUDGE_TESTS),
+    ("ralph judge bench --json -- ./judge | jq .score", JUDGE_TESTS),
 ];
 
+const JUDGE_TESTS: &str = "needs a judge; `tests/it/judges.rs` and `judge_scores.rs` have some";
 const PLAN_TESTS: &str = "needs an agent that answers with a plan; `tests/it/plan.rs` has one";
 const COLLECTOR_TESTS: &str = "needs a collector; `tests/it/stats.rs` has one";
 const SERVE_TESTS: &str = "serves until Ctrl-C; `tests/it/serve.rs` speaks with it";
+const REVIEW_TESTS: &str = "needs a pull request; `tests/it/ci_reviews.rs` reviews one";
 const ISSUE_TESTS: &str = "needs a tracker; `tests/it/issues.rs` has one";
 
 /// How a line runs where it does not exit with 0 in a project with a held run.
@@ -84,6 +100,9 @@ const fn case(line: &'static str, state: ProjectState, code: i32) -> LineCase {
 
 const BELL: &str = "printf '[notify]\nbell = true\n' > ~/.ralph/config.toml";
 
+/// A run has taught something already.
+const LEARNED: &[&str] = &["ralph memory learn k7f2"];
+
 /// A run that a person accepted, on a commit.
 const ATTESTABLE: &[&str] = &[
     "git add -A . ':!.claude'",
@@ -103,6 +122,10 @@ static LINE_CASES: &[LineCase] = &[
     case("ralph init --dry-run", ProjectState::Fresh, 0),
     case(r#"ralph init --gate "sh test.sh""#, ProjectState::Fresh, 0),
     case("ralph init --scope user --no-gates", ProjectState::Fresh, 0),
+    case("ralph init --native-judge --dry-run", ProjectState::Fresh, 0),
+    case("ralph init --native-judge", ProjectState::Fresh, 0),
+    case("ralph init --native-judge=agent", ProjectState::Fresh, 0),
+    case("ralph init --native-judge=off", ProjectState::Fresh, 0),
     case("ralph init --yes --replace --json", ProjectState::Fresh, 0),
     case("ralph gate detect", ProjectState::Fresh, 0),
     case("ralph gate detect --write", ProjectState::Fresh, 0),
@@ -136,6 +159,7 @@ static LINE_CASES: &[LineCase] = &[
     case("ralph gate run", ProjectState::Ready, 0),
     case("ralph gate run --changed --format sarif > findings.sarif", ProjectState::Ready, 0),
     case("ralph gate run --stage security --all", ProjectState::Ready, 0),
+    case("ralph gate run --all --summary gates.md", ProjectState::Ready, 0),
     case("ralph gate run tests types --no-cache", ProjectState::Ready, 0),
     case("ralph gate run --trust-hash 3f9a1c07d2e4 --format github", ProjectState::Ready, 0),
     case("ralph gate warm", ProjectState::Ready, 0),
@@ -202,6 +226,8 @@ static LINE_CASES: &[LineCase] = &[
     case("ralph uninstall", ProjectState::Ready, 0),
     case("ralph uninstall --dry-run --keep-policy", ProjectState::Ready, 0),
     case("ralph uninstall --all", ProjectState::Ready, 0),
+    case("ralph approve", ProjectState::Phases, 0),
+    case("ralph approve k7f2 plan", ProjectState::Phases, 0),
     case("ralph orchestrator approve", ProjectState::Phases, 0),
     case("ralph orchestrator approve k7f2", ProjectState::Phases, 0),
     case("ralph orchestrator show", ProjectState::Phases, 0),
@@ -286,6 +312,13 @@ static LINE_CASES: &[LineCase] = &[
     LineCase {
         after: &["ralph waive tests --until 2h --why down"],
         ..case("ralph waive --undo tests", ProjectState::Held, 0)
+    },
+    LineCase { after: LEARNED, ..case("ralph memory show acece2bd", ProjectState::Held, 0) },
+    LineCase { after: LEARNED, ..case("ralph memory show acece2bd --json", ProjectState::Held, 0) },
+    LineCase { after: LEARNED, ..case("ralph memory forget acece2bd", ProjectState::Held, 0) },
+    LineCase {
+        after: &["mkdir -p docs/plans/parser"],
+        ..case("ralph memory export --to docs/plans/parser/MEMORY.md", ProjectState::Held, 0)
     },
     LineCase {
         after: &["ralph learn - --title 'How releases are cut' < notes.md"],
@@ -497,12 +530,14 @@ page_tests! {
     (cleaning_page, "docs/cleaning.md",
         &[story(ProjectState::Review, &[])],
     ),
+    (judges_page, "docs/judges.md", &[story(ProjectState::Fresh, &[]), Lines]),
     (doctor_page, "docs/doctor.md",
         &[story(
             ProjectState::Ready,
             &["sed -i 's|/[^ \"]*/bin/ralph|'$HOME'/bin/ralph|' .claude/settings.local.json"],
         )],
     ),
+    (memory_page, "docs/memory.md", &[story(ProjectState::Held, LEARNED)]),
     (features_page, "docs/features.md",
         &[
             story(
@@ -543,6 +578,8 @@ page_tests! {
     (hook_page, "docs/hook.md", &[NotRun("the status line of a moment")]),
     (import_page, "docs/import.md", &[NotRun("`tests/it/import.rs` compares this output with its files")]),
     (install_page, "docs/install.md", &[Lines]),
+    (native_judge_page, "docs/native-judge.md", &[Lines]),
+    (ci_page, "docs/ci.md", &[NotRun(REVIEW_TESTS)]),
     (issues_page, "docs/issues.md", &[Lines, NotRun(ISSUE_TESTS)]),
     (orchestrator_page, "docs/orchestrator.md", &[NotRun("a moment in the middle of a run"), NotRun("the same run")]),
     (plan_page, "docs/plan.md", &[NotRun(PLAN_TESTS)]),

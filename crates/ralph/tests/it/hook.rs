@@ -13,7 +13,7 @@ fn recorded_payloads() -> Vec<PathBuf> {
     let mut paths: Vec<_> =
         fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    assert_eq!(paths.len(), 54);
+    assert_eq!(paths.len(), 57);
     paths
 }
 

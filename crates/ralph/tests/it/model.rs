@@ -104,7 +104,7 @@ fn unusable_scenarios_and_ports_are_reported() {
     3 | foo = 1
       | ^^^
       |
-      = hint: expected one of `person`, `session`, `screen`, `shell`, `asks`, `answer`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
+      = hint: expected one of `person`, `session`, `screen`, `keys`, `shell`, `asks`, `answer`, `agent`, `tools`, `usage`, `error`, `delay_ms`, `repeat`, `stop_reason`, `interrupt`, `crash`, `hang`, `rate_limit`
 
     error: the scenario is invalid
 

@@ -194,8 +194,7 @@ fn a_complete_run_ends_verified() {
     ✓ 16 met
 
     Since the last stop: 6 → 1 not met; done: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, a change.
-    Next: Save what you learned: `ralph learn "…"`
-    Then stop again
+    Next: Save what you learned: `ralph learn "…"`; `ralph memory learn` saves what held the run. Then stop again
     "#);
     let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
     let shown: Vec<_> = shown.lines().filter(|line| !line.contains(" of 8 h")).collect();
@@ -432,6 +431,44 @@ fn low_complexity_needs_no_adversarial_gate() {
     let ended = sandbox.send_stop(SESSION, "").notice();
     assert!(ended.starts_with("ralph: verified: "), "{ended}");
     assert_eq!(read_view(&sandbox)["conditions"]["adversarial_passed"], Value::Null);
+}
+
+/// Seed condition 8: from complexity 7 on, a required adversarial judge takes the place of an adversarial gate.
+#[test]
+fn an_adversarial_judge_meets_the_condition() {
+    let judge = "[[judge]]\nname = \"critic\"\nkind = \"adversarial\"\nmin_complexity = 7\n\
+        backend = { command = [\"sh\", \"judge.sh\"] }\n";
+    let gates = STAGES_POLICY.split("[[gate]]\nname = \"review\"").next().unwrap();
+    let answers = [
+        (
+            r#"{"verdict":"unmet","findings":[{"file":"main.sh","claim":"too short","quote":"echo goodbye"}]}"#,
+            "held",
+        ),
+        (r#"{"verdict":"met","findings":[]}"#, "verified"),
+    ];
+    for (answer, expected) in answers {
+        let sandbox = Sandbox::new();
+        sandbox.write("ralph.toml", format!("{gates}{judge}"));
+        sandbox.write("judge.sh", format!("cat > /dev/null; echo '{answer}'\n"));
+        sandbox.write("main.sh", "echo hello\n");
+        sandbox.write("tests.sh", "grep -q goodbye main.sh || exit 1\necho 1 passed\n");
+        sandbox.commit();
+        sandbox.approve_policy();
+        let prompt = "/ralph:orchestrator Let main.sh say goodbye --complexity 8";
+        sandbox.send_prompt(SESSION, prompt).context_and_notice();
+        let run = sandbox.status()["runs"][0]["run"].as_str().unwrap().to_string();
+        for args in [&["memory_search"][..], &["must_have"], &["implementation"]] {
+            set_condition(&sandbox, args);
+        }
+        assert_eq!(sandbox.ralph_at_terminal(["orchestrator", "approve"]).code, Some(0));
+        implement_and_commit(&sandbox);
+        record_learning(&sandbox, &run);
+        let stop = sandbox.send_stop(SESSION, "");
+        assert_eq!(sandbox.run_status(&run).0, expected, "{stop}");
+        if expected == "held" {
+            assert!(stop.stderr.contains("· adversarial passed"), "{stop}");
+        }
+    }
 }
 
 /// A complexity that the agent declares cannot disable a gate of the policy.

@@ -60,6 +60,11 @@ fn config_explains_the_origin_of_every_value() {
     gate.tests.env = []                         default
     gate.tests.tests = []                       default
     gate.tests.proof = true                     default
+    gate.tests.tier = "fast"                    default
+    gate.tests.min_coverage = 0.0               default
+    gate.tests.min_changed_coverage = 0.0       default
+    gate.tests.coverage_ratchet = false         default
+    gate.tests.coverage_exclude = []            default
     lines.forbid = []                           default
     lines.exclude = []                          default
     protect.guard = "deny"                      default
@@ -75,6 +80,10 @@ fn config_explains_the_origin_of_every_value() {
     verify.accept = "verified"                  default
     verify.may_change = []                      default
     orchestrator.plan = "person"                default
+    orchestrator.approvals = []                 default
+    memory.learn = true                         default
+    memory.sessions = false                     default
+    memory.max_chars = 2000                     default
     environment.ci = true                       default
     environment.pass = []                       default
     environment.set.LANG = "C"                  ralph.toml:11
@@ -134,6 +143,11 @@ fn config_explains_the_origin_of_every_value() {
     env = []
     tests = []
     proof = true
+    tier = "fast"
+    min_coverage = 0.0
+    min_changed_coverage = 0.0
+    coverage_ratchet = false
+    coverage_exclude = []
 
     [lines]
     forbid = []
@@ -159,6 +173,12 @@ fn config_explains_the_origin_of_every_value() {
 
     [orchestrator]
     plan = "person"
+    approvals = []
+
+    [memory]
+    learn = true
+    sessions = false
+    max_chars = 2000
 
     [environment]
     ci = true
@@ -302,7 +322,7 @@ fn a_hostile_policy_file_is_escaped() {
     1 | '�a�' = 1 #  �31m
       | ^^^^^
       |
-      = hint: known keys: `run`, `session`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `session`, `gate`, `judge`, `ci`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `memory`, `environment`
 
     error: unknown key `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…`
      --> $ROOT/project/ralph.toml:2:1
@@ -310,7 +330,7 @@ fn a_hostile_policy_file_is_escaped() {
     2 | 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx = 1
       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = hint: known keys: `run`, `session`, `gate`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `environment`
+      = hint: known keys: `run`, `session`, `gate`, `judge`, `ci`, `chunk`, `pipeline`, `lines`, `protect`, `tests`, `verify`, `orchestrator`, `memory`, `environment`
 
     error: `run.baseline` cannot be `"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…"`
      --> $ROOT/project/ralph.toml:3:16
@@ -366,6 +386,8 @@ fn the_policy_reference_is_current() {
         "run",
         "session",
         "gate",
+        "judge",
+        "ci",
         "chunk",
         "pipeline.chunk",
         "lines",
@@ -374,6 +396,7 @@ fn the_policy_reference_is_current() {
         "tests",
         "verify",
         "orchestrator",
+        "memory",
         "environment",
         "runner",
         "notify",

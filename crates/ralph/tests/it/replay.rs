@@ -277,7 +277,7 @@ fn hooks_come_from_the_settings_the_client_would_load() {
     assert_eq!(
         result["notices"],
         json!([
-            "skipped a Stop hook from project settings: its type is not simulated",
+            "skipped a Stop hook from project settings: a replay has no model for its type `prompt`",
             "project settings enable plugins (demo@market): their hooks are not replayed",
         ])
     );

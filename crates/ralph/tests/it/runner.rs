@@ -93,7 +93,7 @@ impl RunnerSandbox {
     }
 
     /// A summary of the journal: outcome and rule of each decision, and the runner's actions, without varying details.
-    fn journal_summary(&self) -> String {
+    pub(crate) fn journal_summary(&self) -> String {
         let log = self.sandbox.ralph(["log", "--json"]);
         let lines = log.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let mut story = String::new();

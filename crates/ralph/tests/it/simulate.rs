@@ -159,8 +159,8 @@ fn failed_scenarios(paths: Vec<PathBuf>) -> Vec<String> {
 /// Their expectations were recorded from the real client.
 #[test]
 fn every_scenario_of_the_client_meets_its_expectations() {
-    let paths: Vec<_> =
-        ["stop", "tools", "session", "agents"].into_iter().flat_map(scenario_files).collect();
+    let directories = ["stop", "prompt-hooks", "tools", "session", "agents"];
+    let paths: Vec<_> = directories.into_iter().flat_map(scenario_files).collect();
     assert!(paths.len() >= 100, "{}", paths.len());
     let failed = failed_scenarios(paths);
     assert!(failed.is_empty(), "{} failed\n\n{}", failed.len(), failed.join("\n\n"));
@@ -223,7 +223,7 @@ fn the_documented_example_meets_its_expectations() {
     assert_snapshot!(stage.normalize(&shown.to_string()), @"
     exit 0
     --- stdout
-    7 model calls · 6 tool calls · 5 hooks run · 2 stops · 1 held · N ms
+    9 model calls · 6 tool calls · 7 hooks run · 2 stops · 1 held · N ms
     ✓ all expectations met
     ");
 }
@@ -651,13 +651,15 @@ fn given_settings_replace_those_of_the_scenario() {
     assert_snapshot!(lines.chain(notices).collect::<Vec<_>>().join("\n"), @r#"
     "PreToolUse" "echo '{\"systemMessage\": \"a file\"}'" "exit 0"
     "Stop" "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.sh" "exit 2"
+    "Stop" "is it done?" "failed"
     "Stop" "sh ~/.claude/hooks/lib/why.sh" "exit 0"
     "Stop" "sleep 600" "timeout"
     "Stop" "\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/stop.sh" "exit 0"
+    "Stop" "is it done?" "failed"
     "Stop" "sh ~/.claude/hooks/lib/why.sh" "exit 0"
     "Stop" "sleep 600" "timeout"
     notice "PreToolUse:Write says: a file"
-    notice "skipped a Stop hook from project settings: its type is not simulated"
+    notice "no `[[evaluator]]` of the scenario answers the Stop hook of type `prompt`, so it gives no verdict"
     notice "Stop hook error occurred"
     "#);
     stage.assert_no_leftovers("settings");
@@ -1067,6 +1069,63 @@ fn a_misspelt_event_is_part_of_the_command() {
 }
 
 /// With `--quiet` there is no timeline, and a notice about ignored settings explains unmet expectations.
+const PROMPT_HOOK_SCENARIO: &str =
+    include_str!("../../../../scenarios/prompt-hooks/prompt-unmet.toml");
+const AGENT_HOOK_SCENARIO: &str =
+    include_str!("../../../../scenarios/prompt-hooks/agent-text.toml");
+
+/// A model that answers a hook has a lane of its own in the timeline.
+#[test]
+fn hooks_that_ask_a_model_are_played() {
+    let stage = SimulationSandbox::new();
+    let shown = stage.play(PROMPT_HOOK_SCENARIO, &[]);
+    assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
+    exit 0
+    --- stdout
+         person Fix the app.
+          agent Done.
+    model reads (hook-prompt) Based on the conversation transcript above, has the following stopping condition been satisfied? Answer based on transcript evidence only. Condition: Is app.py…
+          agent (hook-prompt) {"ok": false, "reason": "app.py is unchanged"}
+           Stop held
+                app.py is unchanged
+                answered in N ms, project settings: Is app.py fixed? $ARGUMENTS
+         notice Stop hook error occurred
+    model reads Stop hook feedback: [Is app.py fixed? $ARGUMENTS]: app.py is unchanged
+          agent Now really.
+    model reads (hook-prompt) Based on the conversation transcript above, has the following stopping condition been satisfied? Answer based on transcript evidence only. Condition: Is app.py…
+          agent (hook-prompt) {"ok": true, "reason": "app.py was edited"}
+           Stop let go
+                answered in N ms, project settings: Is app.py fixed? $ARGUMENTS
+            end completed
+           exit 0
+
+    4 model calls · 0 tool calls · 2 hooks run · 2 stops · 1 held · N ms
+    ✓ all expectations met
+    "#);
+    let shown = stage.play(AGENT_HOOK_SCENARIO, &[]);
+    // The question contains the ids of the session.
+    let shown = stage.normalize(&shown.to_string());
+    let shown: Vec<&str> = shown.lines().filter(|line| !line.contains("session_id")).collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    --- stdout
+         person Fix the app.
+          agent Done.
+          agent (hook-agent) It is not fixed.
+    model reads (hook-agent) [structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now.
+          agent (hook-agent) As I said.
+           Stop let go
+                no verdict in N ms, project settings: Read app.py: is it fixed? $ARGUMENTS
+                ! no verdict: the client ignores the hook and reports nothing
+            end completed
+           exit 0
+
+    3 model calls · 0 tool calls · 1 hook run · 1 stop · 0 held · N ms
+    ✓ all expectations met
+    "#);
+    stage.assert_no_leftovers("evaluators");
+}
+
 #[test]
 fn notices_are_shown_even_with_quiet() {
     let stage = SimulationSandbox::new();
@@ -1078,13 +1137,14 @@ fn notices_are_shown_even_with_quiet() {
     assert_snapshot!(stage.normalize(&shown.to_string()), @r#"
     exit 1
     --- stdout
-    2 model calls · 1 tool call · 0 hooks run · 1 stop · 0 held · N ms
+    3 model calls · 1 tool call · 1 hook run · 1 stop · 0 held · N ms
     ✗ results[0]: expected "Really done.", found "Done."
     ✗ blocks: expected 1, found 0
     · the expectations are for the scenario's own hooks, not for yours
 
     --- stderr
-    notice: skipped a Stop hook from project settings: its type is not simulated
+    notice: no `[[evaluator]]` of the scenario answers the Stop hook of type `prompt`, so it gives no verdict
+    notice: Stop: no verdict, so it does not block: JSON validation failed
     "#);
 }
 

@@ -442,7 +442,7 @@ fn a_prompt_without_a_client_cannot_loosen_the_run() {
         ("/ralph:pause", "ralph pause [run]"),
         ("/ralph:resume", "ralph resume [run]"),
         ("/ralph:cancel", "ralph cancel [run]"),
-        ("/ralph:approve", "ralph orchestrator approve [run]"),
+        ("/ralph:approve", "ralph approve [run]"),
         ("/ralph:tell use tabs", "ralph tell [run] …"),
         ("/ralph:limits --max-iterations 7", "ralph limits [run] …"),
     ] {

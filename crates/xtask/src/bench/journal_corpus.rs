@@ -202,6 +202,8 @@ fn decided(seed: u64, seq: u64, outcome: StopOutcome, rule: DecisionRule) -> Run
         },
         findings: u32::from(open.contains(name)) * 2,
         tests: (*name == "tests").then_some(TestCounts { run: 140, failed: 2, skipped: 1 }),
+        coverage: None,
+        changed_coverage: None,
         key: format!(
             "{:016x}",
             (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (seq << 8) ^ at as u64

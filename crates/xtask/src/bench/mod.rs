@@ -9,6 +9,7 @@ mod hook_stage;
 mod journal_corpus;
 mod large_transcript;
 mod large_tree;
+mod memory;
 mod proof;
 mod race;
 mod recall;
@@ -21,7 +22,7 @@ pub(crate) use hook_stage::client_fixtures;
 use crate::e2e::install;
 use crate::{
     BenchOutputOptions, DeckBenchOptions, GatesBenchOptions, GatesBenchPart, HookBenchOptions,
-    ProofBenchOptions, RecallBenchOptions, RunBenchOptions, print, shell,
+    MemoryBenchOptions, ProofBenchOptions, RecallBenchOptions, RunBenchOptions, print, shell,
 };
 use anyhow::{Result, bail};
 use budget::BudgetResult;
@@ -73,6 +74,12 @@ pub(crate) fn bench_recall(options: &RecallBenchOptions) -> Result<()> {
     let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     judged.push(stage.questions()?);
     report_budgets(&judged, &options.output)
+}
+
+/// Whether lessons of earlier runs reach the run that needs them.
+pub(crate) fn bench_memory(options: &MemoryBenchOptions) -> Result<()> {
+    let ralph = memory::stage_program(options.program.as_deref())?;
+    report_budgets(&memory::MemoryStage::new(ralph)?.measure()?, &options.output)
 }
 
 /// The cost of the run index, and of what the screens ask it.

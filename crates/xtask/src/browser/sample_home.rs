@@ -243,6 +243,8 @@ pub(super) fn held_stop(stop: usize, open: usize, note: &str) -> StopRecord {
             steadiness: ResultStability::Once,
             findings: 1,
             tests: (at == 1).then_some(TestCounts { run: 148, failed: 2, skipped: 0 }),
+            coverage: None,
+            changed_coverage: None,
             key: format!("key-{at}-{stop}"),
             log: None,
         })

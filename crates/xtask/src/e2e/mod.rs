@@ -4,6 +4,7 @@
 mod compare;
 mod crashes;
 pub(crate) mod install;
+mod judge_sessions;
 mod scenario_table;
 mod terminal;
 mod tmux;
@@ -15,7 +16,7 @@ use compare::{TraceDifference, trace_differences};
 use std::path::{Path, PathBuf};
 
 /// Directories of `scenarios/` that test the client itself.
-const DIFFERENTIAL: [&str; 4] = ["stop", "tools", "session", "agents"];
+const DIFFERENTIAL: [&str; 5] = ["stop", "prompt-hooks", "tools", "session", "agents"];
 /// Scenarios that test ralph. Its output differs from run to run, so only their expectations are checked.
 const RALPH_SCENARIOS: &str = "ralph";
 /// Scenarios in which a runner drives the client.
@@ -63,16 +64,29 @@ impl ComparisonOutcome {
 pub(crate) fn run(options: &E2eOptions) -> Result<()> {
     let SelectedScenarios { differential, own, terminal, crash } =
         select_scenarios(&options.scenarios)?;
+    if !options.write && options.scenarios.is_empty() {
+        scenario_table::check_table(&differential)?;
+    }
     if !terminal.is_empty() {
         tmux::tmux_program()?;
     }
-    // The profile that the tests have already built.
-    let ralph = shell::build_program("dev", "ralph")?;
+    let ralph = match &options.ralph {
+        Some(program) => program.clone(),
+        // The profile that the tests have already built.
+        None => shell::build_program("dev", "ralph")?,
+    };
     let pinned = match &options.client {
         Some(program) => program.clone(),
         None => install::installed_client(install::PINNED_VERSION)
             .context("differential tests were not run")?,
     };
+    if options.scenarios.is_empty() {
+        let unjudged = judge_sessions::play_judges(&ralph, &pinned)?;
+        ensure!(unjudged == 0, "{unjudged} sessions of judges failed");
+        if options.judges {
+            return Ok(());
+        }
+    }
     let version = client_version(&pinned)?;
     print::print_line(&format!("Claude Code {version}, {} scenarios", differential.len()));
     let played = play_all(&differential, |scenario| compare_players(&ralph, &pinned, scenario));
@@ -91,8 +105,6 @@ pub(crate) fn run(options: &E2eOptions) -> Result<()> {
     if options.write {
         ensure!(options.scenarios.is_empty(), "the table is about all scenarios");
         scenario_table::write_table(&version, &played)?;
-    } else if options.scenarios.is_empty() {
-        scenario_table::check_table(&played)?;
     }
     if options.latest {
         try_newest_client(&ralph, &version, &differential);
@@ -215,10 +227,7 @@ fn play_one(
     scenario: &Path,
     look: impl Fn(&Path) -> Result<Vec<TraceDifference>>,
 ) -> ComparedScenario {
-    let root = shell::repository_root().join("scenarios");
-    let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
-    let title =
-        disk::read_text(scenario).ok().and_then(|text| scenario_title(&text)).unwrap_or_default();
+    let (name, title) = scenario_heading(scenario);
     let mut found = ComparisonOutcome::Broken("not played".to_owned());
     for count in 1..=ATTEMPTS {
         found = match look(scenario) {
@@ -234,10 +243,17 @@ fn play_one(
     ComparedScenario { name, title, found }
 }
 
-fn scenario_title(scenario: &str) -> Option<String> {
-    let line = scenario.lines().find(|line| line.starts_with("name"))?;
-    let (_, value) = line.split_once('=')?;
-    Some(value.trim().trim_matches(['"', '\'']).to_owned())
+/// The path of a scenario relative to `scenarios/`, and the sentence that it shows.
+fn scenario_heading(scenario: &Path) -> (String, String) {
+    #[derive(serde::Deserialize)]
+    struct ScenarioHeading {
+        name: String,
+    }
+    let root = shell::repository_root().join("scenarios");
+    let name = scenario.strip_prefix(&root).unwrap_or(scenario).display().to_string();
+    let text = disk::read_text(scenario).unwrap_or_default();
+    let heading = toml::from_str::<ScenarioHeading>(&text);
+    (name, heading.map(|heading| heading.name).unwrap_or_default())
 }
 
 fn compare_players(ralph: &Path, client: &Path, scenario: &Path) -> Result<Vec<TraceDifference>> {

@@ -1,6 +1,6 @@
 //! The table of scenarios in `docs/simulator.md`.
 
-use super::{AgreedAttempt, ComparedScenario, ComparisonOutcome, install};
+use super::{AgreedAttempt, ComparedScenario, ComparisonOutcome, install, scenario_heading};
 use crate::{disk, shell};
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
@@ -41,18 +41,20 @@ pub(super) fn write_table(version: &str, played: &[ComparedScenario]) -> Result<
     )
 }
 
-/// Checks that the table is up to date for these scenarios and the pinned client.
-pub(super) fn check_table(played: &[ComparedScenario]) -> Result<()> {
+/// Checks that the table lists these scenarios, all of them as agreeing with the pinned client. Needs no results, so that a
+/// stale table is reported before anything is played.
+pub(super) fn check_table(scenarios: &[PathBuf]) -> Result<()> {
     let text = disk::read_text(&table_file())?;
     let (before, rest) = split_at_table(&text)?;
-    let agreeing: Vec<ComparedScenario> = played
+    let mut agreeing: Vec<ComparedScenario> = scenarios
         .iter()
-        .map(|played| ComparedScenario {
-            name: played.name.clone(),
-            title: played.title.clone(),
-            found: ComparisonOutcome::Agrees(AgreedAttempt { count: 1, before: None }),
+        .map(|scenario| {
+            let (name, title) = scenario_heading(scenario);
+            let found = ComparisonOutcome::Agrees(AgreedAttempt { count: 1, before: None });
+            ComparedScenario { name, title, found }
         })
         .collect();
+    agreeing.sort_by(|one, other| one.name.cmp(&other.name));
     let wanted = format!("{before}{}{rest}", render_table(install::PINNED_VERSION, &agreeing));
     ensure!(
         wanted == text,

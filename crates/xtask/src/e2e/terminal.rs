@@ -7,8 +7,8 @@ use crate::{disk, shell};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use ralph_sim::mismatch::{ExpectationMismatch, ExpectationWatcher};
 use ralph_sim::scenario::{
-    self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, ShellStep, TurnInterrupt,
-    TypedAnswer,
+    self, Scenario, ScenarioError, ScenarioPlayer, ScenarioStep, ScreenStep, ShellStep,
+    TurnInterrupt, TypedAnswer,
 };
 use ralph_sim::scratch::{self, ScenarioCommandContext, ScratchProject};
 use ralph_sim::script::ModelScript;
@@ -92,6 +92,7 @@ pub(super) fn play_at_terminal(
         happened,
         check: ExpectationWatcher::new(&scenario.expect),
         asked: 0,
+        has_shell,
     };
     let has_prompt = scenario.steps.iter().any(|step| matches!(step, ScenarioStep::Person(_)));
     let screen = person.play_steps(&scenario.steps)?;
@@ -223,6 +224,8 @@ struct TerminalPerson<'a> {
     check: ExpectationWatcher<'a>,
     /// Number of unanswered requests.
     asked: usize,
+    /// Whether the terminal runs a shell.
+    has_shell: bool,
 }
 
 impl<'a> TerminalPerson<'a> {
@@ -250,9 +253,15 @@ impl<'a> TerminalPerson<'a> {
                     }
                     moment = InputMoment::AfterTurn;
                 }
-                ScenarioStep::Screen(text) => {
+                ScenarioStep::Screen(ScreenStep { text, keys }) => {
                     self.wait_for_text(text)?;
-                    moment = InputMoment::Meanwhile;
+                    for key in keys {
+                        self.terminal.press_key(key)?;
+                    }
+                    // Before the client is started at a shell, the text is that of a command.
+                    if !(self.has_shell && matches!(moment, InputMoment::Beginning)) {
+                        moment = InputMoment::Meanwhile;
+                    }
                 }
                 ScenarioStep::Agent(turn) => self.interrupt(turn.interrupt)?,
                 ScenarioStep::Shell(step) => {
@@ -265,7 +274,8 @@ impl<'a> TerminalPerson<'a> {
                 ScenarioStep::Session(_) => bail!("a terminal has one client and no `session`"),
             }
         }
-        if matches!(steps.last(), Some(ScenarioStep::Screen(_))) {
+        let is_client_shown = !matches!(moment, InputMoment::Beginning);
+        if is_client_shown && matches!(steps.last(), Some(ScenarioStep::Screen(_))) {
             self.terminal.screen()
         } else if matches!(moment, InputMoment::Beginning) {
             self.wait_for_shell(COMMAND_TIMEOUT)

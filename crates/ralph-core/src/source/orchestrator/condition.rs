@@ -30,7 +30,8 @@ pub enum ConditionOwner {
 }
 
 /// The phases of an orchestrated run, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OrchestratorPhase {
     Clarify,
     Classify,

@@ -7,6 +7,7 @@
 //! claims stay claims, and the run can at best end `claimed`.
 
 use super::{ConditionOwner, OrchestratorCondition, OrchestratorPhase};
+use crate::approval::{self, PersonApproval, PhaseApproval};
 use crate::policy::PlanApprover;
 use crate::record::{ReportLine, ReportedStatus, StopReport};
 use crate::requirement::{
@@ -34,6 +35,10 @@ pub struct ConditionBasis<'a> {
     /// The complexity that a person gave at the start.
     pub person_complexity: Option<u8>,
     pub learned: LearningStatus,
+    /// Phases that a person has to approve.
+    pub approved_phases: &'a [OrchestratorPhase],
+    /// What a person approved so far.
+    pub approvals: &'a [PersonApproval],
 }
 
 /// Whether the last saved learning still exists.
@@ -104,6 +109,16 @@ impl ConditionBasis<'_> {
         self.complexity().is_none_or(|complexity| complexity >= ADVERSARIAL_MIN_COMPLEXITY)
     }
 
+    /// The approvals that the policy asks for.
+    pub fn phase_approvals(&self) -> Vec<PhaseApproval> {
+        let phases = self.approved_phases.iter();
+        let approval = |phase: &OrchestratorPhase| {
+            let by = approval::approver(self.approvals, &approval::phase_requirement_name(*phase));
+            PhaseApproval { phase: *phase, by: by.map(ToOwned::to_owned) }
+        };
+        phases.map(approval).collect()
+    }
+
     fn claims(&self, condition: OrchestratorCondition) -> bool {
         self.progress.claims.contains(&condition)
     }
@@ -162,7 +177,15 @@ pub fn condition_requirements(
             next: assessment.next,
         }
     };
-    asked.map(requirement).collect()
+    let asked: Vec<OrchestratorCondition> = asked.collect();
+    let mut requirements: Vec<Requirement> = asked.iter().copied().map(requirement).collect();
+    for approval in basis.phase_approvals() {
+        let of_phase = asked.iter().zip(&requirements);
+        let mut of_phase = of_phase.filter(|(condition, _)| condition.phase() == approval.phase);
+        let is_done = of_phase.all(|(_, requirement)| !requirement.is_open());
+        requirements.push(approval::phase_approval_requirement(&approval, is_done));
+    }
+    requirements
 }
 
 fn assess_condition(
@@ -311,7 +334,11 @@ fn assess_retrospective(basis: &ConditionBasis<'_>, gates: &GatesByStage) -> Con
     };
     // Suggested only at the end: while gates fail, there is still something to learn.
     let is_last = basis.claims(OrchestratorCondition::ImplementationComplete) && !gates.are_open();
-    let next = if is_last { "Save what you learned: `ralph learn \"…\"`" } else { "" };
+    let next = if is_last {
+        "Save what you learned: `ralph learn \"…\"`; `ralph memory learn` saves what held the run"
+    } else {
+        ""
+    };
     unmet(missing, next)
 }
 
@@ -387,6 +414,11 @@ impl ConditionView {
 }
 
 /// The first phase with a missing condition; `None` if nothing is missing.
-pub fn current_phase(shown: &[ConditionView]) -> Option<OrchestratorPhase> {
-    shown.iter().filter(|one| one.is_missing()).map(|one| one.condition.phase()).min()
+pub fn current_phase(
+    shown: &[ConditionView],
+    approvals: &[PhaseApproval],
+) -> Option<OrchestratorPhase> {
+    let conditions = shown.iter().filter(|one| one.is_missing()).map(|one| one.condition.phase());
+    let approvals = approvals.iter().filter(|one| one.by.is_none()).map(|one| one.phase);
+    conditions.chain(approvals).min()
 }

@@ -114,7 +114,7 @@ fn figures(
         }
     };
     match applied.kind {
-        ProposalKind::Earlier => {
+        ProposalKind::Earlier | ProposalKind::Recurring => {
             let held = |rows: &StatsRows| Some(held_share(rows, gate));
             add("Share of held stops", held(before), held(after));
         }
@@ -128,6 +128,8 @@ fn figures(
             };
             add("Time of the gate per run", of_gate(before, time), of_gate(after, time));
         }
+        // Held stops per run say whether it helped.
+        ProposalKind::Forbid => {}
         ProposalKind::Raise | ProposalKind::Wait => {
             let share = |rows: &StatsRows| Some(limit_share(rows));
             add("Runs that hit a limit", share(before), share(after));

@@ -3,6 +3,7 @@
 //! Everything here is computed from [`StatsRows`]; nothing reads a file or a clock.
 
 mod applied_proposals;
+mod finding_rules;
 mod gate_tables;
 mod hold_table;
 mod proposal_rules;

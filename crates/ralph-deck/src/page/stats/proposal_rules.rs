@@ -1,10 +1,13 @@
 //! Proposals: changes of the policy that the figures suggest, each with its evidence. Nothing here applies one.
 
+use super::finding_rules;
 use super::gate_tables::GateStatistics;
 use super::hold_table::{HoldRow, HoldTable, hold_table};
 use super::stats_rows::{LimitHit, StatsProject, StatsRows, StatsRun, percent};
 use ralph_core::gate::{Gate, GateTrigger, RerunPolicy};
+use ralph_core::lesson::Lesson;
 use ralph_core::limits::RunLimits;
+use ralph_core::policy::LineCheck;
 use ralph_core::requirement::RequirementStage;
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd};
@@ -43,6 +46,10 @@ pub struct ProjectSettings {
     pub gates: Vec<Gate>,
     pub limits: RunLimits,
     pub wait_for_limits_ms: u64,
+    /// The built-in checks of added lines.
+    pub forbidden: Vec<LineCheck>,
+    /// What ralph learned from its runs.
+    pub lessons: Vec<Lesson>,
 }
 
 /// Which rule made a proposal. The names are part of `applied.jsonl`.
@@ -61,6 +68,10 @@ pub enum ProposalKind {
     Raise,
     /// Wait for the provider's limits.
     Wait,
+    /// Check added lines for what held many runs.
+    Forbid,
+    /// Run a gate earlier whose same finding held many runs.
+    Recurring,
 }
 
 /// A change that the figures suggest. It is shown, and applied only if a person asks for it.
@@ -98,7 +109,12 @@ pub struct ProposedEdit {
 }
 
 impl ProposedEdit {
-    fn of_gate(settings: &ProjectSettings, gate: &str, key: &str, value: String) -> Self {
+    pub(super) fn of_gate(
+        settings: &ProjectSettings,
+        gate: &str,
+        key: &str,
+        value: String,
+    ) -> Self {
         let toml = format!("[[gate]]\nname = \"{gate}\"\n{key} = {value}\n");
         Self {
             file: settings.file.clone(),
@@ -111,7 +127,7 @@ impl ProposedEdit {
         }
     }
 
-    fn of_section(file: &str, section: &str, key: &str, value: String) -> Self {
+    pub(super) fn of_section(file: &str, section: &str, key: &str, value: String) -> Self {
         let toml = format!("[{section}]\n{key} = {value}\n");
         Self {
             file: file.to_string(),
@@ -144,9 +160,16 @@ pub(super) fn propose_changes(
             proposals.extend(context.propose());
         }
         proposals.extend(propose_limits(rows, settings));
+        let known: Vec<_> = proposals.iter().map(|one| one.edit.clone()).collect();
+        let learned = finding_rules::propose_from_lessons(settings);
+        proposals.extend(learned.into_iter().filter(|one| !known.contains(&one.edit)));
     }
     let is_again = |one: &PolicyProposal, other: &PolicyProposal| one.edit == other.edit;
-    proposals.dedup_by(|one, other| one.edit.is_user_file && is_again(one, other));
+    // Two lessons can lead to the same change.
+    let is_learned =
+        |one: &PolicyProposal| matches!(one.kind, ProposalKind::Forbid | ProposalKind::Recurring);
+    proposals
+        .dedup_by(|one, other| (one.edit.is_user_file || is_learned(one)) && is_again(one, other));
     for (position, proposal) in proposals.iter_mut().enumerate() {
         proposal.number = position + 1;
     }
@@ -398,7 +421,7 @@ fn raised(limit: u64) -> u64 {
     limit.saturating_mul(3) / 2
 }
 
-fn toml_list(items: &[&str]) -> String {
+pub(super) fn toml_list(items: &[&str]) -> String {
     let quoted: Vec<_> = items.iter().map(|item| format!("\"{item}\"")).collect();
     format!("[{}]", quoted.join(", "))
 }

@@ -1,7 +1,9 @@
 use super::*;
 use insta::assert_snapshot;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::lesson::Lesson;
 use ralph_core::limits::RunLimits;
+use ralph_core::policy::LineCheck;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const SHOP: &str = "/home/you/shop";
@@ -61,7 +63,61 @@ fn settings(gates: &[&str]) -> ProjectSettings {
         gates: gates.iter().map(|name| Gate::new(*name, argv())).collect(),
         limits: RunLimits::DEFAULT,
         wait_for_limits_ms: 0,
+        forbidden: Vec::new(),
+        lessons: Vec::new(),
     }
+}
+
+/// A finding that held one stop in each of these runs.
+fn lesson(requirement: &str, finding: &str, runs: u32) -> Lesson {
+    let run = |number: u32| serde_json::json!({"run": format!("r{number:03}"), "at_ms": 1, "holds": 1, "result": "fixed"});
+    serde_json::from_value(serde_json::json!({
+        "id": "3f2a91c0", "requirement": requirement, "stage": "correctness", "finding": finding,
+        "signature": "3f2a91c0deadbeef", "first_ms": 1, "last_ms": 1,
+        "runs": (0..runs).map(run).collect::<Vec<_>>(),
+    }))
+    .unwrap()
+}
+
+/// A finding that held four runs becomes a proposal; one that a setting covers already does not.
+#[test]
+fn repeated_findings_become_proposals() {
+    let proposed = |change: &dyn Fn(&mut ProjectSettings)| {
+        let mut known = settings(&["unit", "lint"]);
+        known.lessons = vec![
+            lesson("unit", "csv has no header", 4),
+            lesson("lint", "a.ts:3: no-console: unexpected console statement", 6),
+            lesson("lint", "unused import", 3),
+        ];
+        change(&mut known);
+        let mut rows = sample_rows();
+        rows.gates.clear();
+        rows.runs.iter_mut().for_each(|run| run.status = "verified".to_string());
+        let proposals = page_of(rows, &[known]).proposals;
+        let shown = proposals
+            .iter()
+            .map(|one| format!("{}: {}\n{}\n", one.title, one.reason, one.edit.toml));
+        shown.collect::<Vec<_>>().concat()
+    };
+    assert_snapshot!(proposed(&|_| {}), @r#"
+    Run `unit` when a task is completed: `unit` held 4 stops in 4 runs with the same finding: csv has no header. `ralph memory show 3f2a91c0` has the runs; `ralph memory add` saves a note for agents instead.
+    [[gate]]
+    name = "unit"
+    on = ["stop", "task"]
+
+    Check added lines for `debug-print`: `lint` held 6 stops in 6 runs with the same finding: a.ts:3: no-console: unexpected console statement. `ralph memory show 3f2a91c0` has the runs; `ralph memory add` saves a note for agents instead.
+    [lines]
+    forbid = ["debug-print"]
+    "#);
+    assert_eq!(
+        proposed(&|known| {
+            known.forbidden.push(LineCheck::DebugPrint);
+            for gate in &mut known.gates {
+                gate.on.push(ralph_core::gate::GateTrigger::Task);
+            }
+        }),
+        ""
+    );
 }
 
 /// Fourteen runs in two weeks: `tsc` holds, `e2e` is slow and flaky, `unit` always passes, three end at a limit.

@@ -39,6 +39,7 @@ fn format_judgement(judged: &GateJudgement) -> String {
         GateOutcome::Unknown(unknown) => match unknown {
             UnknownReason::Error(why)
             | UnknownReason::Inconclusive(why)
+            | UnknownReason::Unpublished(why)
             | UnknownReason::Skipped(why) => {
                 format!("{}: {why}", unknown.name())
             }

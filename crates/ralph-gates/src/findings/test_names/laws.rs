@@ -46,7 +46,12 @@ fn check_names(report: &ParsedReport) {
 #[test]
 fn names_are_the_same_in_every_checkout() {
     let elsewhere = Path::new("/tmp/checkouts/7f3a");
-    let context = ReportContext { root: elsewhere, cwd: elsewhere, extent: OutputExtent::Complete };
+    let context = ReportContext {
+        root: elsewhere,
+        cwd: elsewhere,
+        extent: OutputExtent::Complete,
+        is_file: crate::findings::FileProbe::default(),
+    };
     let mut report_count = 0;
     for (format, path) in recorded_reports() {
         let bytes = read_bytes(&path);

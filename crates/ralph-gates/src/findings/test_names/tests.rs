@@ -691,7 +691,12 @@ fn unittest_names_tests() {
 fn names_do_not_contain_the_path_of_the_project() {
     for root in ["/tmp/now/project", "/tmp/now/project/"] {
         let root = Path::new(root);
-        let context = ReportContext { root, cwd: root, extent: OutputExtent::Complete };
+        let context = ReportContext {
+            root,
+            cwd: root,
+            extent: OutputExtent::Complete,
+            is_file: crate::findings::FileProbe::default(),
+        };
         let names = NameCollector::new(&context);
         for (part, expected) in [
             ("/tmp/now/project/test/cart.js", "test/cart.js"),

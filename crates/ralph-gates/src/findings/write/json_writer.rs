@@ -2,6 +2,7 @@
 
 use super::{OverallOutcome, ReportedGate, clean_line, unknown_reason};
 use crate::findings::finding_signature;
+use ralph_core::coverage::{CoverageCount, MeasuredCoverage};
 use ralph_core::digest64::Digest64;
 use ralph_core::gate::{ResultStability, TestCounts};
 use ralph_core::requirement::{FindingAge, FindingSeverity, RequirementWeight};
@@ -27,6 +28,8 @@ pub struct GateReportJson<'a> {
     cached: bool,
     exit: Option<i32>,
     tests: Option<TestCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<CoverageCount>,
     steadiness: ResultStability,
     finding_count: u32,
     findings: Vec<FindingJson>,
@@ -68,6 +71,7 @@ pub fn gate_report_json<'a>(ran: &ReportedGate<'a>) -> GateReportJson<'a> {
         cached: ran.cached,
         exit: report.exit,
         tests: report.tests,
+        coverage: report.coverage.as_deref().map(MeasuredCoverage::count),
         steadiness: report.steadiness,
         finding_count: report.finding_count,
         findings: report.findings.iter().map(finding_json).collect(),

@@ -54,6 +54,7 @@ fn case_status(ran: &ReportedGate<'_>) -> JunitCaseStatus {
                 | UnknownReason::Timeout { .. }
                 | UnknownReason::Inconclusive(_)
                 | UnknownReason::NoTests(_)
+                | UnknownReason::Unpublished(_)
                 | UnknownReason::Untrusted,
             ),
             RequirementWeight::Required,

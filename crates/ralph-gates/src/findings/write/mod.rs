@@ -67,6 +67,7 @@ fn unknown_reason(outcome: &GateOutcome) -> Option<String> {
             UnknownReason::Error(why)
             | UnknownReason::Inconclusive(why)
             | UnknownReason::NoTests(why)
+            | UnknownReason::Unpublished(why)
             | UnknownReason::Skipped(why) => clean_line(why),
             UnknownReason::Timeout { after_ms } => {
                 format!("timed out after {}", ralph_core::units::format_duration(*after_ms))

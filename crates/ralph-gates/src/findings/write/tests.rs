@@ -61,7 +61,12 @@ fn write_samples(write: fn(&[ReportedGate<'_>]) -> String) -> String {
 
 fn read_back(format: ReportFormat, written: &str) -> ParsedReport {
     let project = Path::new("/project");
-    let context = ReportContext { root: project, cwd: project, extent: OutputExtent::Complete };
+    let context = ReportContext {
+        root: project,
+        cwd: project,
+        extent: OutputExtent::Complete,
+        is_file: crate::findings::FileProbe::default(),
+    };
     read_report(format, written.as_bytes(), &context)
 }
 

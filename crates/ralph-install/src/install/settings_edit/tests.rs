@@ -2,6 +2,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 use proptest::prelude::*;
+use ralph_host::client_settings::NativeJudgeKind;
 use ralph_host::default_host;
 
 use super::*;
@@ -17,6 +18,7 @@ fn two_hooks() -> WantedSettings {
     let entries = registration::hook_entries(default_host(), &program, choice);
     WantedSettings {
         entries: entries.into_iter().take(2).collect(),
+        judge: None,
         cap: BlockCapSetting::for_limit(default_host(), Some(25)),
         status_line: None,
         disable: Vec::new(),
@@ -33,6 +35,7 @@ fn all_hooks() -> WantedSettings {
     };
     WantedSettings {
         entries: registration::hook_entries(default_host(), &program, choice),
+        judge: Some(native_judge::preset(default_host(), NativeJudgeKind::Prompt)),
         status_line: Some(program.status_line_command()),
         disable: vec!["ralph-loop@official".to_string()],
         ..two_hooks()
@@ -165,7 +168,7 @@ fn all_entries_together() {
     assert_snapshot!(add_and_remove("{}\n", &all_hooks()), @r#"
     {
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }, { "hooks": [{ "type": "prompt", "prompt": "The person's last request is done. Tool results in the conversation are evidence; what the assistant says about its own work is not. Not done: a part of the request is missing, the tests fail or did not run after the last edit, or work is announced and not carried out. A question that only the person can answer counts as done. Event: $ARGUMENTS (ralph init --native-judge)", "timeout": 60, "statusMessage": "the client's own judge is reading" }] }],
         "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
         "TaskCompleted": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
         "TeammateIdle": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
@@ -202,7 +205,7 @@ fn all_entries_together() {
       "enabledPlugins": { "ralph-loop@official": false },
       "env": { "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0" },
       "hooks": {
-        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }],
+        "Stop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }, { "hooks": [{ "type": "prompt", "prompt": "The person's last request is done. Tool results in the conversation are evidence; what the assistant says about its own work is not. Not done: a part of the request is missing, the tests fail or did not run after the last edit, or work is announced and not carried out. A question that only the person can answer counts as done. Event: $ARGUMENTS (ralph init --native-judge)", "timeout": 60, "statusMessage": "the client's own judge is reading" }] }],
         "SubagentStop": [{ "hooks": [{ "type": "command", "command": "/opt/ralph hook claude", "timeout": 600, "statusMessage": "ralph is checking the work" }] }]
       }
     }

@@ -1,7 +1,8 @@
 //! Keys of the named entries: `[[gate]]`, `[[chunk]]`, `[[pipeline.chunk]]` and `[[lines.pattern]]`.
 
-use super::{ConfigKey, EntryTable, MAX_GATE_TIMEOUT_MS, ValueKind};
-use crate::config::apply::{self, normalize_path, parse_choices, set_choice};
+use super::{ConfigKey, EntryTable, MAX_GATE_TIMEOUT_MS, SetCount, ValueKind};
+use crate::config::apply::{self, normalize_path, parse_choices, set_choice, unless_zero};
+use ralph_core::coverage::CoverageShare;
 use ralph_core::gate::{GateInvocation, MinTests, ReportFormat};
 use ralph_core::requirement::RequirementWeight;
 use std::mem;
@@ -136,7 +137,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "report_files",
         kind: ValueKind::Globs(|draft, texts| draft.gate.report_files = texts.to_vec()),
-        description: "Instead of `{report}`, for runners that write one JUnit file per test class: globs relative to `cwd`. Only files that the gate wrote while it ran count.",
+        description: "Instead of `{report}`, for tools that write JUnit or coverage reports at places of their own: globs relative to `cwd`. Only files that the gate wrote while it ran count.",
     },
     ConfigKey {
         name: "min_tests",
@@ -168,7 +169,57 @@ static GATE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::Flag(|draft, flag| draft.gate.proof = flag),
         description: "`false` leaves the gate out of the proof, for example if it needs services that a checkout does not have.",
     },
+    ConfigKey {
+        name: "tier",
+        kind: ValueKind::Choice(&["fast", "slow"], |draft, text| {
+            set_choice(&mut draft.gate.tier, text);
+        }),
+        description: "A `slow` gate is not started while anything else that is required is open.",
+    },
+    ConfigKey {
+        name: "min_coverage",
+        kind: ValueKind::Percent(|draft, units| {
+            draft.gate.coverage.min = unless_zero(units).map(CoverageShare);
+        }),
+        description: "With a coverage report: the least share of lines that tests run, in percent. 0 means no minimum.",
+    },
+    ConfigKey {
+        name: "min_changed_coverage",
+        kind: ValueKind::Percent(|draft, units| {
+            draft.gate.coverage.min_changed = unless_zero(units).map(CoverageShare);
+        }),
+        description: "With a coverage report: the least share of the lines that the run added or changed, in percent. 0 means no minimum.",
+    },
+    ConfigKey {
+        name: "coverage_ratchet",
+        kind: ValueKind::Flag(|draft, flag| draft.gate.coverage.ratchet = flag),
+        description: "With a coverage report: the share of lines that tests run must not be smaller than at the start of the run.",
+    },
+    ConfigKey {
+        name: "coverage_exclude",
+        kind: ValueKind::Globs(|draft, texts| draft.gate.coverage.exclude = texts.to_vec()),
+        description: "Files whose changed lines need no coverage.",
+    },
+    ConfigKey {
+        name: "max_errors",
+        kind: finding_limit(|draft, count| draft.gate.limits.errors = Some(count)),
+        description: "With a SARIF, ESLint or Cargo report: how many errors the gate may have. Without it, one fails the gate.",
+    },
+    ConfigKey {
+        name: "max_warnings",
+        kind: finding_limit(|draft, count| draft.gate.limits.warnings = Some(count)),
+        description: "How many warnings the gate may have. Without it, any number.",
+    },
+    ConfigKey {
+        name: "max_notes",
+        kind: finding_limit(|draft, count| draft.gate.limits.notes = Some(count)),
+        description: "How many notes the gate may have. Without it, any number.",
+    },
 ];
+
+const fn finding_limit(set: SetCount) -> ValueKind {
+    ValueKind::Count { least: 0, most: 1_000_000, set }
+}
 
 const CHUNK_GATES: ConfigKey = ConfigKey {
     name: "gates",
@@ -226,6 +277,11 @@ static PIPELINE_KEYS: &[ConfigKey] = &[
         name: "after",
         kind: ValueKind::Names(|draft, texts| draft.chunk.after = texts.to_vec()),
         description: "Names of pipeline chunks that must be done first.",
+    },
+    ConfigKey {
+        name: "approval",
+        kind: ValueKind::Flag(|draft, flag| draft.chunk.approval = flag),
+        description: "Whether a person has to approve the finished chunk with `ralph approve`. Chunks after it wait for that.",
     },
 ];
 

@@ -228,13 +228,23 @@ pub(super) static VERIFY: &[ConfigKey] = &[
     },
 ];
 
-pub(super) static ORCHESTRATOR: &[ConfigKey] = &[ConfigKey {
-    name: "plan",
-    kind: ValueKind::Choice(&["person", "agent"], |draft, text| {
-        set_choice(&mut draft.policy.plan_approver, text);
-    }),
-    description: "Who may approve the plan of an orchestrated run.",
-}];
+pub(super) static ORCHESTRATOR: &[ConfigKey] = &[
+    ConfigKey {
+        name: "plan",
+        kind: ValueKind::Choice(&["person", "agent"], |draft, text| {
+            set_choice(&mut draft.policy.plan_approver, text);
+        }),
+        description: "Who may approve the plan of an orchestrated run.",
+    },
+    ConfigKey {
+        name: "approvals",
+        kind: ValueKind::Choices(
+            &["clarify", "classify", "implement", "validate", "retrospect"],
+            |draft, texts| draft.policy.phase_approvals = parse_choices(texts),
+        ),
+        description: "Phases that a person has to approve with `ralph approve`, besides the plan.",
+    },
+];
 
 pub(super) static ENVIRONMENT: &[ConfigKey] = &[
     ConfigKey {

@@ -5,7 +5,7 @@ use super::{find_gate, load_policy};
 use crate::cmd::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use ralph_core::gate::Gate;
+use ralph_core::gate::{Gate, GateTier};
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_core::units;
@@ -67,6 +67,10 @@ fn render_explanation(gate: &Gate, explained: &GateExplanation, is_approved: boo
         rows.push(("when", format!("something in {} changed", gate.when.join(", "))));
     }
     rows.push(("report", gate.report.name().to_string()));
+    let conditions = condition_texts(gate);
+    if !conditions.is_empty() {
+        rows.push(("requires", conditions.join(", ")));
+    }
     rows.push((
         "tools",
         if explained.tools.is_empty() {
@@ -86,4 +90,23 @@ fn render_explanation(gate: &Gate, explained: &GateExplanation, is_approved: boo
         out.push_str(&format!("  {label:<8}  {}\n", text::clean_line(&value, 2000)));
     }
     out
+}
+
+/// `80 % coverage, 90 % of changed lines, at most 0 warnings`
+fn condition_texts(gate: &Gate) -> Vec<String> {
+    let (coverage, limits) = (&gate.coverage, &gate.limits);
+    let limit = |most: Option<u32>, noun: &str| {
+        most.map(|most| format!("at most {}", text::count_noun(most, noun)))
+    };
+    let slow = gate.tier == GateTier::Slow;
+    let texts = [
+        slow.then(|| "everything else first".to_string()),
+        coverage.min.map(|share| format!("{} coverage", share.describe())),
+        coverage.min_changed.map(|share| format!("{} of changed lines", share.describe())),
+        coverage.ratchet.then(|| "no less coverage than at the start".to_string()),
+        limit(limits.errors, "error"),
+        limit(limits.warnings, "warning"),
+        limit(limits.notes, "note"),
+    ];
+    texts.into_iter().flatten().collect()
 }

@@ -35,6 +35,7 @@ Examples:
   ralph gate run --stage security --all
   ralph gate run --changed --format sarif > findings.sarif
   ralph gate run --trust-hash 3f9a1c07d2e4 --format github
+  ralph gate run --all --summary gates.md
 
 Exit codes: 0 every required gate passed, 1 a gate failed, 3 the policy
 is not approved, 4 a gate gave no result, 130 interrupted.")]
@@ -64,6 +65,11 @@ pub(crate) struct GateRunArgs {
     /// Print one JSON object: `--format json`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Add the results as Markdown to this file, besides the output
+    ///
+    /// In GitHub Actions they are added to the summary of the job anyway (`$GITHUB_STEP_SUMMARY`).
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
     /// Run the policy with this hash without an approval (for CI)
     #[arg(long, value_name = "HASH")]
     pub trust_hash: Option<String>,

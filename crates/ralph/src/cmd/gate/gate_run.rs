@@ -24,9 +24,13 @@ use ralph_policy::config::ProjectConfig;
 use ralph_policy::trust;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
+use ralph_sys::fs::{self, Durability};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) const INTERRUPTED: u8 = 130;
+/// Names the file with the summary of a job of GitHub Actions.
+const STEP_SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 const SHOWN_FINDINGS: usize = 5;
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -77,8 +81,43 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         (false, _) => gates::run_gates(&course),
     };
     print_results(env, format, &ran)?;
+    write_summaries(env, args.summary.as_deref(), &ran)?;
+    note_unasked(&config, &chosen);
     ralph_hook::cleaning_worker::clean_if_due(&home);
     Ok(if cancel.is_cancelled() { INTERRUPTED } else { gate_results::gate_exit_code(&ran) })
+}
+
+/// Adds the results as Markdown to the file that the person names, and to the summary of a job of GitHub Actions.
+fn write_summaries(
+    env: &Env,
+    named: Option<&Path>,
+    ran: &[GateResult],
+) -> Result<(), CommandFailure> {
+    let results: Vec<write::ReportedGate<'_>> = ran.iter().map(reported_gate).collect();
+    let page = format!("{}\n", write::write_markdown(&results));
+    if let Some(path) = named {
+        fs::append(path, page.as_bytes(), Durability::Cached)?;
+    }
+    let of_job = env.get(STEP_SUMMARY_VARIABLE).map(PathBuf::from);
+    if let Some(path) = of_job.filter(|path| named != Some(path)) {
+        // The results are known without it.
+        if let Err(error) = fs::append(&path, page.as_bytes(), Durability::Cached) {
+            let why = ralph_home::faults::describe_error(&error);
+            term::err(&format!("note: the job has no summary: {}\n", text::clean_line(&why, 200)));
+        }
+    }
+    Ok(())
+}
+
+/// Names the gates that ask a CI provider, which run only if they are named.
+fn note_unasked(config: &ProjectConfig, chosen: &[&Gate]) {
+    let is_chosen = |gate: &&Gate| chosen.iter().any(|one| one.name == gate.name);
+    let unasked = config.policy.gates.iter().filter(|gate| gate.is_ci() && !is_chosen(gate));
+    let names: Vec<&str> = unasked.map(|gate| gate.name.as_str()).collect();
+    if !names.is_empty() {
+        let names = names.join(" ");
+        term::err(&format!("note: CI was not asked; `ralph gate run {names}` asks it\n"));
+    }
 }
 
 fn choose_gates<'a>(
@@ -100,6 +139,8 @@ fn choose_gates<'a>(
     let mut chosen: Vec<&Gate> = gates
         .iter()
         .filter(|gate| gate.on.contains(&on))
+        // A job that waited for the checks of its own commit would wait for itself.
+        .filter(|gate| !gate.is_ci() || args.stage == Some(RequirementStage::Ci))
         .filter(|gate| args.stage.is_none_or(|stage| stage == gate.stage))
         .collect();
     if chosen.is_empty() {

@@ -5,6 +5,7 @@ use super::load_policy;
 use crate::cmd::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
+use ralph_core::gate::GateTier;
 use ralph_core::requirement::{RequirementStage, RequirementWeight};
 use ralph_core::text;
 use ralph_deck::view::gate_list::{self, moment_names};
@@ -42,6 +43,9 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
             let mut notes = Vec::new();
             if gate.weight == RequirementWeight::Advisory {
                 notes.push("advisory".to_string());
+            }
+            if gate.tier == GateTier::Slow {
+                notes.push("slow: after everything else".to_string());
             }
             if moment_names(gate) != "stop" {
                 notes.push(format!("on {}", moment_names(gate)));

@@ -93,7 +93,7 @@ fn warm_project(env: &Env, home: &RalphHome, args: &GateWarmArgs) -> Result<u8, 
         .iter()
         .filter(|gate| {
             if args.names.is_empty() {
-                gate.on.contains(&GateTrigger::Stop)
+                gate.on.contains(&GateTrigger::Stop) && !gate.is_ci()
             } else {
                 args.names.contains(&gate.name)
             }

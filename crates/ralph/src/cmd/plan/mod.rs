@@ -113,7 +113,7 @@ pub(crate) struct PlanArgs {
     pub json: bool,
 }
 
-fn parse_cost(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_cost(text: &str) -> Result<u64, String> {
     let cost = units::parse_micro_usd(text).filter(|micro| *micro > 0);
     cost.ok_or_else(|| "expected an amount such as `0.50`".to_string())
 }

@@ -27,7 +27,8 @@ pub(super) fn choose_gates<'a>(
         }
         return Ok(GateChoice { gates, left_out: Vec::new() });
     }
-    let at_stop = config.policy.gates.iter().filter(|gate| gate.on.contains(&GateTrigger::Stop));
+    let runs_here = |gate: &&Gate| gate.on.contains(&GateTrigger::Stop) && !gate.is_ci();
+    let at_stop = config.policy.gates.iter().filter(runs_here);
     let (gates, others): (Vec<&Gate>, Vec<&Gate>) =
         at_stop.partition(|gate| gate.takes_part_in_proof());
     let left_out = |gate: &&'a Gate| LeftOutGateView {

@@ -3,6 +3,7 @@
 use super::drive_view::DriveView;
 use super::issue_run;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
+use crate::cmd::pull_review;
 use crate::cmd::{open_world, start};
 use crate::failure::CommandFailure;
 use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
@@ -92,10 +93,19 @@ fn start_new_run(
 ) -> Result<RunRecord, CommandFailure> {
     let home = &world.home;
     let has_tree = new.request.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
-    if let RunWorkspace::Worktree { then, checks_ms } = new.workspace
+    let comments = match &new.review_of {
+        Some(past) => pull_review::new_comments(&world.env, home, past)?,
+        None => Vec::new(),
+    };
+    if let RunWorkspace::Worktree { then, checks_ms, draft } = new.workspace
         && !has_tree
     {
-        notes.extend(create_worktree(home, &mut new, (then, checks_ms))?);
+        notes.extend(create_worktree(home, &mut new, |made| RunWorktree {
+            then,
+            checks_ms,
+            draft,
+            ..made
+        })?);
     }
     if let Some(drive) = &mut new.request.drive {
         drive.head = git::head_commit(&new.request.project, &Deadline::after(WORKTREE_TIMEOUT));
@@ -113,6 +123,10 @@ fn start_new_run(
         issue_run::keep_issue(home, &started.run.id, &of.issue)?;
     }
     notes.extend(started.notes.iter().map(start::note_text));
+    if !comments.is_empty() {
+        pull_review::send_comments(&world.env, home, &started.run.id, &comments)?;
+        notes.push(pull_review::sent_note(comments.len()));
+    }
     Ok(started.run)
 }
 
@@ -141,7 +155,7 @@ fn concurrent_run_notes(home: &RalphHome, project: &Path) -> Vec<String> {
 fn create_worktree(
     home: &RalphHome,
     new: &mut NewRun,
-    (then, checks_ms): (LandingMode, Option<u64>),
+    complete: impl Fn(RunWorktree) -> RunWorktree,
 ) -> Result<Vec<String>, CommandFailure> {
     let deadline = Deadline::after(WORKTREE_TIMEOUT);
     let demand = &mut new.request;
@@ -162,7 +176,7 @@ fn create_worktree(
     notes.extend(copy_packages(home, &demand.project, &made.worktree)?);
     move_to_worktree(demand, &path);
     if let Some(drive) = &mut demand.drive {
-        drive.worktree = Some(RunWorktree { then, checks_ms, ..made.worktree });
+        drive.worktree = Some(complete(made.worktree));
     }
     demand.id = Some(id);
     Ok(notes)

@@ -138,8 +138,8 @@ pub(super) fn render_plan(env: &Env, plan: &RunPlan) -> String {
             line("stuck", &format!("then `{}` is tried", safe_line(model)));
         }
     }
-    if let RunWorkspace::Worktree { then, checks_ms } = planned.place {
-        line("worktree", &worktree_text(then, checks_ms));
+    if let RunWorkspace::Worktree { then, checks_ms, draft } = planned.place {
+        line("worktree", &worktree_text(then, checks_ms, draft));
     }
     let argv: Vec<_> = planned.argv.iter().map(|word| shell_quote(&safe_line(word))).collect();
     line("agent", &argv.join(" "));
@@ -249,6 +249,7 @@ fn describe_resumed_run(run: &RunRecord, limits: &RunLimits) -> PlannedRun {
         place: worktree.map_or(RunWorkspace::Project, |it| RunWorkspace::Worktree {
             then: it.then,
             checks_ms: None,
+            draft: it.draft,
         }),
         notes: Vec::new(),
     }
@@ -305,17 +306,18 @@ fn waits_text(settings: &DriveSettings) -> String {
     format!("{limit}, up to {errors} for network errors; {idle} for a sign of life")
 }
 
-fn worktree_text(then: LandingMode, checks_ms: Option<u64>) -> String {
+fn worktree_text(then: LandingMode, checks_ms: Option<u64>, is_draft: bool) -> String {
+    let request = if is_draft { "a draft pull request" } else { "a pull request" };
     match (then, checks_ms) {
         (LandingMode::Merge, _) => {
             "a separate one with its own branch; merged when the merged tree is verified"
                 .to_string()
         }
         (LandingMode::PullRequest, None) => {
-            "a separate one with its own branch; then a pull request".to_string()
+            format!("a separate one with its own branch; then {request}")
         }
         (LandingMode::PullRequest, Some(ms)) => format!(
-            "a separate one with its own branch; then a pull request, with {} for its checks",
+            "a separate one with its own branch; then {request}, with {} for its checks",
             units::format_duration(ms)
         ),
     }

@@ -36,7 +36,7 @@ pub(super) fn ended_run(
         return Err(CommandFailure::new(&what, &fork_hint(&run)));
     }
     match control::effective_phase(home, &opened) {
-        RunPhase::Ended(RunStatus::Verified) => {
+        RunPhase::Ended(RunStatus::Verified) if !args.from_review => {
             let what = format!("run `{run}` is verified: nothing is left to do");
             Err(CommandFailure::new(&what, &fork_hint(&run)))
         }

@@ -31,7 +31,8 @@ Examples:
   ralph run \"now do it\" --fork 0b53ac6e-53a9-4d0e-9c5d-6f1a2c9be1aa
   ralph run --queue queue.toml --parallel 2
   ralph run --issue 123 --comment
-  ralph run --issue gh:acme/rocket#7 --worktree --pr
+  ralph run --issue gh:acme/rocket#7 --pr --draft
+  ralph run --fork k7f2 --from-review
   ralph run --queue gh:label:ralph --parallel 2
   ralph run \"upgrade to axum 0.8\" --dry-run -- --permission-mode acceptEdits
 
@@ -140,6 +141,14 @@ pub(crate) struct RunArgs {
     /// Like `--worktree`, but open a pull request instead of merging
     #[arg(long)]
     pub pr: bool,
+    /// Open the pull request as a draft
+    #[arg(long, requires = "pr")]
+    pub draft: bool,
+    /// Send the new comments of people on the run's pull request
+    ///
+    /// Continues the run that `--fork` names, even if it is verified, on the same branch.
+    #[arg(long, requires = "fork", conflicts_with_all = ["goal", "goal_file", "of", "pr", "worktree", "project"])]
+    pub from_review: bool,
     /// Wait this long for the pull request's checks, and require them
     #[arg(long, value_name = "DURATION", requires = "pr", value_parser = parse_timeout)]
     pub wait_for_checks: Option<u64>,
@@ -293,6 +302,7 @@ impl RunArgs {
             (self.accept.is_some(), "`--accept`"),
             (self.worktree, "`--worktree`"),
             (self.pr, "`--pr`"),
+            (self.draft, "`--draft`"),
             (self.project.is_some(), "`--project`"),
             (self.allow_skip_permissions, "`--allow-skip-permissions`"),
             (!self.flags.is_empty(), "the part after `--`"),

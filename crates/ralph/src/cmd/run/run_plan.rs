@@ -12,6 +12,7 @@ use crate::driven_status;
 use crate::failure::CommandFailure;
 use ralph_core::drive::{DriveSettings, LandingMode, WaitLimits};
 use ralph_core::gate::Gate;
+use ralph_core::id::RunId;
 use ralph_core::id::SessionId;
 use ralph_core::run::RunPhase;
 use ralph_core::run_terms::{RequestedLists, RunTerms};
@@ -75,6 +76,8 @@ pub(crate) struct NewRun {
     pub workspace: RunWorkspace,
     /// The issue that the goal comes from. Its items become a list when the run starts.
     pub issue: Option<IssueRun>,
+    /// The run whose pull request was reviewed: the comments become the first messages to the agent.
+    pub review_of: Option<RunId>,
 }
 
 /// Where the agent works, and how the work gets back to the project.
@@ -85,6 +88,8 @@ pub(crate) enum RunWorkspace {
         then: LandingMode,
         /// How long to wait for the checks of the pull request.
         checks_ms: Option<u64>,
+        /// Whether the pull request is a draft.
+        draft: bool,
     },
 }
 
@@ -196,7 +201,9 @@ fn new_run(
         None => config::load(&config::find_project(&project), home)?.runner,
     };
     let place = match &usual.worktree {
-        Some(kept) => RunWorkspace::Worktree { then: kept.then, checks_ms: kept.checks_ms },
+        Some(kept) => {
+            RunWorkspace::Worktree { then: kept.then, checks_ms: kept.checks_ms, draft: kept.draft }
+        }
         None => choose_workspace(args, &project)?,
     };
     let terms = match (terms, past) {
@@ -224,6 +231,7 @@ fn new_run(
         gate_source: GateSource::NoGates,
         workspace: place,
         issue: None,
+        review_of: past.filter(|_| args.from_review).map(|past| past.id.clone()),
     })
 }
 
@@ -304,7 +312,7 @@ fn choose_workspace(args: &RunArgs, project: &Path) -> Result<RunWorkspace, Comm
         let what = format!("`{place}` is not in a git repository, so it cannot have a work tree");
         return Err(CommandFailure::new(&what, &format!("paste: {FIRST_REPOSITORY}")));
     }
-    Ok(RunWorkspace::Worktree { then, checks_ms: args.wait_for_checks })
+    Ok(RunWorkspace::Worktree { then, checks_ms: args.wait_for_checks, draft: args.draft })
 }
 
 /// Overrides the usual settings with the given arguments. Never adds a flag of the agent by itself.

@@ -47,6 +47,7 @@ pub(super) fn shared_arguments(args: &RunArgs, here: &Path) -> Vec<String> {
     for (is_given, option) in [
         (args.no_gates, "--no-gates"),
         (args.pr, "--pr"),
+        (args.draft, "--draft"),
         (args.comment, "--comment"),
         (args.allow_skip_permissions, "--allow-skip-permissions"),
     ] {

@@ -1,0 +1,232 @@
+//! Approvals that a policy leaves to a person: of a pipeline chunk (`approval = true`) and of a phase
+//! (`[orchestrator] approvals`). The journal records them, so an approval counts as measured.
+
+use crate::policy::Chunk;
+use crate::record::{ReportLine, ReportedStatus};
+use crate::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementStage, RequirementStatus,
+    RequirementWeight, WAITS_PREFIX,
+};
+use crate::source::orchestrator::OrchestratorPhase;
+use crate::text;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Starts the reason why a finished piece of work is still open, in requirements and stored reports.
+const APPROVAL_PREFIX: &str = "waits for a person: ";
+
+const QUESTION_PREFIX: &str = "a person has to approve ";
+const PHASE_SUFFIX: &str = " approved";
+const MAX_NAMED: usize = 3;
+
+/// One approval, as the journal records it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersonApproval {
+    /// The name of the requirement that it meets.
+    pub requirement: String,
+    pub by: String,
+}
+
+/// The approval of a phase that a policy asks for, and whether it was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhaseApproval {
+    pub phase: OrchestratorPhase,
+    /// The person who approved it.
+    pub by: Option<String>,
+}
+
+/// Who approved this requirement, if anyone did.
+pub fn approver<'a>(approvals: &'a [PersonApproval], requirement: &str) -> Option<&'a str> {
+    let found = approvals.iter().find(|one| one.requirement == requirement);
+    found.map(|one| one.by.as_str())
+}
+
+/// The name of a phase's requirement: `implement approved`
+pub fn phase_requirement_name(phase: OrchestratorPhase) -> String {
+    format!("{}{PHASE_SUFFIX}", phase.name())
+}
+
+/// The name that a person gives to `ralph approve`, for a requirement that waits for a person.
+pub fn approval_name(requirement: &str) -> &str {
+    Chunk::name_in_requirement(requirement)
+        .or_else(|| requirement.strip_suffix(PHASE_SUFFIX))
+        .unwrap_or(requirement)
+}
+
+/// The requirement of a chunk that a person has to approve, given the one that its work amounts to. Only finished work
+/// waits for a person.
+pub fn require_chunk_approval(
+    chunk: &Chunk,
+    done: Requirement,
+    approvals: &[PersonApproval],
+) -> Requirement {
+    let is_done = matches!(done.status, RequirementStatus::Met(_));
+    if !chunk.approval || !is_done || approver(approvals, &chunk.requirement_name()).is_some() {
+        return done;
+    }
+    let why = format!("{APPROVAL_PREFIX}nobody has approved it yet");
+    Requirement {
+        status: RequirementStatus::Pending(PendingReason::AwaitsPerson(why)),
+        next: next_step(&format!("chunk `{}`", chunk.name)),
+        ..done
+    }
+}
+
+/// The requirement that a person approves a phase. It waits until nothing else of the phase is open.
+pub fn phase_approval_requirement(approval: &PhaseApproval, is_phase_done: bool) -> Requirement {
+    let phase = approval.phase.name();
+    let (status, next) = match (&approval.by, is_phase_done) {
+        (Some(_), _) => (RequirementStatus::Met(EvidenceKind::Measured), String::new()),
+        (None, true) => {
+            let why = format!("{APPROVAL_PREFIX}nobody has approved it yet");
+            let status = RequirementStatus::Pending(PendingReason::AwaitsPerson(why));
+            (status, next_step(&format!("phase `{phase}`")))
+        }
+        (None, false) => {
+            let why = format!("{WAITS_PREFIX}the conditions of phase `{phase}`");
+            (RequirementStatus::Pending(PendingReason::NotReached(why)), String::new())
+        }
+    };
+    Requirement {
+        name: phase_requirement_name(approval.phase),
+        stage: RequirementStage::Planning,
+        status,
+        weight: RequirementWeight::Required,
+        next,
+    }
+}
+
+fn next_step(what: &str) -> String {
+    format!(
+        "Show the result to the person, who approves {what} with `ralph approve`; meanwhile run \
+         `ralph wait \"approval\" --for 2h`"
+    )
+}
+
+/// Whether the last stop reported that this requirement waits for a person.
+pub fn awaits_person(line: &ReportLine) -> bool {
+    line.standing == ReportedStatus::Pending && line.note.starts_with(APPROVAL_PREFIX)
+}
+
+/// What a run waits for, if everything that is open waits for a person or for what does:
+/// `` a person has to approve design: `ralph approve k7f2 design` ``
+pub fn describe_wait(run: &str, requirements: &[Requirement]) -> Option<String> {
+    let is_late = |one: &Requirement| {
+        matches!(one.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
+    };
+    let open: Vec<&Requirement> = requirements.iter().filter(|one| one.is_open()).collect();
+    if open.iter().any(|one| !one.awaits_person() && !is_late(one)) {
+        return None;
+    }
+    let waits = open.iter().filter(|one| one.awaits_person());
+    let names: Vec<String> =
+        waits.map(|one| text::clean_line(approval_name(&one.name), 60)).collect();
+    let first = names.first()?;
+    let mut shown: Vec<String> = names.iter().take(MAX_NAMED).cloned().collect();
+    let more = names.len().saturating_sub(MAX_NAMED);
+    shown.extend((more > 0).then(|| format!("{more} more")));
+    let listed = match shown.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    };
+    Some(format!("{QUESTION_PREFIX}{listed}: `ralph approve {run} {first}`"))
+}
+
+/// Whether a run that asks this waits for an approval and not for an answer.
+pub fn is_approval_question(question: &str) -> bool {
+    question.starts_with(QUESTION_PREFIX)
+}
+
+/// What can be approved in a run, by the names that `ralph approve` takes.
+pub fn approvable_names(chunks: &[Chunk], phases: &[OrchestratorPhase]) -> Vec<(String, String)> {
+    let of_chunks = chunks.iter().filter(|chunk| chunk.approval);
+    let of_chunks = of_chunks.map(|chunk| (chunk.name.clone(), chunk.requirement_name()));
+    let of_phases = phases.iter();
+    let of_phases =
+        of_phases.map(|phase| (phase.name().to_owned(), phase_requirement_name(*phase)));
+    of_chunks.chain(of_phases).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requirement::RequirementFailure;
+    use alloc::vec;
+
+    fn requirement(name: &str, status: RequirementStatus) -> Requirement {
+        Requirement {
+            name: name.to_owned(),
+            stage: RequirementStage::Correctness,
+            status,
+            weight: RequirementWeight::Required,
+            next: String::new(),
+        }
+    }
+
+    fn chunk(name: &str) -> Chunk {
+        Chunk {
+            name: name.to_owned(),
+            r#match: name.to_owned(),
+            gates: Vec::new(),
+            outputs: Vec::new(),
+            max_holds: 1,
+            after: Vec::new(),
+            approval: true,
+        }
+    }
+
+    #[test]
+    fn only_finished_work_waits_for_a_person() {
+        let design = chunk("design");
+        let met = || requirement("chunk design", RequirementStatus::Met(EvidenceKind::Measured));
+        let unmet = RequirementStatus::Unmet(RequirementFailure::new("no".to_owned()));
+        let given = |name: &str| {
+            vec![PersonApproval { requirement: name.to_owned(), by: "kim".to_owned() }]
+        };
+        let judge = |done: Requirement, approvals: &[PersonApproval]| {
+            require_chunk_approval(&design, done, approvals)
+        };
+        assert!(judge(met(), &[]).awaits_person());
+        assert!(judge(met(), &given("chunk other")).awaits_person());
+        assert_eq!(judge(met(), &given("chunk design")), met());
+        assert!(judge(requirement("chunk design", unmet), &[]).is_unmet());
+        let free = Chunk { approval: false, ..design.clone() };
+        assert_eq!(require_chunk_approval(&free, met(), &[]), met());
+    }
+
+    #[test]
+    fn a_run_waits_only_if_nothing_else_can_be_done() {
+        let waits = |name: &str| {
+            let why = PendingReason::AwaitsPerson("waits for a person".to_owned());
+            requirement(name, RequirementStatus::Pending(why))
+        };
+        let late = || {
+            let why = PendingReason::NotReached("comes after design".to_owned());
+            requirement("chunk code", RequirementStatus::Pending(why))
+        };
+        let met = || requirement("tests", RequirementStatus::Met(EvidenceKind::Measured));
+        let unmet = || {
+            let failure = RequirementFailure::new("2 failed".to_owned());
+            requirement("tests", RequirementStatus::Unmet(failure))
+        };
+        for (all, expected) in [
+            (vec![], None),
+            (vec![met(), late()], None),
+            (vec![waits("chunk design"), unmet()], None),
+            (
+                vec![met(), waits("chunk design"), late()],
+                Some("a person has to approve design: `ralph approve k7f2 design`"),
+            ),
+            (
+                vec![waits("implement approved"), waits("chunk docs")],
+                Some("a person has to approve implement and docs: `ralph approve k7f2 implement`"),
+            ),
+        ] {
+            assert_eq!(describe_wait("k7f2", &all).as_deref(), expected);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Coverage of lines by tests: what a gate measured, and the conditions that a policy sets on it.
+//!
+//! Only lines count, because every format reports them. Shares are compared as exact fractions: 79.996 % is not 80 %.
+
+use crate::line_set::{LineRange, LineSet};
+use crate::requirement::{Finding, FindingLocation};
+use crate::serde_skip::{is_false, is_zero};
+use crate::text;
+use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// The rule of findings about lines that no test runs.
+pub const NOT_COVERED_RULE: &str = "not-covered";
+/// The rule of a finding about a share that is too small.
+pub const LOW_COVERAGE_RULE: &str = "low-coverage";
+
+/// The rule of a finding about coverage that fell below that of the base.
+pub const COVERAGE_FELL_RULE: &str = "coverage-fell";
+
+/// Hundredths of a percent, from 0 to 10,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CoverageShare(pub u16);
+
+/// What a gate's policy requires of its coverage. Left out of a gate without any, so that older seals keep their hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CoverageConditions {
+    /// The least share of all lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<CoverageShare>,
+    /// The least share of the lines that the run added or changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_changed: Option<CoverageShare>,
+    /// Whether the share of all lines must not be smaller than at the base of the run.
+    #[serde(skip_serializing_if = "is_false")]
+    pub ratchet: bool,
+    /// Globs of files whose changed lines need no coverage.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+}
+
+/// What one execution of a gate measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasuredCoverage {
+    pub covered: u32,
+    /// The lines that can be executed.
+    pub lines: u32,
+    /// By path, relative to the project.
+    pub files: BTreeMap<String, FileCoverage>,
+    /// Number of files in the report that are not in the project.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmatched: u32,
+    /// There was more than is kept: files are missing in `files`, and only the numbers are complete.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_abridged: bool,
+}
+
+/// The executable lines of one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileCoverage {
+    #[serde(default, skip_serializing_if = "LineSet::is_empty")]
+    pub covered: LineSet,
+    #[serde(default, skip_serializing_if = "LineSet::is_empty")]
+    pub missed: LineSet,
+}
+
+/// A number of lines and how many of them tests run, for records and views.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoverageCount {
+    pub covered: u32,
+    pub lines: u32,
+}
+
+/// The lines of one file that a run added or changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedLines {
+    /// Relative to the project.
+    pub path: String,
+    pub lines: LineSet,
+    /// The lines with code, if the file defines functions. Such a file has executable lines, so a report that does not
+    /// name it did not measure it.
+    #[serde(default, skip_serializing_if = "LineSet::is_empty")]
+    pub code: LineSet,
+}
+
+/// How much of a change tests run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCoverage {
+    pub count: CoverageCount,
+    /// Runs of changed lines that no test executes, and files that the report does not name.
+    pub findings: Vec<Finding>,
+}
+
+impl CoverageShare {
+    pub const MAX: u16 = 10_000;
+
+    /// `80 %`, `79.5 %`
+    pub fn describe(self) -> String {
+        let (whole, hundredths) = (self.0 / 100, self.0 % 100);
+        match (hundredths, hundredths % 10) {
+            (0, _) => format!("{whole} %"),
+            (_, 0) => format!("{whole}.{} %", hundredths / 10),
+            (_, _) => format!("{whole}.{hundredths:02} %"),
+        }
+    }
+}
+
+impl CoverageConditions {
+    pub fn is_empty(&self) -> bool {
+        let Self { min, min_changed, ratchet, exclude: _ } = self;
+        min.is_none() && min_changed.is_none() && !ratchet
+    }
+
+    /// Whether the field is left out on disk. Globs alone are kept, as they were written.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl CoverageCount {
+    /// Whether at least this share is covered. A change without executable lines has nothing to cover.
+    pub fn reaches(self, share: CoverageShare) -> bool {
+        u64::from(self.covered) * u64::from(CoverageShare::MAX)
+            >= u64::from(self.lines) * u64::from(share.0)
+    }
+
+    /// Whether its share is smaller than the other one.
+    pub fn is_below(self, other: Self) -> bool {
+        u64::from(self.covered) * u64::from(other.lines)
+            < u64::from(other.covered) * u64::from(self.lines)
+    }
+
+    /// `71.43 % (15 of 21 lines)`. Rounded down, so that a share that falls short never looks as if it did not.
+    pub fn describe(self) -> String {
+        let lines = text::count_noun(self.lines, "line");
+        format!("{} ({} of {lines})", self.share().describe(), self.covered)
+    }
+
+    pub fn share(self) -> CoverageShare {
+        let covered = u64::from(self.covered.min(self.lines)) * u64::from(CoverageShare::MAX);
+        let share = covered.checked_div(u64::from(self.lines));
+        CoverageShare(
+            share.and_then(|share| u16::try_from(share).ok()).unwrap_or(CoverageShare::MAX),
+        )
+    }
+}
+
+impl MeasuredCoverage {
+    pub fn count(&self) -> CoverageCount {
+        CoverageCount { covered: self.covered, lines: self.lines }
+    }
+
+    /// The share of a change that tests run. `is_excluded` names files that need no coverage. `Err` if the report does
+    /// not say.
+    pub fn of_change(
+        &self,
+        changes: &[ChangedLines],
+        is_excluded: &dyn Fn(&str) -> bool,
+    ) -> Result<ChangeCoverage, String> {
+        let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_owned());
+        let measured: BTreeSet<_> = self.files.keys().map(|path| extension(path)).collect();
+        let mut coverage = ChangeCoverage::default();
+        for change in changes.iter().filter(|change| !is_excluded(&change.path)) {
+            match self.files.get(&change.path) {
+                Some(file) => coverage.add_file(change, file),
+                None if change.code.is_empty() => {}
+                // The tool measures other languages.
+                None if !measured.contains(&extension(&change.path)) => {}
+                None if self.is_abridged => {
+                    let name = text::clean_line(&change.path, 80);
+                    return Err(format!(
+                        "the report is too large, and the lines of `{name}` were left out"
+                    ));
+                }
+                None => coverage.add_unmeasured(change),
+            }
+        }
+        Ok(coverage)
+    }
+}
+
+impl ChangeCoverage {
+    fn add_file(&mut self, change: &ChangedLines, file: &FileCoverage) {
+        let missed = change.lines.intersection(&file.missed);
+        let covered = change.lines.intersection(&file.covered).count();
+        self.add(covered, covered.saturating_add(missed.count()));
+        self.findings.extend(missed.ranges().iter().map(|range| {
+            let message = match range {
+                LineRange { first, last } if first == last => "not covered".to_owned(),
+                LineRange { last, .. } => format!("not covered up to line {last}"),
+            };
+            finding(&change.path, Some(range.first), message)
+        }));
+    }
+
+    fn add_unmeasured(&mut self, change: &ChangedLines) {
+        self.add(0, change.code.count());
+        let first = change.code.ranges().first().map(|range| range.first);
+        let message = "not covered: the coverage report does not name this file";
+        self.findings.push(finding(&change.path, first, message.to_owned()));
+    }
+
+    fn add(&mut self, covered: u32, lines: u32) {
+        self.count.covered = self.count.covered.saturating_add(covered);
+        self.count.lines = self.count.lines.saturating_add(lines);
+    }
+}
+
+fn finding(path: &str, line: Option<u32>, message: String) -> Finding {
+    Finding {
+        place: Some(FindingLocation { file: path.to_owned(), line, column: None }),
+        rule: Some(NOT_COVERED_RULE.to_owned()),
+        ..Finding::new(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn lines(range: core::ops::RangeInclusive<u32>) -> LineSet {
+        LineSet::from_lines(range)
+    }
+
+    #[test]
+    fn a_share_is_compared_exactly_and_shown_rounded_down() {
+        for (covered, all, share, reaches, shown) in [
+            (4, 5, 8_000, true, "80 % (4 of 5 lines)"),
+            (79_999, 100_000, 8_000, false, "79.99 % (79999 of 100000 lines)"),
+            (2, 3, 6_667, false, "66.66 % (2 of 3 lines)"),
+            (1, 1, 10_000, true, "100 % (1 of 1 line)"),
+            (0, 0, 10_000, true, "100 % (0 of 0 lines)"),
+            (0, 9, 0, true, "0 % (0 of 9 lines)"),
+            (199, 200, 9_950, true, "99.5 % (199 of 200 lines)"),
+        ] {
+            let count = CoverageCount { covered, lines: all };
+            assert_eq!(count.reaches(CoverageShare(share)), reaches, "{shown}");
+            assert_eq!(count.describe(), shown);
+        }
+        let count = |covered, lines| CoverageCount { covered, lines };
+        assert!(count(1, 3).is_below(count(34, 100)));
+        assert!(!count(1, 3).is_below(count(33, 100)));
+        assert!(!count(5, 5).is_below(count(9, 9)));
+    }
+
+    #[test]
+    fn a_change_is_measured_by_its_own_lines() {
+        let files = BTreeMap::from([
+            ("src/a.py".to_owned(), FileCoverage { covered: lines(1..=8), missed: lines(9..=12) }),
+            (
+                "src/b.py".to_owned(),
+                FileCoverage { covered: LineSet::default(), missed: lines(1..=9) },
+            ),
+        ]);
+        let measured =
+            MeasuredCoverage { covered: 8, lines: 21, files, ..MeasuredCoverage::default() };
+        let change = |path: &str, lines: LineSet, code: LineSet| ChangedLines {
+            path: path.to_owned(),
+            lines,
+            code,
+        };
+        let changes = vec![
+            change("src/a.py", lines(7..=10), lines(7..=10)),
+            change("src/b.py", lines(3..=3), LineSet::default()),
+            change("src/new.py", lines(1..=5), lines(2..=4)),
+            change("src/types.py", lines(1..=5), LineSet::default()),
+            change("gen/a.py", lines(1..=5), lines(1..=5)),
+            change("tools/a.rb", lines(1..=5), lines(1..=5)),
+        ];
+        let is_excluded = |path: &str| path.starts_with("gen/");
+        let coverage = measured.of_change(&changes, &is_excluded).unwrap();
+        assert_eq!(coverage.count, CoverageCount { covered: 2, lines: 8 });
+        let shown: Vec<_> = coverage
+            .findings
+            .iter()
+            .map(|finding| {
+                let place = finding.place.clone().unwrap();
+                format!("{}:{}: {}", place.file, place.line.unwrap(), finding.message)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "src/a.py:9: not covered up to line 10",
+                "src/b.py:3: not covered",
+                "src/new.py:2: not covered: the coverage report does not name this file",
+            ]
+        );
+        let abridged = MeasuredCoverage { is_abridged: true, ..measured };
+        assert_eq!(
+            abridged.of_change(&changes, &is_excluded).unwrap_err(),
+            "the report is too large, and the lines of `src/new.py` were left out"
+        );
+    }
+}

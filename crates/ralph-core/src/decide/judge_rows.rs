@@ -1,0 +1,102 @@
+//! Rows and texts about judges: reviewers whose verdict is asked for when everything else is met.
+
+use super::proof_rows;
+use super::run_rows::{RunStop, limit};
+use super::{StopDecision, reason};
+use crate::judge::{Judge, JudgeKind};
+use crate::record::{DecisionRule, Dispute, JudgeRecord};
+use crate::requirement::{EvidenceKind, Requirement, RequirementStatus};
+use crate::run::RunState;
+use crate::status::RunStatus;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+const MAX_WHY_CHARS: usize = 300;
+
+/// A proof that the agent can still improve holds it before any judge is asked: judges cost money, and tests are better
+/// evidence.
+pub(super) fn proof_first(stop: &RunStop<'_>) -> Option<StopDecision> {
+    if !stop.evidence.judging.waits_for_proof || stop.tampering().is_some() {
+        return None;
+    }
+    limit(stop).or_else(|| proof_rows::hold_before_judges(stop))
+}
+
+/// A required judge says that the goal cannot be met as stated. Only a person can change the goal.
+pub(super) fn impossible_goal(stop: &RunStop<'_>) -> Option<StopDecision> {
+    if stop.tampering().is_some() {
+        return None;
+    }
+    let records = &stop.evidence.judging.records;
+    let is_open = |record: &&JudgeRecord| {
+        stop.required().any(|one| one.name == record.name && one.is_unmet())
+    };
+    let record = records.iter().find(|record| record.is_impossible() && is_open(record))?;
+    let redactor = stop.context.redactor;
+    let name = reason::safe_line(&record.name, reason::MAX_NAME_CHARS, redactor);
+    let why = match &record.why {
+        Some(why) => format!(": {}", reason::safe_line(why, MAX_WHY_CHARS, redactor)),
+        None => String::new(),
+    };
+    let because = format!("the judge {name} says that the goal cannot be met as stated{why}");
+    Some(stop.end(DecisionRule::NeedsHuman, RunStatus::NeedsHuman, because))
+}
+
+/// The disputes that still stand. One about a judge stands only if the judge raises a finding again that it raised before:
+/// the agent did not dispute findings that it has not seen.
+pub(super) fn standing_disputes<'a>(
+    state: &'a RunState,
+    records: &[JudgeRecord],
+) -> Vec<&'a Dispute> {
+    let is_new = |dispute: &Dispute| {
+        let record = records.iter().find(|record| record.name == dispute.requirement);
+        record.is_some_and(|record| {
+            !record.raised.is_empty() && !state.judges.has_raised_before(record)
+        })
+    };
+    state.disputes.iter().filter(|dispute| !is_new(dispute)).collect()
+}
+
+/// `, 1 of them by the judge review`; empty without one.
+pub(super) fn judged_suffix(stop: &RunStop<'_>) -> String {
+    let judged = stop.required().filter(|one| is_judged(one));
+    let names: Vec<_> = judged.map(|one| reason::safe_name(one, stop.context.redactor)).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [name] => format!(", 1 of them by the judge {name}"),
+        names => format!(", {} of them by the judges {}", names.len(), names.join(", ")),
+    }
+}
+
+fn is_judged(requirement: &Requirement) -> bool {
+    requirement.status == RequirementStatus::Met(EvidenceKind::Judged)
+}
+
+/// The required judges of kind `goal` that say that the goal is met.
+pub(super) struct JudgedGoal<'a> {
+    judges: Vec<&'a Judge>,
+}
+
+impl<'a> JudgedGoal<'a> {
+    pub(super) fn find(stop: &RunStop<'a>) -> Option<Self> {
+        let policy = &stop.run.seal.as_ref()?.policy;
+        let is_met = |judge: &&Judge| {
+            judge.kind == JudgeKind::Goal
+                && stop.required().any(|one| one.name == judge.name && is_judged(one))
+        };
+        let judges: Vec<&Judge> = policy.judges.iter().filter(is_met).collect();
+        (!judges.is_empty()).then_some(Self { judges })
+    }
+
+    /// Whether the policy lets a judge confirm the goal.
+    pub(super) fn counts(&self) -> bool {
+        self.judges.iter().any(|judge| judge.counts)
+    }
+
+    /// `goal-review`
+    pub(super) fn names(&self) -> String {
+        let names: Vec<&str> = self.judges.iter().map(|judge| judge.name.as_str()).collect();
+        names.join(", ")
+    }
+}

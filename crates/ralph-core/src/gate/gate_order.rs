@@ -1,0 +1,93 @@
+//! The order in which gates run: the fast gates stage by stage, then the slow ones.
+
+use crate::gate::Gate;
+use crate::requirement::{RequirementStage, WAITS_PREFIX};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// Whether a gate runs with the others, or only once nothing else is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateTier {
+    #[default]
+    Fast,
+    Slow,
+}
+
+/// The place of a gate in the order. Gates of one turn run in parallel; a later turn starts when every required gate of
+/// the earlier ones has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GateTurn {
+    pub tier: GateTier,
+    pub stage: RequirementStage,
+}
+
+impl GateTier {
+    pub const ALL: [Self; 2] = [Self::Fast, Self::Slow];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Slow => "slow",
+        }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
+    pub(crate) fn is_fast(&self) -> bool {
+        *self == Self::Fast
+    }
+}
+
+impl GateTurn {
+    /// All turns, the first one first.
+    pub fn all() -> Vec<Self> {
+        let turns = |tier| RequirementStage::GATE_STAGES.map(|stage| Self { tier, stage });
+        GateTier::ALL.into_iter().flat_map(turns).collect()
+    }
+
+    /// Why a gate of this turn does not run while a gate of `earlier` is open.
+    pub fn wait_reason(self, earlier: Self) -> String {
+        if self.tier == earlier.tier {
+            earlier.stage.wait_reason()
+        } else {
+            format!("{WAITS_PREFIX}the fast gates")
+        }
+    }
+}
+
+impl Gate {
+    pub fn turn(&self) -> GateTurn {
+        GateTurn { tier: self.tier, stage: self.stage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn slow_gates_come_after_every_fast_stage() {
+        let turns = GateTurn::all();
+        assert!(turns.is_sorted());
+        let [first, .., last] = turns.as_slice() else { panic!("there are eight turns") };
+        assert_eq!(first.tier, GateTier::Fast);
+        let fast_adversarial = GateTurn { tier: GateTier::Fast, ..*last };
+        let slow_correctness = GateTurn { tier: GateTier::Slow, ..*first };
+        assert!(fast_adversarial < slow_correctness);
+        assert_eq!(
+            vec![
+                last.wait_reason(*first),
+                last.wait_reason(slow_correctness),
+                fast_adversarial.wait_reason(*first),
+            ],
+            [
+                "comes after the fast gates",
+                "comes after correctness has passed",
+                "comes after correctness has passed",
+            ]
+        );
+    }
+}

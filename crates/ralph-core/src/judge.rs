@@ -1,0 +1,219 @@
+//! Judges: reviewers whose structured verdict on the change is evidence. This module defines a judge, the case it is
+//! given and its result; the `ralph-judge` crate asks it.
+//!
+//! A verdict is an opinion, not a measurement. Judges run last, when every deterministic requirement is met, and see
+//! facts that ralph gathered, never the agent's messages.
+
+use crate::requirement::{FindingSeverity, RequirementWeight};
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// `[[judge]]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judge {
+    /// Unique among the gates and judges of its policy.
+    pub name: String,
+    pub kind: JudgeKind,
+    pub backend: JudgeBackend,
+    /// The instructions of the user, which replace the preset of the kind. Read from a file when the policy is
+    /// approved, and sealed with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The file that `prompt` was read from, relative to the project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_file: Option<String>,
+    /// Input and output tokens that one verdict may use, over all its calls.
+    pub max_tokens: u64,
+    /// Time for one verdict, over all its calls.
+    pub timeout_ms: u64,
+    /// How many independent reviewers an adversarial judge asks.
+    pub reviewers: u8,
+    pub weight: RequirementWeight,
+    /// Whether a run whose goal only this judge confirms may end `verified`.
+    pub counts: bool,
+    /// Globs: it applies only if a matching file was changed since the run began. If empty, it always applies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<String>,
+    /// It applies only to runs of at least this complexity, from 0 to 10.
+    pub min_complexity: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeKind {
+    /// One call with the whole case.
+    #[default]
+    Prompt,
+    /// May read files and run the trusted gates in a checkout of the candidate.
+    Agent,
+    /// Several reviewers who try to refute the work. A finding counts once another reviewer confirms it, or a test that
+    /// shows it fails on the candidate.
+    Adversarial,
+    /// Whether the work matches the plan, step by step.
+    Plan,
+    /// Whether the goal is met, where no test can measure it.
+    Goal,
+    /// Whether the goal asked for the changes to existing tests.
+    Amended,
+}
+
+/// The program or service that gives the verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeBackend {
+    /// Gets the [`JudgeCase`] as JSON on stdin and prints a [`JudgeAnswer`] as JSON on stdout.
+    Command(Vec<String>),
+    /// The command-line program of a host, headless: without hooks, with tools that only read.
+    Host(JudgeHost),
+    Http(JudgeEndpoint),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeHost {
+    /// `claude`
+    pub host: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeEndpoint {
+    /// `https`, or `http` on the loopback interface.
+    pub url: String,
+    /// The environment variable that holds the key. The key itself is never stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    pub model: String,
+    pub api: JudgeApi,
+}
+
+/// The wire format of an endpoint.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeApi {
+    /// `POST …/v1/messages`
+    #[default]
+    Anthropic,
+    /// `POST …/v1/chat/completions`
+    OpenAi,
+}
+
+/// What a judge is given: facts only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeCase {
+    pub v: u8,
+    pub judge: String,
+    pub kind: JudgeKind,
+    pub goal: String,
+    /// The requirements that ralph measured, with their evidence.
+    pub evidence: Vec<CaseEvidence>,
+    /// Unified diff from the base of the run, without test files.
+    pub diff: String,
+    /// Unified diff of test files and test settings.
+    pub test_diff: String,
+    /// The plan, for [`JudgeKind::Plan`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Files that were left out of the diffs because of their size or because they are binary.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub omitted: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseEvidence {
+    pub requirement: String,
+    /// One line: `passed, 148 tests`.
+    pub result: String,
+}
+
+/// A judge's answer as it sent it. Foreign text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JudgeAnswer {
+    pub verdict: JudgeVerdict,
+    #[serde(default)]
+    pub findings: Vec<JudgeFinding>,
+    /// From 0 to 1.
+    #[serde(default)]
+    pub confidence: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JudgeVerdict {
+    Met,
+    Unmet,
+    /// The goal cannot be met as stated.
+    Impossible,
+    Unsure,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeFinding {
+    pub file: String,
+    #[serde(default)]
+    pub line: Option<u32>,
+    pub claim: String,
+    #[serde(default)]
+    pub severity: FindingSeverity,
+    /// Text of the file that the claim is about. A finding whose quote is not in the file is dropped.
+    #[serde(default)]
+    pub quote: String,
+    /// A test that shows the claim, from an adversarial reviewer. It is never run in the work tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<ReviewTest>,
+}
+
+/// A test file that a reviewer wrote. Foreign text, and the path is not checked yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewTest {
+    pub path: String,
+    pub content: String,
+}
+
+/// What came of asking a judge once. Stored in the cache and, summarised, in the journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeResult {
+    pub judge: String,
+    pub outcome: JudgeOutcome,
+    /// The findings that stand: their quotes are in the files, and adversarial ones are confirmed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<JudgeFinding>,
+    /// How many findings were dropped because their quote is not in the file.
+    #[serde(default)]
+    pub misquoted: u32,
+    /// How many findings of an adversarial judge no other reviewer confirmed.
+    #[serde(default)]
+    pub unconfirmed: u32,
+    /// Hash of the instructions and the case.
+    pub prompt_hash: String,
+    /// As the backend named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    pub usage: JudgeUsage,
+    pub took_ms: u64,
+    /// Whether it was known before, so that it cost nothing now.
+    #[serde(default)]
+    pub cached: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum JudgeOutcome {
+    Met,
+    Unmet,
+    Impossible,
+    /// Unsure, disagreement, a timeout, a refusal, an answer that cannot be parsed: never met.
+    Unknown {
+        why: String,
+    },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeUsage {
+    pub calls: u32,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+}

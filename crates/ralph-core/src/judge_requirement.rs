@@ -1,0 +1,162 @@
+//! The requirement that a judge's verdict amounts to, and what people and agents read about it.
+
+use crate::judge::{Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::requirement::{
+    EvidenceKind, Finding, FindingLocation, FindingSeverity, PendingReason, Requirement,
+    RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
+};
+use crate::text;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// How many findings of a verdict a requirement holds.
+const MAX_FINDINGS: usize = 50;
+const MAX_SHOWN_COMMAND_CHARS: usize = 200;
+
+impl JudgeKind {
+    pub const NAMES: &'static [&'static str] =
+        &["prompt", "agent", "adversarial", "plan", "goal", "amended"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Agent => "agent",
+            Self::Adversarial => "adversarial",
+            Self::Plan => "plan",
+            Self::Goal => "goal",
+            Self::Amended => "amended",
+        }
+    }
+}
+
+impl JudgeOutcome {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Unmet => "unmet",
+            Self::Impossible => "impossible",
+            Self::Unknown { .. } => "unknown",
+        }
+    }
+}
+
+impl JudgeBackend {
+    /// What is started or called, as a person reads it before the approval. The key is never part of it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Command(words) => {
+                let words: Vec<String> =
+                    words.iter().map(|word| crate::gate::shell_quote(word)).collect();
+                words.join(" ")
+            }
+            Self::Host(host) => {
+                let model = host.model.as_deref().unwrap_or("its default model");
+                format!("{} (headless, read-only, {model})", host.host)
+            }
+            Self::Http(endpoint) => {
+                let key = match &endpoint.key {
+                    Some(name) => format!(", key from ${name}"),
+                    None => String::new(),
+                };
+                format!("POST {} (model {}{key})", endpoint.url, endpoint.model)
+            }
+        }
+    }
+}
+
+impl Judge {
+    pub fn is_required(&self) -> bool {
+        self.weight == RequirementWeight::Required
+    }
+
+    /// Whether it is asked about runs of this complexity. If none is stated, every judge is.
+    pub fn applies_to_complexity(&self, complexity: Option<u8>) -> bool {
+        self.min_complexity <= complexity.unwrap_or(u8::MAX)
+    }
+
+    /// `adversarial judge, ./judge`
+    pub fn describe(&self) -> String {
+        let backend = text::clean_line(&self.backend.describe(), MAX_SHOWN_COMMAND_CHARS);
+        format!("{} judge, {backend}", self.kind.name())
+    }
+
+    pub fn requirement(&self, result: &JudgeResult) -> Requirement {
+        self.requirement_with(match &result.outcome {
+            JudgeOutcome::Met => RequirementStatus::Met(EvidenceKind::Judged),
+            // Without a finding the agent has nothing to work on, and no one can check the verdict.
+            JudgeOutcome::Unmet if result.findings.is_empty() => {
+                RequirementStatus::Unknown(match dropped_findings(result) {
+                    Some(dropped) => format!("it says unmet, but no finding stands ({dropped})"),
+                    None => "it says unmet and names no finding".to_string(),
+                })
+            }
+            JudgeOutcome::Unmet => RequirementStatus::Unmet(Self::failure(result)),
+            JudgeOutcome::Impossible => {
+                let summary = "it says that the goal cannot be met as stated".to_string();
+                RequirementStatus::Unmet(RequirementFailure { summary, ..Self::failure(result) })
+            }
+            JudgeOutcome::Unknown { why } => RequirementStatus::Unknown(why.clone()),
+        })
+    }
+
+    pub fn requirement_with(&self, status: RequirementStatus) -> Requirement {
+        let next = match &status {
+            RequirementStatus::Met(_)
+            | RequirementStatus::Unknown(_)
+            | RequirementStatus::Pending(
+                PendingReason::NotReached(_) | PendingReason::AwaitsPerson(_),
+            ) => String::new(),
+            RequirementStatus::Unmet(_) => format!(
+                "Fix what {} found; if a finding is wrong, dispute it with `ralph dispute {} \"…\"`",
+                self.name, self.name
+            ),
+            RequirementStatus::Pending(PendingReason::Running(_)) => {
+                "Wait for the judge with `ralph wait`".to_string()
+            }
+        };
+        Requirement {
+            name: self.name.clone(),
+            stage: RequirementStage::Adversarial,
+            status,
+            weight: self.weight,
+            next,
+        }
+    }
+
+    fn failure(result: &JudgeResult) -> RequirementFailure {
+        let count = text::count_noun(result.findings.len(), "finding");
+        let dropped = dropped_findings(result).map(|text| format!(", {text}")).unwrap_or_default();
+        RequirementFailure {
+            findings: result.findings.iter().take(MAX_FINDINGS).map(finding_of).collect(),
+            unlisted: result.findings.len().saturating_sub(MAX_FINDINGS),
+            ..RequirementFailure::new(format!("the judge has {count}{dropped}"))
+        }
+    }
+}
+
+/// `2 dropped because their quote is not in the file, 1 that no other reviewer confirmed`
+pub fn dropped_findings(result: &JudgeResult) -> Option<String> {
+    describe_dropped(result.misquoted, result.unconfirmed)
+}
+
+pub fn describe_dropped(misquoted: u32, unconfirmed: u32) -> Option<String> {
+    let misquoted = (misquoted > 0).then(|| format!("{misquoted} misquoted and dropped"));
+    let unconfirmed = (unconfirmed > 0).then(|| format!("{unconfirmed} unconfirmed and dropped"));
+    let parts: Vec<String> = misquoted.into_iter().chain(unconfirmed).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn finding_of(finding: &JudgeFinding) -> Finding {
+    let place = (!finding.file.is_empty()).then(|| FindingLocation {
+        file: finding.file.clone(),
+        line: finding.line,
+        column: None,
+    });
+    let rule = match finding.severity {
+        FindingSeverity::Error => None,
+        FindingSeverity::Warning => Some("warning".to_string()),
+        FindingSeverity::Note => Some("note".to_string()),
+    };
+    Finding { place, rule, severity: finding.severity, ..Finding::new(finding.claim.clone()) }
+}

@@ -1,0 +1,283 @@
+//! Derives from a journal what held a run, what fixed it and what was tried in vain.
+//!
+//! Only measured findings count: of gates and of ralph's own checks of the change. An unfinished list, a missing promise
+//! or a plan without approval say that work was left, not what went wrong.
+
+use super::finding_signature::finding_signature;
+use super::significant_words::significant_words;
+use super::{LessonResult, MAX_WORDS};
+use crate::digest64::Digest64;
+use crate::drive::RunnerEvent;
+use crate::id::RunId;
+use crate::record::{
+    JournalEntry, ReportLine, ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord,
+    StopReport,
+};
+use crate::requirement::RequirementStage;
+use crate::status::RunStatus;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// More findings than this say that nothing worked yet.
+const MAX_OBSTACLES: usize = 40;
+
+/// What there is to learn from one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retrospective {
+    pub run: RunId,
+    /// When the run was last active.
+    pub ended_ms: u64,
+    /// Significant words of its goal.
+    pub words: Vec<String>,
+    /// The names of requirements that were met at some stop.
+    pub met: BTreeSet<String>,
+    /// The ids of the lessons that its agent was shown.
+    pub shown: Vec<String>,
+    /// Those that held most stops first.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// A finding that held the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    pub requirement: String,
+    pub stage: String,
+    /// In its latest wording.
+    pub finding: String,
+    pub signature: Digest64,
+    pub last_ms: u64,
+    pub holds: u32,
+    pub result: LessonResult,
+    pub stretches: Vec<CheckpointStretch>,
+    pub handovers: u32,
+    pub waived: Option<String>,
+    pub disputed: Option<String>,
+    pub hint: Option<String>,
+}
+
+/// The work between two stops, by the numbers of their checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointStretch {
+    pub from: u32,
+    pub to: u32,
+    pub effect: StretchEffect,
+}
+
+/// Whether the finding was still there after the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StretchEffect {
+    Fixed,
+    Vain,
+}
+
+/// A run, as far as there is something to learn from it.
+#[derive(Clone, Debug)]
+pub struct RetrospectiveInput<'a> {
+    pub run: &'a RunRecord,
+    /// The text of its goal, or its title.
+    pub goal: &'a str,
+    pub entries: &'a [JournalEntry],
+    /// The names of the requirements that gates and ralph's own checks measure. Others teach nothing.
+    pub measured: &'a [String],
+    /// The ids of lessons that its agent was shown.
+    pub shown: Vec<String>,
+}
+
+impl Retrospective {
+    pub fn new(input: RetrospectiveInput<'_>) -> Self {
+        let RetrospectiveInput { run, goal, entries, measured, shown } = input;
+        let mut walk = JournalWalk { measured, tracks: Vec::new(), met: BTreeSet::new() };
+        for entry in entries {
+            walk.apply(entry);
+        }
+        let mut obstacles: Vec<_> = walk.tracks.into_iter().map(|track| track.obstacle).collect();
+        obstacles.retain(|obstacle| obstacle.holds > 0);
+        obstacles
+            .sort_by(|a, b| b.holds.cmp(&a.holds).then_with(|| a.requirement.cmp(&b.requirement)));
+        obstacles.truncate(MAX_OBSTACLES);
+        Self {
+            run: run.id.clone(),
+            ended_ms: entries.last().map_or(run.started_ms, |entry| entry.at_ms),
+            words: significant_words(goal, MAX_WORDS),
+            met: walk.met,
+            shown,
+            obstacles,
+        }
+    }
+}
+
+/// The obstacles so far, in the order in which they first appeared.
+struct JournalWalk<'a> {
+    measured: &'a [String],
+    tracks: Vec<ObstacleTrack>,
+    met: BTreeSet<String>,
+}
+
+struct ObstacleTrack {
+    obstacle: Obstacle,
+    is_open: bool,
+    /// The checkpoint of the last stop that had the finding.
+    checkpoint: Option<u32>,
+}
+
+impl JournalWalk<'_> {
+    fn apply(&mut self, entry: &JournalEntry) {
+        if let RunChange::Decided(decided) = &entry.change {
+            if decided.outcome != StopOutcome::Repeated
+                && let Some(report) = &decided.report
+            {
+                self.apply_stop(entry.at_ms, decided, report);
+            }
+            return;
+        }
+        if let RunChange::Waived(waiver) = &entry.change {
+            for track in self.open_of(&waiver.requirement) {
+                track.obstacle.waived = Some(waiver.why.clone());
+                track.obstacle.result = LessonResult::Waived;
+                track.is_open = false;
+            }
+        } else if let RunChange::Disputed(dispute) = &entry.change {
+            for track in self.open_of(&dispute.requirement) {
+                track.obstacle.disputed = Some(dispute.why.clone());
+            }
+        } else if let RunChange::HintGiven { text, .. } = &entry.change {
+            for track in self.tracks.iter_mut().filter(|track| track.is_open) {
+                track.obstacle.hint = Some(text.clone());
+            }
+        } else if let RunChange::Drove(event) = &entry.change
+            && let RunnerEvent::HandsOver { .. } = event.as_ref()
+        {
+            for track in self.tracks.iter_mut().filter(|track| track.is_open) {
+                track.obstacle.handovers = track.obstacle.handovers.saturating_add(1);
+            }
+        }
+    }
+
+    fn open_of<'a>(
+        &'a mut self,
+        requirement: &'a str,
+    ) -> impl Iterator<Item = &'a mut ObstacleTrack> {
+        self.tracks
+            .iter_mut()
+            .filter(move |track| track.is_open && track.obstacle.requirement == requirement)
+    }
+
+    fn apply_stop(&mut self, at_ms: u64, decided: &StopRecord, report: &StopReport) {
+        let checkpoint = decided.judged.as_ref().map(|judged| judged.checkpoint);
+        let open: Vec<_> = report
+            .lines
+            .iter()
+            .filter(|line| self.measured.contains(&line.name) && is_learnable(line, decided))
+            .map(|line| (line, finding_signature(&line.name, finding_text(line))))
+            .collect();
+        for track in self.tracks.iter_mut().filter(|track| track.is_open) {
+            let obstacle = &track.obstacle;
+            let is_there = open.iter().any(|(_, signature)| *signature == obstacle.signature);
+            let is_met = report.met.contains(&obstacle.requirement);
+            let has_another = || open.iter().any(|(line, _)| line.name == obstacle.requirement);
+            // A gate that is still running says nothing about the finding.
+            if !is_there && (is_met || has_another()) {
+                track.close(checkpoint);
+            }
+        }
+        let is_held = is_held_stop(&decided.outcome);
+        for (line, signature) in open {
+            let known = self.tracks.iter().position(|it| it.obstacle.signature == signature);
+            let position = known.unwrap_or_else(|| {
+                self.tracks.push(ObstacleTrack::new(line, signature));
+                self.tracks.len() - 1
+            });
+            if let Some(track) = self.tracks.get_mut(position) {
+                track.hold(line, at_ms, checkpoint, is_held);
+            }
+        }
+        self.met.extend(report.met.iter().cloned());
+    }
+}
+
+impl ObstacleTrack {
+    fn new(line: &ReportLine, signature: Digest64) -> Self {
+        let obstacle = Obstacle {
+            requirement: line.name.clone(),
+            stage: line.stage.clone(),
+            finding: String::new(),
+            signature,
+            last_ms: 0,
+            holds: 0,
+            result: LessonResult::Open,
+            stretches: Vec::new(),
+            handovers: 0,
+            waived: None,
+            disputed: None,
+            hint: None,
+        };
+        Self { obstacle, is_open: false, checkpoint: None }
+    }
+
+    /// A stop that has the finding.
+    fn hold(&mut self, line: &ReportLine, at_ms: u64, checkpoint: Option<u32>, is_held: bool) {
+        if self.is_open {
+            self.add_stretch(checkpoint, StretchEffect::Vain);
+        }
+        self.is_open = true;
+        self.checkpoint = checkpoint.or(self.checkpoint);
+        self.obstacle.result = LessonResult::Open;
+        self.obstacle.last_ms = at_ms;
+        self.obstacle.finding = finding_text(line).into();
+        self.obstacle.holds = self.obstacle.holds.saturating_add(u32::from(is_held));
+    }
+
+    /// The first stop without the finding.
+    fn close(&mut self, checkpoint: Option<u32>) {
+        self.add_stretch(checkpoint, StretchEffect::Fixed);
+        self.is_open = false;
+        self.obstacle.result = LessonResult::Fixed;
+    }
+
+    fn add_stretch(&mut self, to: Option<u32>, effect: StretchEffect) {
+        if let Some((from, to)) = self.checkpoint.zip(to).filter(|(from, to)| from != to) {
+            self.obstacle.stretches.push(CheckpointStretch { from, to, effect });
+        }
+    }
+}
+
+fn is_learnable(line: &ReportLine, decided: &StopRecord) -> bool {
+    let is_open = match line.standing {
+        ReportedStatus::Unmet | ReportedStatus::Unknown => true,
+        ReportedStatus::Pending | ReportedStatus::Advisory => false,
+    };
+    let is_gate = || decided.gates.iter().any(|gate| gate.name == line.name);
+    is_open
+        && line.stage != RequirementStage::Planning.name()
+        && (line.first.is_some() || is_gate())
+}
+
+fn finding_text(line: &ReportLine) -> &str {
+    line.first.as_deref().unwrap_or(&line.note)
+}
+
+/// Whether the stop was held for what its report lists, or the run ended because of it.
+fn is_held_stop(outcome: &StopOutcome) -> bool {
+    match outcome {
+        StopOutcome::Blocked { .. } | StopOutcome::HandedOver => true,
+        StopOutcome::Allowed
+        | StopOutcome::Awaited { .. }
+        | StopOutcome::Repeated
+        | StopOutcome::Orphaned => false,
+        StopOutcome::Ended(status) => match status {
+            RunStatus::Exhausted
+            | RunStatus::Stuck
+            | RunStatus::NeedsHuman
+            | RunStatus::NeedsReview
+            | RunStatus::GateBroken => true,
+            RunStatus::Verified
+            | RunStatus::Green
+            | RunStatus::Claimed
+            | RunStatus::RateLimited
+            | RunStatus::Cancelled
+            | RunStatus::Overridden
+            | RunStatus::Crashed => false,
+        },
+    }
+}

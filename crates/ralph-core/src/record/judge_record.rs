@@ -1,0 +1,123 @@
+//! The verdict of a judge, as one stop used it.
+
+use crate::digest64::Digest64;
+use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::serde_skip::{is_false, is_zero, is_zero_offset};
+use crate::text;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+const MAX_WHY_CHARS: usize = 300;
+const MAX_MODEL_CHARS: usize = 80;
+/// How many findings of one verdict are recognised when they are raised again.
+const MAX_RAISED: usize = 32;
+
+/// Short enough to keep forever. The findings themselves are in the report of the stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgeRecord {
+    pub name: String,
+    pub kind: JudgeKind,
+    /// `met`, `unmet`, `impossible` or `unknown`.
+    pub outcome: String,
+    /// Why there is no verdict, or why the goal is said to be impossible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// As the backend named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Hash of the instructions and the case.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prompt_hash: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls: u32,
+    #[serde(default, skip_serializing_if = "is_zero_offset")]
+    pub input_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_zero_offset")]
+    pub output_tokens: u64,
+    /// `None` if the cost is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micro_usd: Option<u64>,
+    pub took_ms: u64,
+    /// Whether the verdict was known before, so that it cost nothing now.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cached: bool,
+    /// How many findings stand.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub findings: u32,
+    /// How many findings were dropped because their quote is not in the file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub misquoted: u32,
+    /// How many findings were dropped because no other reviewer confirmed them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unconfirmed: u32,
+    /// Digests of the findings that stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raised: Vec<Digest64>,
+}
+
+impl JudgeRecord {
+    pub fn new(judge: &Judge, result: &JudgeResult, cached: bool) -> Self {
+        let why = match &result.outcome {
+            JudgeOutcome::Unknown { why } => Some(text::clean_line(why, MAX_WHY_CHARS)),
+            JudgeOutcome::Impossible => {
+                let first = result.findings.first();
+                first.map(|finding| text::clean_line(&finding.claim, MAX_WHY_CHARS))
+            }
+            JudgeOutcome::Met | JudgeOutcome::Unmet => None,
+        };
+        let model = result.model.as_deref().map(|model| text::clean_line(model, MAX_MODEL_CHARS));
+        let raised = result.findings.iter().take(MAX_RAISED).map(finding_digest);
+        Self {
+            name: judge.name.clone(),
+            kind: judge.kind,
+            outcome: result.outcome.name().to_string(),
+            why,
+            model,
+            prompt_hash: text::clean_line(&result.prompt_hash, MAX_MODEL_CHARS),
+            calls: result.usage.calls,
+            input_tokens: result.usage.input_tokens,
+            output_tokens: result.usage.output_tokens,
+            micro_usd: result.usage.micro_usd,
+            took_ms: result.took_ms,
+            cached,
+            findings: u32::try_from(result.findings.len()).unwrap_or(u32::MAX),
+            misquoted: result.misquoted,
+            unconfirmed: result.unconfirmed,
+            raised: raised.collect(),
+        }
+    }
+
+    /// A judge that was not asked, and why.
+    pub fn not_asked(judge: &Judge, why: &str) -> Self {
+        Self {
+            name: judge.name.clone(),
+            kind: judge.kind,
+            outcome: "unknown".to_string(),
+            why: Some(text::clean_line(why, MAX_WHY_CHARS)),
+            model: None,
+            prompt_hash: String::new(),
+            calls: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            micro_usd: None,
+            took_ms: 0,
+            cached: false,
+            findings: 0,
+            misquoted: 0,
+            unconfirmed: 0,
+            raised: Vec::new(),
+        }
+    }
+
+    pub fn is_impossible(&self) -> bool {
+        self.outcome == JudgeOutcome::Impossible.name()
+    }
+}
+
+/// The identity of a finding. Judges word a claim differently each time, so the quoted text identifies it.
+fn finding_digest(finding: &JudgeFinding) -> Digest64 {
+    let about = if finding.quote.trim().is_empty() { &finding.claim } else { &finding.quote };
+    let words: Vec<&str> = about.split_whitespace().collect();
+    Digest64::of_parts(&[finding.file.as_bytes(), words.join(" ").as_bytes()])
+}

@@ -1,0 +1,85 @@
+//! The verdicts of judges that a decision rests on, as JSON and in one line.
+
+use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
+use ralph_core::judge_requirement::describe_dropped;
+use ralph_core::record::JudgeRecord;
+use ralph_core::text;
+use ralph_core::units;
+use serde::Serialize;
+
+/// How much of a hash a person reads.
+const SHOWN_HASH_CHARS: usize = 12;
+
+#[derive(Debug, Serialize)]
+pub struct JudgeVerdictView<'a> {
+    pub name: &'a str,
+    pub kind: &'static str,
+    /// `met`, `unmet`, `impossible` or `unknown`
+    pub outcome: &'a str,
+    /// Why there is no verdict, or why the goal is said to be impossible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'a str>,
+    pub model: Option<&'a str>,
+    /// Hash of the instructions and the case; `None` if the judge was not asked.
+    pub prompt_hash: Option<&'a str>,
+    pub calls: u32,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// `None` if the cost is unknown.
+    pub cost_usd: Option<f64>,
+    pub took_ms: u64,
+    pub cached: bool,
+    pub findings: u32,
+    /// Dropped, because their quote is not in the file.
+    pub misquoted: u32,
+    /// Dropped, because no other reviewer confirmed them.
+    pub unconfirmed: u32,
+}
+
+pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
+    JudgeVerdictView {
+        name: &record.name,
+        kind: record.kind.name(),
+        outcome: &record.outcome,
+        why: record.why.as_deref(),
+        model: record.model.as_deref(),
+        prompt_hash: Some(record.prompt_hash.as_str()).filter(|hash| !hash.is_empty()),
+        calls: record.calls,
+        input_tokens: record.input_tokens,
+        output_tokens: record.output_tokens,
+        cost_usd: record.micro_usd.map(micro_usd_as_usd),
+        took_ms: record.took_ms,
+        cached: record.cached,
+        findings: record.findings,
+        misquoted: record.misquoted,
+        unconfirmed: record.unconfirmed,
+    }
+}
+
+/// `adversarial judge: unmet, 2 findings, 1 misquoted and dropped; model-1, prompt 3f1c2ab01234, 4 calls, 12 k tokens, $0.04, 31 s`
+pub fn describe_verdict(record: &JudgeRecord) -> String {
+    let why = record.why.as_ref().map(|why| format!(": {}", safe_line(why))).unwrap_or_default();
+    let findings = (record.findings > 0).then(|| text::count_noun(record.findings, "finding"));
+    let dropped = describe_dropped(record.misquoted, record.unconfirmed);
+    let said: Vec<String> = std::iter::once(format!("{}{why}", record.outcome))
+        .chain(findings)
+        .chain(dropped)
+        .collect();
+    let verdict = format!("{} judge: {}", record.kind.name(), said.join(", "));
+    if record.prompt_hash.is_empty() {
+        return verdict;
+    }
+    let tokens = record.input_tokens.saturating_add(record.output_tokens);
+    let cost = record.micro_usd.map_or_else(|| "cost unknown".to_string(), units::format_usd);
+    let hash: String = record.prompt_hash.chars().take(SHOWN_HASH_CHARS).collect();
+    let took = if record.cached { "cached".to_string() } else { short_duration(record.took_ms) };
+    let facts = [
+        record.model.as_deref().map(safe_line),
+        Some(format!("prompt {}", safe_line(&hash))),
+        (record.calls > 0).then(|| text::count_noun(record.calls, "call")),
+        (tokens > 0).then(|| units::format_tokens(tokens)),
+        (tokens > 0 || record.micro_usd.is_some()).then_some(cost),
+        Some(took),
+    ];
+    format!("{verdict}; {}", facts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,314 @@
+//! The requirements of the policy's judges. They are asked last, when everything that ralph can measure is met: a verdict
+//! is slow, costs money, and is only an opinion.
+
+use std::path::Path;
+
+use ralph_core::decide;
+use ralph_core::facts::{StopDriver, StopEvidence};
+use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind};
+use ralph_core::record::JudgeRecord;
+use ralph_core::requirement::{
+    EvidenceKind, PendingReason, Requirement, RequirementStatus, RequirementWeight,
+};
+use ralph_core::run::RunState;
+use ralph_core::units;
+
+use super::gate_worker::{self, GateSite, GateTask, WorkerState};
+use super::judge_worker::{self, JudgeTask, JudgedTrees, StoredVerdict};
+use super::{ContractContext, ContractJudgement, gate_query, judge_case, judge_meter};
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::result_key::{ResultKey, compile_globs};
+use ralph_home::faults::describe_error;
+
+const WAITS_TEXT: &str = "comes after everything else is met";
+const RUNNING_TEXT: &str = "is being asked; the verdict will be available at the next stop";
+
+/// Whether judges may be asked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JudgeAsking {
+    /// The agent wants to stop.
+    AtStop,
+    /// Something else wants to know the state of the run, perhaps the agent itself. Only known verdicts count.
+    Never,
+}
+
+/// How much of the budget of the run is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JudgeBudget {
+    /// `None` without a limit on the cost.
+    pub left_micro_usd: Option<u64>,
+    pub most_micro_usd: Option<u64>,
+}
+
+/// The judges of the policy that apply to this run and change.
+fn applicable_judges<'a>(contract: &ContractContext<'a>, touched: &[String]) -> Vec<&'a Judge> {
+    let applies = |judge: &&Judge| {
+        let globs = compile_globs(&judge.when);
+        judge.applies_to_complexity(contract.seal.complexity)
+            && (judge.when.is_empty()
+                || contract.seal.base.is_none()
+                || touched.iter().any(|path| globs.is_match(Path::new(path))))
+    };
+    contract.seal.policy.judges.iter().filter(applies).collect()
+}
+
+/// Whether a required judge of this kind applies and is not waived.
+pub fn has_required_judge(
+    contract: &ContractContext<'_>,
+    touched: &[String],
+    kind: JudgeKind,
+) -> bool {
+    let mut judges = applicable_judges(contract, touched).into_iter();
+    judges
+        .any(|judge| judge.kind == kind && judge.is_required() && !contract.is_waived(&judge.name))
+}
+
+/// Adds the requirements of judges to the evidence of a stop, in which everything else is known.
+pub fn add_judging(
+    contract: &ContractContext<'_>,
+    judged: &ContractJudgement,
+    state: &RunState,
+    budget: JudgeBudget,
+    asking: JudgeAsking,
+    evidence: &mut StopEvidence,
+) {
+    let applicable = applicable_judges(contract, &judged.touched);
+    if !applicable.is_empty() {
+        let query = JudgeQuery { contract, judged, budget, asking };
+        add_requirements(&query, state, &applicable, evidence);
+    }
+    let spent = judge_meter::judge_spending(&contract.world.home, contract.run, state);
+    evidence.judging.spent = (spent != state.judges.spent).then_some(spent);
+}
+
+/// Adds the requirement of each judge that applies, and asks those that are due.
+fn add_requirements(
+    query: &JudgeQuery<'_>,
+    state: &RunState,
+    applicable: &[&Judge],
+    evidence: &mut StopEvidence,
+) {
+    let JudgeQuery { contract, judged, .. } = query;
+    let driver = contract.world.driven.map(|driven| driven.driver);
+    let is_open =
+        evidence.tampering.is_some() || evidence.requirements.iter().any(|one| contract.holds(one));
+    if !is_open && driver == Some(StopDriver::Runner) {
+        // The runner asks them when the agent's process has exited.
+        return;
+    }
+    let mode = contract.seal.policy.verify.proof;
+    let now_ms = contract.world.arrived_ms;
+    let waits_for_proof = !is_open
+        && evidence
+            .proof
+            .as_ref()
+            .is_some_and(|proof| decide::holds_for_proof(proof, mode, state, now_ms));
+    if is_open || waits_for_proof || contract.world.env.is_rehearsal() {
+        evidence.judging.waits_for_proof = waits_for_proof;
+        evidence
+            .requirements
+            .extend(applicable.iter().filter_map(|judge| waiting(judge, WAITS_TEXT)));
+        return;
+    }
+    let lines = judge_case::evidence_lines(
+        &evidence.requirements,
+        &evidence.gates,
+        evidence.proof.as_ref(),
+    );
+    let answers = query.resolve(applicable, &lines);
+    // A verdict takes time, and what was judged must be what is there now.
+    let is_stale = answers.iter().any(|one| one.verdict.is_some())
+        && !super::is_tree_unchanged(contract, judged);
+    if is_stale {
+        let why = "it changed while it was judged";
+        evidence.requirements.push(super::unknown_requirement("work tree", why));
+    }
+    for JudgeReply { judge, requirement, verdict } in answers {
+        let record = verdict.map(|verdict| {
+            let is_known = verdict.run != contract.run.id
+                || state.judges.has_seen(&judge.name, &verdict.result.prompt_hash);
+            JudgeRecord::new(judge, &verdict.result, is_known)
+        });
+        let not_asked = || match &requirement.status {
+            RequirementStatus::Unknown(why) => Some(JudgeRecord::not_asked(judge, why)),
+            RequirementStatus::Met(_)
+            | RequirementStatus::Unmet(_)
+            | RequirementStatus::Pending(_) => None,
+        };
+        evidence.judging.records.extend(record.or_else(not_asked));
+        evidence.requirements.push(requirement);
+    }
+}
+
+/// The requirement of a judge that is not asked yet. An advisory one is not worth a line.
+fn waiting(judge: &Judge, why: &str) -> Option<Requirement> {
+    let status = RequirementStatus::Pending(PendingReason::NotReached(why.to_string()));
+    (judge.weight == RequirementWeight::Required).then(|| judge.requirement_with(status))
+}
+
+/// What became of asking one judge.
+struct JudgeReply<'a> {
+    judge: &'a Judge,
+    requirement: Requirement,
+    verdict: Option<StoredVerdict>,
+}
+
+struct JudgeQuery<'a> {
+    contract: &'a ContractContext<'a>,
+    judged: &'a ContractJudgement,
+    budget: JudgeBudget,
+    asking: JudgeAsking,
+}
+
+/// A judge whose case is known, or why it is not.
+struct PreparedCase<'a> {
+    judge: &'a Judge,
+    case: Result<(JudgeCase, ResultKey), Box<RequirementStatus>>,
+}
+
+impl JudgeQuery<'_> {
+    fn resolve<'j>(&self, judges: &[&'j Judge], lines: &[CaseEvidence]) -> Vec<JudgeReply<'j>> {
+        let contract = self.contract;
+        let fail = |why: String| -> Vec<JudgeReply<'j>> {
+            let reply = |judge: &&'j Judge| JudgeReply {
+                judge,
+                requirement: judge.requirement_with(RequirementStatus::Unknown(why.clone())),
+                verdict: None,
+            };
+            judges.iter().map(reply).collect()
+        };
+        let Some(candidate) = &self.judged.candidate else {
+            return fail("there is no base to compare the change with".to_string());
+        };
+        let facts = match judge_case::gather_case_facts(contract, candidate, lines) {
+            Ok(facts) => facts,
+            Err(why) => return fail(why),
+        };
+        let cache = match ResultCache::open(&contract.world.home) {
+            Ok(cache) => cache,
+            Err(error) => return fail(describe_error(&error)),
+        };
+        let prepare = |judge: &&'j Judge| PreparedCase { judge, case: self.prepare(judge, &facts) };
+        let prepared: Vec<PreparedCase<'j>> = judges.iter().map(prepare).collect();
+        let mut known: Vec<Option<StoredVerdict>> =
+            prepared.iter().map(|one| self.look_up(&cache, one)).collect();
+        let missing: Vec<&JudgeCase> = prepared
+            .iter()
+            .zip(&known)
+            .filter(|(_, known)| known.is_none())
+            .filter_map(|(one, _)| one.case.as_ref().ok().map(|(case, _)| case))
+            .collect();
+        let at = (candidate.content.checkpoint, &facts.trees);
+        let left = match self.ask(&cache, at, &missing) {
+            Ok(left) => left,
+            Err(why) => return Self::replies(prepared, known, &RequirementStatus::Unknown(why)),
+        };
+        for (one, known) in prepared.iter().zip(&mut known) {
+            if known.is_none() {
+                *known = self.look_up(&cache, one);
+            }
+        }
+        let otherwise = match left {
+            WorkerState::Running => {
+                RequirementStatus::Pending(PendingReason::Running(RUNNING_TEXT.to_string()))
+            }
+            WorkerState::Done if self.asking == JudgeAsking::Never => {
+                let why = "is asked when the agent stops".to_string();
+                RequirementStatus::Pending(PendingReason::NotReached(why))
+            }
+            WorkerState::Done => RequirementStatus::Unknown("it gave no verdict".to_string()),
+        };
+        Self::replies(prepared, known, &otherwise)
+    }
+
+    /// The case of a judge and the key of its verdict, or the status of one that is not asked.
+    fn prepare(
+        &self,
+        judge: &Judge,
+        facts: &judge_case::CaseFacts,
+    ) -> Result<(JudgeCase, ResultKey), Box<RequirementStatus>> {
+        let contract = self.contract;
+        if contract.is_waived(&judge.name) {
+            let why = "is not asked while it is waived".to_string();
+            return Err(Box::new(RequirementStatus::Pending(PendingReason::NotReached(why))));
+        }
+        if judge.kind == JudgeKind::Amended && !facts.change.has_tests {
+            // No test changed: that is measured, so no judge is needed.
+            return Err(Box::new(RequirementStatus::Met(EvidenceKind::Measured)));
+        }
+        let case =
+            facts.case_for(judge).map_err(|why| Box::new(RequirementStatus::Unknown(why)))?;
+        let key = judge_worker::verdict_key(contract, judge, &case, &facts.trees);
+        Ok((case, key))
+    }
+
+    /// A known verdict. What gave none is reported once and then asked again: otherwise no repair could change it.
+    fn look_up(&self, cache: &ResultCache, one: &PreparedCase<'_>) -> Option<StoredVerdict> {
+        let (_, key) = one.case.as_ref().ok()?;
+        let known = judge_worker::read_verdict(cache, key)?;
+        if !judge_worker::is_definite(&known.result) {
+            if self.asking == JudgeAsking::Never {
+                return None;
+            }
+            drop(cache.clear(key, &|| false));
+        }
+        Some(known)
+    }
+
+    fn ask(
+        &self,
+        cache: &ResultCache,
+        (checkpoint, trees): (u32, &JudgedTrees),
+        cases: &[&JudgeCase],
+    ) -> Result<WorkerState, String> {
+        if cases.is_empty() || self.asking == JudgeAsking::Never {
+            return Ok(WorkerState::Done);
+        }
+        let contract = self.contract;
+        if let (Some(0), Some(most)) = (self.budget.left_micro_usd, self.budget.most_micro_usd) {
+            let most = units::format_usd(most);
+            return Err(format!("not asked, because the budget of {most} is spent"));
+        }
+        if let Some(what) = super::seal::find_unapproved_script(contract) {
+            return Err(format!("not asked: {what} changed since it was approved"));
+        }
+        let mut hasher = blake3::Hasher::new();
+        for case in cases {
+            hasher.update(&serde_json::to_vec(case).unwrap_or_default());
+        }
+        hasher.update(trees.base.as_bytes());
+        hasher.update(trees.candidate.as_bytes());
+        let mark = hasher.finalize().to_hex().to_string();
+        let names = cases.iter().map(|case| case.judge.clone()).collect();
+        let task = JudgeTask {
+            mark: mark.clone(),
+            cases: cases.iter().map(|case| (*case).clone()).collect(),
+            checkpoint,
+            trees: trees.clone(),
+            budget_micro_usd: self.budget.left_micro_usd,
+        };
+        let until = gate_query::worker_deadline(contract);
+        let worker_task = GateTask { site: GateSite::Judge, gates: names, mark };
+        // If a worker of an earlier stop is at the same cases, the new one waits for it and finds their verdicts.
+        judge_worker::give_task(contract, cache, &task)?;
+        gate_worker::run_gate_worker(contract, &worker_task, until)
+            .map_err(|error| describe_error(&error))
+    }
+
+    fn replies<'j>(
+        prepared: Vec<PreparedCase<'j>>,
+        known: Vec<Option<StoredVerdict>>,
+        otherwise: &RequirementStatus,
+    ) -> Vec<JudgeReply<'j>> {
+        let reply = |(one, verdict): (PreparedCase<'j>, Option<StoredVerdict>)| {
+            let judge = one.judge;
+            let requirement = match (&one.case, &verdict) {
+                (_, Some(verdict)) => judge.requirement(&verdict.result),
+                (Err(status), None) => judge.requirement_with(RequirementStatus::clone(status)),
+                (Ok(_), None) => judge.requirement_with(otherwise.clone()),
+            };
+            JudgeReply { judge, requirement, verdict }
+        };
+        prepared.into_iter().zip(known).map(reply).collect()
+    }
+}

@@ -1,0 +1,288 @@
+//! Asks the judges of a stop, in the worker of the run. The hook that needs the verdicts writes the cases, sealed, and the
+//! worker writes the verdicts into the cache, where they are known to every later stop with the same content.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use ralph_core::id::RunId;
+use ralph_core::judge::{
+    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult,
+};
+use ralph_core::run::RunState;
+use serde::{Deserialize, Serialize};
+
+use super::gate_log::GateLog;
+use super::gate_worker::GateWorkerError;
+use super::{ContractContext, base_checkpoint, judge_meter};
+use ralph_gates::gates::result_cache::ResultCache;
+use ralph_gates::gates::result_key::ResultKey;
+use ralph_git::checkpoint::{
+    CheckoutRequest, Checkpoint, CheckpointError, CheckpointRepository, VerificationCheckout,
+};
+use ralph_judge::{JudgeRequest, JudgeSupport};
+use ralph_policy::{config, price_list};
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env;
+use ralph_sys::fs::FreshDir;
+use ralph_sys::proc::cancel::CancelToken;
+
+const CHECKOUT_DIRECTORY: &str = "candidate";
+const CHECKOUT_LABEL: &str = "judge";
+
+/// Cases that a hook hands to the worker, each with the key of its verdict.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct JudgeTask {
+    /// Identifies the task among others of the run.
+    pub mark: String,
+    pub cases: Vec<JudgeCase>,
+    /// The number of the checkpoint that the cases are about.
+    pub checkpoint: u32,
+    pub trees: JudgedTrees,
+    /// What the verdicts may cost together.
+    pub budget_micro_usd: Option<u64>,
+}
+
+/// The ids of the trees of both checkpoints that a case compares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct JudgedTrees {
+    pub base: String,
+    pub candidate: String,
+}
+
+/// A verdict in the cache.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredVerdict {
+    pub result: JudgeResult,
+    /// The run that paid for it.
+    pub run: RunId,
+}
+
+/// The key of a judge's verdict about a case. It covers what the judge receives, its program and its scripts.
+pub(super) fn verdict_key(
+    contract: &ContractContext<'_>,
+    judge: &Judge,
+    case: &JudgeCase,
+    trees: &JudgedTrees,
+) -> ResultKey {
+    let label = format!("{} (judge)", judge.name);
+    let seal = contract.seal;
+    let tools = seal.tools.iter().filter(|tool| tool.gate == label);
+    let files = seal.files.iter().flatten().filter(|file| file.gate == label);
+    let contents = tools.map(|tool| &tool.content).chain(files.map(|file| &file.hash));
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"verdict of a judge\0");
+    let key = ralph_judge::case_key(judge, case);
+    for part in std::iter::once(&key).chain(seen_trees(judge, trees)).chain(contents) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    ResultKey(hasher.finalize().into())
+}
+
+/// The trees that decide a verdict, none if the judge sees only its case. Otherwise a file that the case leaves out could
+/// change, and the verdict about the old one would stand.
+fn seen_trees<'a>(judge: &Judge, trees: &'a JudgedTrees) -> Vec<&'a String> {
+    let reads_files = match judge.backend {
+        JudgeBackend::Command(_) => true,
+        JudgeBackend::Host(_) | JudgeBackend::Http(_) => judge.kind == JudgeKind::Agent,
+    };
+    if reads_files { vec![&trees.base, &trees.candidate] } else { Vec::new() }
+}
+
+pub(super) fn read_verdict(cache: &ResultCache, key: &ResultKey) -> Option<StoredVerdict> {
+    serde_json::from_slice(&cache.read_note(key)?).ok()
+}
+
+fn task_key(contract: &ContractContext<'_>) -> ResultKey {
+    contract.run_note_key("cases for judges")
+}
+
+/// Hands the cases to the worker that is started next.
+pub(super) fn give_task(
+    contract: &ContractContext<'_>,
+    cache: &ResultCache,
+    task: &JudgeTask,
+) -> Result<(), String> {
+    let bytes = serde_json::to_vec(task).map_err(|error| error.to_string())?;
+    cache
+        .write_note(&task_key(contract), &bytes)
+        .map_err(|error| ralph_home::faults::describe_error(&error))
+}
+
+/// Takes the task of this mark. A task is taken once: only a hook can have a judge asked again.
+fn take_task(contract: &ContractContext<'_>, cache: &ResultCache, mark: &str) -> Option<JudgeTask> {
+    let key = task_key(contract);
+    let task: JudgeTask = serde_json::from_slice(&cache.read_note(&key)?).ok()?;
+    cache.clear(&key, &|| false).ok()?;
+    (task.mark == mark).then_some(task)
+}
+
+/// Asks the judges one after the other, in the worker.
+pub(super) fn ask_judges(
+    contract: &ContractContext<'_>,
+    state: &RunState,
+    mark: &str,
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
+    let world = contract.world;
+    let cache = ResultCache::open(&world.home)?;
+    let Some(task) = take_task(contract, &cache, mark) else { return Ok(()) };
+    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let repository = base_checkpoint::open_repository(contract, &deadline)?;
+    let scratch = FreshDir::create(world.home.scratch(clock::nonce()))?;
+    let mut left = task.budget_micro_usd;
+    for case in &task.cases {
+        let policy = &contract.seal.policy;
+        let judge = policy.judges.iter().find(|judge| judge.name == case.judge);
+        let Some(judge) = judge.filter(|_| !cancel.is_cancelled()) else { continue };
+        let key = verdict_key(contract, judge, case, &task.trees);
+        // A worker before this one may have asked. Even if it got no verdict, that is for the hook to report first.
+        if read_verdict(&cache, &key).is_some() {
+            continue;
+        }
+        let before = super::current_tree_mark(contract);
+        let asking =
+            VerdictRequest { contract, judge, case, scratch: scratch.path(), budget: left };
+        let checkout = if judge.kind == JudgeKind::Agent {
+            let candidate = repository.find(task.checkpoint, &deadline)?;
+            let directory = scratch.path().join(CHECKOUT_DIRECTORY);
+            Some(checkout_for_judge(&repository, &candidate, directory, &deadline)?)
+        } else {
+            None
+        };
+        let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
+        let result = asking.ask(repository.root(), files, cancel);
+        judge_meter::charge_verdict(&world.home, contract.run, state, &result.usage);
+        let cost = result.usage.micro_usd.unwrap_or(0);
+        left = left.map(|left| left.saturating_sub(cost));
+        // Quotes were compared with the files as they are now, so the verdict is about the case only if they are the same.
+        if cancel.is_cancelled() || before.is_none() || super::current_tree_mark(contract) != before
+        {
+            continue;
+        }
+        let stored = StoredVerdict { result, run: contract.run.id.clone() };
+        cache.write_note(&key, &serde_json::to_vec(&stored).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Writes the candidate for a judge that reads files. In the work tree it could read ignored files, and secrets in them.
+pub fn checkout_for_judge(
+    repository: &CheckpointRepository,
+    candidate: &Checkpoint,
+    directory: PathBuf,
+    deadline: &Deadline,
+) -> Result<VerificationCheckout, CheckpointError> {
+    let what =
+        CheckoutRequest { candidate, base: candidate, is_protected: &|_| false, overlay: &[] };
+    repository.with_checkout_dir(directory, CHECKOUT_LABEL).checkout(&what, deadline)
+}
+
+struct VerdictRequest<'a> {
+    contract: &'a ContractContext<'a>,
+    judge: &'a Judge,
+    case: &'a JudgeCase,
+    scratch: &'a Path,
+    budget: Option<u64>,
+}
+
+impl VerdictRequest<'_> {
+    /// `root` is the work tree, and `files` are those that the judge may read.
+    fn ask(&self, root: &Path, files: &Path, cancel: &CancelToken) -> JudgeResult {
+        let (contract, judge) = (self.contract, self.judge);
+        let (world, seal) = (contract.world, contract.seal);
+        let log = GateLog::open(&world.home, &contract.run.id);
+        log.record_judge_start(&judge.name);
+        let mut prices = price_list::price_table(&contract.run.prices);
+        prices.prices.extend(config::load_prices(&world.home).unwrap_or_default());
+        let mut result = ralph_judge::ask_judge(
+            &JudgeRequest {
+                judge,
+                case: self.case,
+                files,
+                project: contract.project(),
+                scratch: self.scratch,
+                env: &world.env,
+                variables: &seal.policy.environment,
+                search_path: seal.path.as_deref().map(OsStr::new),
+                host_program: None,
+                supervisor: &env::own_executable(),
+                prices: &prices,
+                budget_micro_usd: self.budget,
+                support: &KnownGates { evidence: &self.case.evidence },
+            },
+            cancel,
+        );
+        strip_project(&mut result, root, contract.project());
+        log.record_judge_end(&judge.name, result.outcome.name(), result.took_ms);
+        result
+    }
+}
+
+/// Paths of findings are relative to the repository, and people and agents read them relative to the project.
+fn strip_project(result: &mut JudgeResult, root: &Path, project: &Path) {
+    let below = project.strip_prefix(root).unwrap_or(Path::new(""));
+    for finding in &mut result.findings {
+        if let Ok(inside) = Path::new(&finding.file).strip_prefix(below) {
+            finding.file = inside.to_string_lossy().into_owned();
+        }
+    }
+}
+
+/// An agent judge may ask for the results of the gates. They ran on this very content before any judge was asked.
+#[derive(Debug)]
+struct KnownGates<'a> {
+    evidence: &'a [CaseEvidence],
+}
+
+impl JudgeSupport for KnownGates<'_> {
+    fn gate_names(&self) -> Vec<String> {
+        self.evidence.iter().map(|one| one.requirement.clone()).collect()
+    }
+
+    fn run_gate(&self, name: &str, _deadline: Deadline) -> Option<CaseEvidence> {
+        self.evidence.iter().find(|one| one.requirement == name).cloned()
+    }
+}
+
+/// Whether a verdict can be used again. Whatever gave no verdict is asked again at the next stop.
+pub(super) fn is_definite(result: &JudgeResult) -> bool {
+    !matches!(result.outcome, JudgeOutcome::Unknown { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_core::judge::JudgeHost;
+    use ralph_core::requirement::RequirementWeight;
+
+    #[test]
+    fn a_judge_that_reads_files_is_asked_about_each_tree() {
+        let trees = JudgedTrees { base: "1".to_string(), candidate: "2".to_string() };
+        let command = || JudgeBackend::Command(vec!["./judge".into()]);
+        let host = || JudgeBackend::Host(JudgeHost { host: "claude".into(), model: None });
+        for (kind, backend, is_covered) in [
+            (JudgeKind::Prompt, command(), true),
+            (JudgeKind::Agent, command(), true),
+            (JudgeKind::Agent, host(), true),
+            (JudgeKind::Prompt, host(), false),
+        ] {
+            let judge = Judge {
+                name: "review".into(),
+                kind,
+                backend,
+                prompt: None,
+                prompt_file: None,
+                max_tokens: 1,
+                timeout_ms: 1,
+                reviewers: 1,
+                weight: RequirementWeight::Required,
+                counts: false,
+                when: Vec::new(),
+                min_complexity: 0,
+            };
+            let expected: &[&str] = if is_covered { &["1", "2"] } else { &[] };
+            assert_eq!(seen_trees(&judge, &trees), expected, "{kind:?}");
+        }
+    }
+}

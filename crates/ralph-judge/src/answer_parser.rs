@@ -1,0 +1,249 @@
+//! Parses what a judge answered. Tolerant about text around one JSON object, strict about the verdict.
+
+use ralph_core::judge::{JudgeAnswer, JudgeFinding, JudgeVerdict, ReviewTest};
+use ralph_core::requirement::FindingSeverity;
+use ralph_core::text;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
+const MAX_FINDINGS: usize = 20;
+const MAX_GATES: usize = 5;
+const MAX_OBJECTS: usize = 200;
+const MAX_PATH_BYTES: usize = 500;
+const MAX_CLAIM_CHARS: usize = 500;
+const MAX_QUOTE_BYTES: usize = 2_000;
+const MAX_TEST_BYTES: usize = 64 * 1024;
+const MAX_QUOTED_CHARS: usize = 80;
+
+/// The answer of a judge.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ParsedReply {
+    Answer {
+        answer: JudgeAnswer,
+        /// Findings that name no place or no claim, or whose fields are too long.
+        malformed: u32,
+    },
+    /// A request for gates, instead of a verdict.
+    Gates(Vec<String>),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum AnswerError {
+    #[error("the answer is empty")]
+    Empty,
+    #[error("the answer is longer than {MAX_ANSWER_BYTES} bytes")]
+    TooLong,
+    #[error("the answer has no JSON object with a verdict: \"{0}\"")]
+    NoObject(String),
+    /// One of them may be copied from the change.
+    #[error("the answer has {0} JSON objects with a verdict")]
+    Ambiguous(usize),
+    #[error("`{0}` is not a verdict")]
+    UnknownVerdict(String),
+}
+
+#[derive(Deserialize)]
+struct FindingWire {
+    file: String,
+    #[serde(default)]
+    line: Value,
+    claim: String,
+    #[serde(default)]
+    severity: Option<String>,
+    #[serde(default)]
+    quote: Option<String>,
+    #[serde(default)]
+    test: Option<ReviewTest>,
+}
+
+pub(crate) fn parse_reply(answer: &str) -> Result<ParsedReply, AnswerError> {
+    let answer = answer.trim();
+    if answer.is_empty() {
+        return Err(AnswerError::Empty);
+    }
+    if answer.len() > MAX_ANSWER_BYTES {
+        return Err(AnswerError::TooLong);
+    }
+    let mut objects = find_objects(answer);
+    match (objects.pop(), objects.len()) {
+        (None, _) => Err(AnswerError::NoObject(text::clean_line(answer, MAX_QUOTED_CHARS))),
+        (Some(object), 0) => parse_object(object),
+        (Some(_), others) => Err(AnswerError::Ambiguous(others + 1)),
+    }
+}
+
+/// The objects of a text that are an answer or a request, outermost ones only.
+fn find_objects(answer: &str) -> Vec<Map<String, Value>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for _ in 0..MAX_OBJECTS {
+        let Some(start) = answer.get(at..).and_then(|rest| rest.find('{')) else { break };
+        at += start;
+        let rest = answer.get(at..).unwrap_or_default();
+        let mut objects =
+            serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+        match objects.next() {
+            Some(Ok(object)) => {
+                at += objects.byte_offset().max(1);
+                if object.contains_key("verdict") || object.contains_key("gates") {
+                    found.push(object);
+                }
+            }
+            Some(Err(_)) | None => at += 1,
+        }
+    }
+    found
+}
+
+fn parse_object(mut object: Map<String, Value>) -> Result<ParsedReply, AnswerError> {
+    let Some(verdict) = object.remove("verdict") else {
+        let names = match object.remove("gates") {
+            Some(Value::Array(names)) => names,
+            Some(_) | None => Vec::new(),
+        };
+        let names = names.into_iter().filter_map(|name| match name {
+            Value::String(name) => Some(name),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => None,
+        });
+        return Ok(ParsedReply::Gates(names.take(MAX_GATES).collect()));
+    };
+    let verdict: JudgeVerdict = serde_json::from_value(verdict.clone()).map_err(|_| {
+        AnswerError::UnknownVerdict(text::clean_line(&verdict.to_string(), MAX_QUOTED_CHARS))
+    })?;
+    let findings = match object.remove("findings") {
+        Some(Value::Array(findings)) => findings,
+        Some(_) | None => Vec::new(),
+    };
+    let mut malformed = 0;
+    let mut kept = Vec::new();
+    for finding in findings.into_iter().take(MAX_FINDINGS) {
+        match serde_json::from_value::<FindingWire>(finding).ok().and_then(FindingWire::check) {
+            Some(finding) => kept.push(finding),
+            None => malformed += 1,
+        }
+    }
+    let confidence = object.get("confidence").and_then(Value::as_f64);
+    let confidence = confidence.filter(|confidence| (0.0..=1.0).contains(confidence));
+    let answer = JudgeAnswer { verdict, findings: kept, confidence };
+    Ok(ParsedReply::Answer { answer, malformed })
+}
+
+impl FindingWire {
+    fn check(self) -> Option<JudgeFinding> {
+        let file = self.file.trim();
+        let file = file.strip_prefix("./").unwrap_or(file);
+        let claim = text::clean_line(&self.claim, MAX_CLAIM_CHARS);
+        let quote = self.quote.unwrap_or_default();
+        if file.is_empty()
+            || file.len() > MAX_PATH_BYTES
+            || claim.is_empty()
+            || quote.len() > MAX_QUOTE_BYTES
+        {
+            return None;
+        }
+        let test = self.test.filter(|test| {
+            test.path.len() <= MAX_PATH_BYTES && test.content.len() <= MAX_TEST_BYTES
+        });
+        Some(JudgeFinding {
+            file: file.to_string(),
+            line: parse_line_number(&self.line),
+            claim,
+            severity: parse_severity(self.severity.as_deref()),
+            quote,
+            test,
+        })
+    }
+}
+
+/// Models write numbers as text, and ranges.
+fn parse_line_number(line: &Value) -> Option<u32> {
+    let number = match line {
+        Value::Number(number) => u32::try_from(number.as_u64()?).ok(),
+        Value::String(text) => {
+            let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        }
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    number.filter(|number| *number > 0)
+}
+
+/// An unknown severity is the worst.
+fn parse_severity(severity: Option<&str>) -> FindingSeverity {
+    match severity.unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "warning" | "medium" | "minor" => FindingSeverity::Warning,
+        "note" | "info" | "low" | "style" | "nit" => FindingSeverity::Note,
+        _ => FindingSeverity::Error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn answer(text: &str) -> (JudgeAnswer, u32) {
+        match parse_reply(text).unwrap() {
+            ParsedReply::Answer { answer, malformed } => (answer, malformed),
+            ParsedReply::Gates(names) => panic!("{names:?}"),
+        }
+    }
+
+    #[test]
+    fn fields_of_other_types_are_tolerated() {
+        let text = r#"{"verdict": "unmet", "confidence": "high", "extra": 1, "findings": [
+            {"file": "a", "line": "12-14", "claim": "x", "severity": "low", "quote": null},
+            {"file": "b", "line": -1, "claim": "y"},
+            {"file": "c", "claim": 7}, {"file": " ", "claim": "z"}, "text", null
+        ]}"#;
+        let (answer, malformed) = answer(text);
+        let found: Vec<_> =
+            answer.findings.iter().map(|one| (one.file.as_str(), one.line, one.severity)).collect();
+        assert_eq!(
+            found,
+            [("a", Some(12), FindingSeverity::Note), ("b", None, FindingSeverity::Error)]
+        );
+        assert_eq!((malformed, answer.confidence), (4, None));
+    }
+
+    #[test]
+    fn findings_and_fields_are_bounded() {
+        let one = r#"{"file": "a", "claim": "x", "quote": "q"}"#;
+        let many = format!(
+            r#"{{"verdict": "unmet", "findings": [{}{one}]}}"#,
+            format!("{one},").repeat(99)
+        );
+        assert_eq!(answer(&many).0.findings.len(), MAX_FINDINGS);
+        let long = serde_json::json!({"verdict": "unmet", "findings": [
+            {"file": "a", "claim": "x", "quote": "q".repeat(MAX_QUOTE_BYTES + 1)},
+            {"file": "a".repeat(MAX_PATH_BYTES + 1), "claim": "x", "quote": "q"},
+            {"file": "a", "claim": "x".repeat(9_999), "quote": "q"},
+        ]});
+        let (answer, malformed) = answer(&long.to_string());
+        assert_eq!((answer.findings.len(), malformed), (1, 2));
+        assert_eq!(answer.findings[0].claim.chars().count(), MAX_CLAIM_CHARS);
+        assert_eq!(parse_reply(&" {".repeat(MAX_ANSWER_BYTES)), Err(AnswerError::TooLong));
+        let deep = "{\"a\":".repeat(50_000);
+        assert!(matches!(parse_reply(&deep), Err(AnswerError::NoObject(_))));
+    }
+
+    proptest! {
+        /// No answer panics, and a verdict comes from a JSON object only.
+        #[test]
+        fn any_text_is_an_error_or_an_answer(text in ".{0,200}", claim in ".{0,60}") {
+            if let Ok(ParsedReply::Answer { .. }) = parse_reply(&text) {
+                prop_assert!(text.contains("verdict"));
+            }
+            let json = serde_json::json!({"verdict": "unmet", "findings": [
+                {"file": claim, "claim": claim, "quote": text}
+            ]});
+            let is_parsed = parse_reply(&format!("{text}{json}")).is_ok();
+            prop_assert!(is_parsed || text.contains(['{', '"']), "not parsed");
+        }
+    }
+}

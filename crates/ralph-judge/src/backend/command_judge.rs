@@ -1,0 +1,163 @@
+//! A program of the user as a judge: the case as JSON on stdin, the answer as JSON on stdout.
+//!
+//! It runs as a gate does, in the project and with the variables of a gate, so it gets no key unless the policy names it.
+//! `RALPH_OFF` is set: if it starts an agent, ralph does not hold that one, and no judge is asked about it.
+
+use super::BackendModel;
+use crate::case_text::QuestionRole;
+use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts};
+use ralph_core::judge::{CaseEvidence, JudgeCase, JudgeFinding};
+use ralph_core::text;
+use ralph_gates::environment;
+use ralph_sys::proc::job::{
+    self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
+};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::ffi::OsString;
+use std::time::Duration;
+
+pub(super) const OUTPUT_BYTES: usize = 512 * 1024;
+pub(super) const ERROR_BYTES: usize = 4 * 1024;
+const SHOWN_ERROR_CHARS: usize = 160;
+pub(super) const KILL_GRACE: Duration = Duration::from_millis(500);
+/// Off, so that no hook of ralph acts in a session that a judge starts.
+pub(super) const OFF_VARIABLE: (&str, &str) = ("RALPH_OFF", "1");
+
+/// The case, and what is asked about it.
+#[derive(Serialize)]
+struct CommandCase<'a> {
+    #[serde(flatten)]
+    case: &'a JudgeCase,
+    /// What a model would be told, for programs that pass the case on to one.
+    instructions: &'a str,
+    /// The facts as a fenced text, for the same.
+    facts: &'a str,
+    max_output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reviewer: Option<u8>,
+    /// A finding of another reviewer to confirm: the verdict is `unmet` if it is right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm: Option<&'a JudgeFinding>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    gates: &'a [String],
+    #[serde(skip_serializing_if = "<[CaseEvidence]>::is_empty")]
+    gate_results: &'a [CaseEvidence],
+}
+
+/// What a program may report about itself, next to its answer.
+#[derive(Deserialize, Default)]
+struct CommandReport {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    usage: Option<CommandUsage>,
+}
+
+#[derive(Deserialize)]
+struct CommandUsage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    micro_usd: Option<u64>,
+}
+
+pub(super) fn call_command(
+    backend: &BackendModel<'_>,
+    argv: &[String],
+    call: &ModelCall<'_>,
+) -> ModelReply {
+    let request = backend.request;
+    let case = command_case(call);
+    let Ok(input) = serde_json::to_vec(&case) else {
+        return ModelReply::failed("the case cannot be encoded");
+    };
+    let mut variables =
+        environment::listed_environment(request.env, request.variables, &[], request.search_path);
+    variables.retain(|(name, _)| name != OFF_VARIABLE.0);
+    variables.push((OFF_VARIABLE.0.into(), OFF_VARIABLE.1.into()));
+    let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+    let finished = job::run_job(&JobSpec {
+        program: request.supervisor,
+        argv: &argv,
+        cwd: request.project,
+        env: &variables,
+        input: CommandInput::Bytes(&input),
+        stderr: StderrCapture::Separate,
+        capture_limits: CaptureLimits { head: OUTPUT_BYTES, tail: ERROR_BYTES },
+        secrets: &request.env.secrets(),
+        deadline: call.deadline,
+        grace: KILL_GRACE,
+        ..JobSpec::with_defaults(backend.cancel)
+    });
+    let answer = job_output(&finished, "the command");
+    let report = answer.as_deref().ok().and_then(|text| serde_json::from_str(text.trim()).ok());
+    let CommandReport { model, usage } = report.unwrap_or_default();
+    let usage = usage.map_or_else(ReplyUsage::default, |usage| ReplyUsage {
+        tokens: Some(TokenCounts {
+            input: usage.input_tokens,
+            output: usage.output_tokens,
+            ..TokenCounts::default()
+        }),
+        micro_usd: usage.micro_usd,
+    });
+    ModelReply { answer, usage, model }
+}
+
+fn command_case<'a>(call: &ModelCall<'a>) -> CommandCase<'a> {
+    let question = call.question;
+    let (reviewer, confirm) = match &question.role {
+        QuestionRole::Verdict => (None, None),
+        QuestionRole::Reviewer { number, .. } => (Some(*number), None),
+        QuestionRole::Confirm(claim) => (None, Some(&claim.finding)),
+    };
+    CommandCase {
+        case: call.case,
+        instructions: call.instructions,
+        facts: call.facts,
+        max_output_tokens: call.max_output_tokens,
+        reviewer,
+        confirm,
+        gates: &question.gates,
+        gate_results: &question.gate_results,
+    }
+}
+
+/// The whole output of a process that exited with 0, or why there is none. R-L7c: a program that cannot be started gives
+/// no result, whatever its exit code.
+pub(super) fn job_output(finished: &JobResult, what: &str) -> Result<String, String> {
+    let why = match &finished.end {
+        JobEnd::Exited(0) => {
+            let head = &finished.output.head;
+            if finished.output.total > head.len() as u64 {
+                return Err(format!("{what} printed more than {OUTPUT_BYTES} bytes"));
+            }
+            return Ok(String::from_utf8_lossy(head).into_owned());
+        }
+        JobEnd::Exited(code) => format!("exited with code {code}{}", shown_errors(finished)),
+        JobEnd::Signalled(signal) => format!("was killed by signal {signal}"),
+        JobEnd::TimedOut => "took too long".to_string(),
+        JobEnd::Cancelled => "was cancelled".to_string(),
+        JobEnd::Lost => "ended, and its exit code is unknown".to_string(),
+        JobEnd::CouldNotStart(error) => {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            return Err(format!("{error}{cause}"));
+        }
+    };
+    Err(format!("{what} {why}"))
+}
+
+fn shown_errors(finished: &JobResult) -> String {
+    let written = [&finished.stderr, &finished.output];
+    let lines = written.into_iter().map(|output| {
+        let bytes = if output.tail.is_empty() { &output.head } else { &output.tail };
+        text::clean_line(&String::from_utf8_lossy(bytes), SHOWN_ERROR_CHARS)
+    });
+    lines
+        .into_iter()
+        .find(|line| !line.is_empty())
+        .map(|line| format!(": {line}"))
+        .unwrap_or_default()
+}

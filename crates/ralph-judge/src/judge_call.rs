@@ -1,0 +1,134 @@
+//! One question to a backend and its reply, and the state of a verdict that takes several.
+
+use crate::answer_parser::{self, ParsedReply};
+use crate::call_ledger::CallLedger;
+use crate::case_text::{self, CaseQuestion};
+use crate::{JudgeRequest, JudgeStep};
+use ralph_core::judge::JudgeCase;
+use ralph_core::model_price::shown_model;
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_sys::clock::Deadline;
+use ralph_sys::proc::cancel::CancelToken;
+
+const MAX_WHY_CHARS: usize = 300;
+
+/// A question as the backends get it.
+#[derive(Debug)]
+pub(crate) struct ModelCall<'a> {
+    /// Cleaned, redacted and cut to the budget.
+    pub(crate) case: &'a JudgeCase,
+    pub(crate) question: &'a CaseQuestion,
+    /// The instructions and how to answer.
+    pub(crate) instructions: &'a str,
+    /// The fenced facts.
+    pub(crate) facts: &'a str,
+    pub(crate) max_output_tokens: u64,
+    /// What is left of the budget.
+    pub(crate) micro_usd_left: Option<u64>,
+    pub(crate) deadline: Deadline,
+}
+
+/// The reply of a backend. Foreign text, bounded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModelReply {
+    /// The text of the answer, or why there is none.
+    pub(crate) answer: Result<String, String>,
+    pub(crate) usage: ReplyUsage,
+    pub(crate) model: Option<String>,
+}
+
+/// What the backend reported about a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplyUsage {
+    /// `None` if it reported nothing.
+    pub(crate) tokens: Option<TokenCounts>,
+    /// The cost that the backend itself reported.
+    pub(crate) micro_usd: Option<u64>,
+}
+
+/// Tokens as providers bill them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TokenCounts {
+    pub(crate) input: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) output: u64,
+}
+
+impl TokenCounts {
+    pub(crate) fn all_input(self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+}
+
+impl ModelReply {
+    pub(crate) fn failed(why: impl Into<String>) -> Self {
+        Self { answer: Err(why.into()), usage: ReplyUsage::default(), model: None }
+    }
+}
+
+pub(crate) trait JudgeModel {
+    fn call(&self, call: &ModelCall<'_>) -> ModelReply;
+}
+
+/// The state of one verdict.
+pub(crate) struct JudgeSession<'a> {
+    pub(crate) request: &'a JudgeRequest<'a>,
+    pub(crate) model: &'a dyn JudgeModel,
+    pub(crate) cancel: &'a CancelToken,
+    pub(crate) redactor: &'a Redactor,
+    pub(crate) ledger: CallLedger,
+    pub(crate) deadline: Deadline,
+    pub(crate) model_name: Option<String>,
+}
+
+impl JudgeSession<'_> {
+    /// Asks the backend once. The error is why there is no answer, cleaned and redacted.
+    pub(crate) fn ask(
+        &mut self,
+        question: &CaseQuestion,
+        step: &JudgeStep<'_>,
+    ) -> Result<ParsedReply, String> {
+        if self.cancel.is_cancelled() {
+            return Err("cancelled".to_string());
+        }
+        if self.deadline.has_passed() {
+            return Err(self.timeout_reason());
+        }
+        let request = self.request;
+        let instructions = case_text::instructions(request.judge, question);
+        let room = self.ledger.case_tokens(&instructions)?;
+        let case = case_text::case_for(request.case, question);
+        let case = case_text::prepare_case(&case, self.redactor, room);
+        let prompt = case_text::render_prompt(&instructions, &case, question, self.redactor);
+        let max_output_tokens = self.ledger.open_call(&prompt)?;
+        request.support.report_progress(step);
+        let reply = self.model.call(&ModelCall {
+            case: &case,
+            question,
+            instructions: &prompt.instructions,
+            facts: &prompt.facts,
+            max_output_tokens,
+            micro_usd_left: self.ledger.micro_usd_left(),
+            deadline: self.deadline,
+        });
+        self.ledger.close_call(&prompt, &reply, request.prices);
+        if let Some(model) = &reply.model {
+            self.model_name = Some(shown_model(model));
+        }
+        let answer = reply.answer.map_err(|why| self.safe_reason(&why))?;
+        answer_parser::parse_reply(&answer).map_err(|error| self.safe_reason(&error.to_string()))
+    }
+
+    pub(crate) fn timeout_reason(&self) -> String {
+        format!("no verdict within {} s", self.request.judge.timeout_ms.div_ceil(1000))
+    }
+
+    pub(crate) fn safe_reason(&self, why: &str) -> String {
+        text::truncate(
+            &self.redactor.redact(&text::clean_line(why, 2 * MAX_WHY_CHARS)),
+            MAX_WHY_CHARS,
+        )
+    }
+}

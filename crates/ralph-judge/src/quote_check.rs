@@ -1,0 +1,208 @@
+//! Checks that the text a finding quotes is in the file it names.
+
+use crate::diff_sections::{old_side, split_diff};
+use ralph_core::judge::{JudgeCase, JudgeFinding, ReviewTest};
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_sys::fs::{self, FileError};
+use std::path::{Component, Path};
+
+const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
+/// Shorter quotes are in any file.
+const MIN_QUOTE_CHARS: usize = 3;
+const EXCERPT_LINES: usize = 30;
+
+/// Words of a claim about a file that is not there.
+const MISSING_WORDS: &[&str] =
+    &["missing", "not exist", "no such", "absent", "not created", "not added", "never added"];
+
+/// The files that findings are checked against.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QuotedFiles<'a> {
+    pub(crate) root: &'a Path,
+    pub(crate) case: &'a JudgeCase,
+    pub(crate) redactor: &'a Redactor,
+}
+
+/// Findings whose quotes are in the files, cleaned and redacted, and the number of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CheckedFindings {
+    pub(crate) kept: Vec<JudgeFinding>,
+    pub(crate) misquoted: u32,
+}
+
+impl QuotedFiles<'_> {
+    pub(crate) fn check_findings(&self, findings: Vec<JudgeFinding>) -> CheckedFindings {
+        let mut checked = CheckedFindings::default();
+        for finding in findings {
+            match self.check_finding(finding) {
+                Some(finding) => checked.kept.push(finding),
+                None => checked.misquoted += 1,
+            }
+        }
+        checked
+    }
+
+    fn check_finding(&self, finding: JudgeFinding) -> Option<JudgeFinding> {
+        if !is_plain_path(&finding.file) {
+            return None;
+        }
+        let content = self.read_file(&finding.file);
+        let quote = normalize(&self.safe_text(&finding.quote));
+        let place = if quote.is_empty() {
+            let is_about_missing = names_missing_file(&finding.claim);
+            if !(is_about_missing && matches!(content, FileText::Missing)) {
+                return None;
+            }
+            QuotePlace::Removed
+        } else {
+            self.find_quote(&finding, &content)?
+        };
+        let found_at = match place {
+            QuotePlace::Line(line) => Some(line),
+            QuotePlace::Removed => None,
+        };
+        Some(JudgeFinding {
+            // The place of the quote is known; the model's count of lines often is not.
+            line: found_at.or(finding.line),
+            claim: self.redactor.redact(&finding.claim),
+            quote: self.safe_text(&finding.quote),
+            test: finding
+                .test
+                .map(|test| ReviewTest { content: self.redactor.redact(&test.content), ..test }),
+            ..finding
+        })
+    }
+
+    /// Where the quote is, in the file or among the lines that the change removed.
+    fn find_quote(&self, finding: &JudgeFinding, content: &FileText) -> Option<QuotePlace> {
+        // Models copy the marks of a diff although they are asked not to.
+        let bare: Vec<_> = finding.quote.lines().map(bare_line).collect();
+        let bare = bare.join("\n");
+        let quotes =
+            [normalize(&self.safe_text(&finding.quote)), normalize(&self.safe_text(&bare))];
+        let quotes = quotes.iter().filter(|quote| is_long_enough(quote));
+        if let FileText::Text(content) = content {
+            for quote in quotes.clone() {
+                if let Some(line) = find_line(content, quote, finding.line) {
+                    return Some(QuotePlace::Line(line));
+                }
+            }
+        }
+        let removed = self.removed_text(&finding.file);
+        let is_removed = quotes.into_iter().any(|quote| find_line(&removed, quote, None).is_some());
+        is_removed.then_some(QuotePlace::Removed)
+    }
+
+    /// The lines around a finding, with their numbers.
+    pub(crate) fn excerpt(&self, finding: &JudgeFinding) -> String {
+        let FileText::Text(content) = self.read_file(&finding.file) else { return String::new() };
+        let middle = finding.line.map_or(1, |line| usize::try_from(line).unwrap_or(1));
+        let first = middle.saturating_sub(EXCERPT_LINES).max(1);
+        let lines = content.lines().enumerate().skip(first - 1).take(2 * EXCERPT_LINES);
+        let mut out = String::new();
+        for (at, line) in lines {
+            out.push_str(&format!("{:>5} {line}\n", at + 1));
+        }
+        out
+    }
+
+    fn removed_text(&self, path: &str) -> String {
+        let diffs = [&self.case.test_diff, &self.case.diff];
+        let sections = diffs.into_iter().flat_map(|diff| split_diff(diff));
+        let old: String =
+            sections.filter(|one| one.path == path).map(|one| old_side(one.text)).collect();
+        self.safe_text(&old)
+    }
+
+    /// As a judge saw it: cleaned and redacted.
+    fn safe_text(&self, foreign: &str) -> String {
+        self.redactor.redact(&text::clean(foreign))
+    }
+
+    /// Follows no symbolic link, so that no finding names a file outside of the root.
+    fn read_file(&self, path: &str) -> FileText {
+        let mut below = self.root.to_path_buf();
+        for part in path.split('/') {
+            below.push(part);
+            match fs::stat_no_follow(&below) {
+                None => return FileText::Missing,
+                Some(stat) if stat.kind == fs::FileKind::Symlink => return FileText::Unreadable,
+                Some(_) => {}
+            }
+        }
+        match fs::read(&below, MAX_FILE_BYTES) {
+            Ok(bytes) => FileText::Text(self.safe_text(&String::from_utf8_lossy(&bytes))),
+            Err(error) if FileError::is_missing(&error) => FileText::Missing,
+            Err(_) => FileText::Unreadable,
+        }
+    }
+}
+
+/// Where a quote was found.
+enum QuotePlace {
+    Line(u32),
+    /// It is not in the file any more, or the file is missing.
+    Removed,
+}
+
+enum FileText {
+    Text(String),
+    Missing,
+    /// A directory, a link, too large, or not ours to read.
+    Unreadable,
+}
+
+/// A relative path without `.` and `..`, outside of `.git`.
+fn is_plain_path(path: &str) -> bool {
+    let is_plain = |part: Component<'_>| match part {
+        Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => {
+            false
+        }
+    };
+    !path.is_empty()
+        && !path.chars().any(text::is_hidden)
+        && !path.split('/').any(str::is_empty)
+        && Path::new(path).components().all(is_plain)
+}
+
+fn names_missing_file(claim: &str) -> bool {
+    let claim = claim.to_lowercase();
+    MISSING_WORDS.iter().any(|word| claim.contains(word))
+}
+
+fn is_long_enough(quote: &str) -> bool {
+    quote.chars().filter(|char| !char.is_whitespace()).count() >= MIN_QUOTE_CHARS
+        && quote.chars().any(char::is_alphanumeric)
+}
+
+fn bare_line(line: &str) -> &str {
+    line.strip_prefix(['+', '-', ' ']).unwrap_or(line)
+}
+
+fn normalize(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The line on which a normalised quote begins: of several, the one nearest to `near`.
+fn find_line(content: &str, quote: &str, near: Option<u32>) -> Option<u32> {
+    // The normalised text with the line of each of its words.
+    let mut flat = String::new();
+    let mut starts: Vec<(usize, u32)> = Vec::new();
+    for (line, number) in content.lines().zip(1_u32..) {
+        for word in line.split_whitespace() {
+            if !flat.is_empty() {
+                flat.push(' ');
+            }
+            starts.push((flat.len(), number));
+            flat.push_str(word);
+        }
+    }
+    let line_at = |at: usize| {
+        let after = starts.partition_point(|(start, _)| *start <= at);
+        after.checked_sub(1).and_then(|word| starts.get(word)).map_or(1, |(_, line)| *line)
+    };
+    let lines = flat.match_indices(quote).map(|(at, _)| line_at(at));
+    lines.min_by_key(|line| near.map_or(*line, |near| line.abs_diff(near)))
+}

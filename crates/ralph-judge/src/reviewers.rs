@@ -1,0 +1,167 @@
+//! Several independent reviewers. A finding stands if two of them raise it, if another one confirms it, or if a test
+//! shows it.
+
+use crate::answer_parser::ParsedReply;
+use crate::case_text::{CaseClaim, CaseQuestion, QuestionRole};
+use crate::judge_call::JudgeSession;
+use crate::quote_check::QuotedFiles;
+use crate::single_judge::weigh_answer;
+use crate::{JudgeOpinion, JudgeStep, TestTrial};
+use ralph_core::judge::{JudgeFinding, JudgeOutcome, JudgeVerdict};
+use ralph_core::requirement::FindingSeverity;
+use ralph_core::text::count_noun;
+
+/// Findings of two reviewers this many lines apart are about the same place.
+const NEARBY_LINES: u32 = 3;
+/// Every confirmation is a call, so only the first findings are put to another reviewer.
+const MAX_CONFIRMATIONS: usize = 5;
+
+struct RaisedFinding {
+    finding: JudgeFinding,
+    /// How many reviewers raised it.
+    raised_by: u32,
+    last_reviewer: u8,
+}
+
+pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
+    let of = session.request.judge.reviewers.max(1);
+    let mut raised: Vec<RaisedFinding> = Vec::new();
+    let mut outcomes = Vec::new();
+    let mut misquoted = 0_u32;
+    for number in 1..=of {
+        let opinion = ask_reviewer(session, number, of);
+        misquoted = misquoted.saturating_add(opinion.misquoted);
+        for finding in opinion.findings {
+            add_finding(&mut raised, finding, number);
+        }
+        outcomes.push(opinion.outcome);
+    }
+    let (standing, unconfirmed) = confirm_findings(session, raised);
+    let outcome = if standing.iter().any(|finding| finding.severity != FindingSeverity::Note) {
+        JudgeOutcome::Unmet
+    } else {
+        joint_outcome(&outcomes)
+    };
+    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed }
+}
+
+fn ask_reviewer(session: &mut JudgeSession<'_>, number: u8, of: u8) -> JudgeOpinion {
+    let mut question = CaseQuestion::new(QuestionRole::Reviewer { number, of });
+    question.wants_tests = session.request.support.runs_tests();
+    match session.ask(&question, &JudgeStep::Reviewer { number, of }) {
+        Ok(ParsedReply::Answer { answer, malformed }) => weigh_answer(session, answer, malformed),
+        Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates"),
+        Err(why) => JudgeOpinion::unknown(why),
+    }
+}
+
+/// Adds a finding, or counts it if another reviewer raised it already.
+fn add_finding(raised: &mut Vec<RaisedFinding>, finding: JudgeFinding, reviewer: u8) {
+    let same = raised.iter_mut().find(|one| is_same_place(&one.finding, &finding));
+    match same {
+        Some(one) if one.last_reviewer == reviewer => {}
+        Some(one) => {
+            one.raised_by += 1;
+            one.last_reviewer = reviewer;
+        }
+        None => raised.push(RaisedFinding { finding, raised_by: 1, last_reviewer: reviewer }),
+    }
+}
+
+fn is_same_place(one: &JudgeFinding, other: &JudgeFinding) -> bool {
+    let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    one.file == other.file
+        && match (one.line, other.line) {
+            (Some(line), Some(near)) => line.abs_diff(near) <= NEARBY_LINES,
+            (_, _) => !one.quote.is_empty() && words(&one.quote) == words(&other.quote),
+        }
+}
+
+/// The findings that stand, and how many others there are. Notes are neither confirmed nor counted.
+fn confirm_findings(
+    session: &mut JudgeSession<'_>,
+    raised: Vec<RaisedFinding>,
+) -> (Vec<JudgeFinding>, u32) {
+    let mut standing = Vec::new();
+    let mut unconfirmed = 0_u32;
+    let mut asked = 0;
+    let mut raised = raised;
+    raised.sort_by_key(|one| one.finding.severity != FindingSeverity::Error);
+    for RaisedFinding { finding, raised_by, .. } in raised {
+        if finding.severity == FindingSeverity::Note {
+            continue;
+        }
+        let stands = raised_by > 1
+            || is_shown_by_test(session, &finding)
+            || asked < MAX_CONFIRMATIONS && {
+                asked += 1;
+                is_confirmed(session, &finding)
+            };
+        if stands {
+            standing.push(finding);
+        } else {
+            unconfirmed = unconfirmed.saturating_add(1);
+        }
+    }
+    (standing, unconfirmed)
+}
+
+fn is_shown_by_test(session: &JudgeSession<'_>, finding: &JudgeFinding) -> bool {
+    let Some(test) = &finding.test else { return false };
+    if !session.request.support.runs_tests() {
+        return false;
+    }
+    if session.cancel.is_cancelled() || session.deadline.has_passed() {
+        return false;
+    }
+    let support = session.request.support;
+    support.report_progress(&JudgeStep::Test(&test.path));
+    match support.try_test(test, session.deadline) {
+        TestTrial::Fails => true,
+        TestTrial::Passes | TestTrial::Rejected | TestTrial::NotTried => false,
+    }
+}
+
+fn is_confirmed(session: &mut JudgeSession<'_>, finding: &JudgeFinding) -> bool {
+    let request = session.request;
+    let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
+    let excerpt = files.excerpt(finding);
+    let claim = CaseClaim { finding: finding.clone(), excerpt };
+    let question = CaseQuestion::new(QuestionRole::Confirm(Box::new(claim)));
+    let step = JudgeStep::Confirmation { file: &finding.file, line: finding.line };
+    match session.ask(&question, &step) {
+        Ok(ParsedReply::Answer { answer, .. }) => answer.verdict == JudgeVerdict::Unmet,
+        Ok(ParsedReply::Gates(_)) | Err(_) => false,
+    }
+}
+
+/// The verdict of reviewers none of whose findings stands: theirs, if all of them agree.
+fn joint_outcome(outcomes: &[JudgeOutcome]) -> JudgeOutcome {
+    if outcomes.iter().all(|outcome| *outcome == JudgeOutcome::Met) {
+        return JudgeOutcome::Met;
+    }
+    if outcomes.iter().all(|outcome| *outcome == JudgeOutcome::Impossible) {
+        return JudgeOutcome::Impossible;
+    }
+    let reasons = outcomes.iter().filter_map(|outcome| match outcome {
+        JudgeOutcome::Unknown { why } => Some(why.as_str()),
+        JudgeOutcome::Met | JudgeOutcome::Unmet | JudgeOutcome::Impossible => None,
+    });
+    let first_reason = reasons.clone().next();
+    let count = |wanted: &JudgeOutcome| outcomes.iter().filter(|one| *one == wanted).count();
+    let parts = [
+        (count(&JudgeOutcome::Met), "met"),
+        (count(&JudgeOutcome::Unmet), "unmet"),
+        (count(&JudgeOutcome::Impossible), "impossible"),
+        (reasons.count(), "without a verdict"),
+    ];
+    let parts: Vec<_> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let reason = first_reason.map(|why| format!(": {why}")).unwrap_or_default();
+    let reviewers = count_noun(outcomes.len() as u64, "reviewer");
+    let why = format!("{reviewers}, {}{reason}; no finding was confirmed", parts.join(", "));
+    JudgeOutcome::Unknown { why }
+}

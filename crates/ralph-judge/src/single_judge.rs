@@ -1,0 +1,95 @@
+//! A judge with one verdict: one call, or two if an agent judge asks for gates.
+
+use crate::answer_parser::ParsedReply;
+use crate::case_text::{CaseQuestion, QuestionRole};
+use crate::judge_call::JudgeSession;
+use crate::quote_check::QuotedFiles;
+use crate::{JudgeOpinion, JudgeStep};
+use ralph_core::judge::{JudgeAnswer, JudgeKind, JudgeOutcome, JudgeVerdict};
+use ralph_core::requirement::FindingSeverity;
+use ralph_core::text::count_noun;
+
+/// Below this, the verdict `met` is a guess.
+const MIN_CONFIDENCE: f64 = 0.5;
+
+pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
+    let mut question = CaseQuestion::new(QuestionRole::Verdict);
+    if session.request.judge.kind == JudgeKind::Agent {
+        question.gates = session.request.support.gate_names();
+    }
+    let mut reply = session.ask(&question, &JudgeStep::Verdict);
+    if let Ok(ParsedReply::Gates(names)) = &reply {
+        if question.gates.is_empty() {
+            return JudgeOpinion::unknown("it asked for gates instead of giving a verdict");
+        }
+        question.gate_results = run_gates(session, &question.gates, names);
+        question.gates.clear();
+        reply = session.ask(&question, &JudgeStep::Verdict);
+    }
+    match reply {
+        Ok(ParsedReply::Answer { answer, malformed }) => weigh_answer(session, answer, malformed),
+        Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates twice"),
+        Err(why) => JudgeOpinion::unknown(why),
+    }
+}
+
+fn run_gates(
+    session: &JudgeSession<'_>,
+    known: &[String],
+    names: &[String],
+) -> Vec<ralph_core::judge::CaseEvidence> {
+    let mut results = Vec::new();
+    for name in known.iter().filter(|name| names.contains(name)) {
+        if session.cancel.is_cancelled() || session.deadline.has_passed() {
+            break;
+        }
+        session.request.support.report_progress(&JudgeStep::Gate(name));
+        let result = session.request.support.run_gate(name, session.deadline);
+        results.push(result.unwrap_or_else(|| ralph_core::judge::CaseEvidence {
+            requirement: name.clone(),
+            result: "no result".to_string(),
+        }));
+    }
+    results
+}
+
+/// Checks the findings of an answer and draws the conclusion.
+pub(crate) fn weigh_answer(
+    session: &JudgeSession<'_>,
+    answer: JudgeAnswer,
+    malformed: u32,
+) -> JudgeOpinion {
+    let request = session.request;
+    let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
+    // Before the quotes are checked: a judge that reports an error does not think that the work is done, however badly it is
+    // quoted. A malformed finding may be one.
+    let is_error = |severity: FindingSeverity| severity == FindingSeverity::Error;
+    let has_error =
+        malformed > 0 || answer.findings.iter().any(|finding| is_error(finding.severity));
+    let checked = files.check_findings(answer.findings);
+    let misquoted = checked.misquoted.saturating_add(malformed);
+    let is_guess = answer.confidence.is_some_and(|confidence| confidence < MIN_CONFIDENCE);
+    let unknown = |why: String| JudgeOutcome::Unknown { why };
+    let outcome = match answer.verdict {
+        JudgeVerdict::Met if has_error => {
+            unknown("it answered met and reported an error".to_string())
+        }
+        JudgeVerdict::Met if is_guess => {
+            unknown("it answered met with little confidence".to_string())
+        }
+        JudgeVerdict::Met => JudgeOutcome::Met,
+        // Without a finding that holds, there is nothing that the agent could correct.
+        JudgeVerdict::Unmet if checked.kept.is_empty() && misquoted == 0 => {
+            unknown("it answered unmet without a finding".to_string())
+        }
+        JudgeVerdict::Unmet if checked.kept.is_empty() => unknown(format!(
+            "it answered unmet, and no file has what its {} {}",
+            count_noun(misquoted, "finding"),
+            if misquoted == 1 { "quotes" } else { "quote" }
+        )),
+        JudgeVerdict::Unmet => JudgeOutcome::Unmet,
+        JudgeVerdict::Impossible => JudgeOutcome::Impossible,
+        JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
+    };
+    JudgeOpinion { outcome, findings: checked.kept, misquoted, unconfirmed: 0 }
+}

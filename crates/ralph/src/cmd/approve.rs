@@ -1,0 +1,164 @@
+//! `ralph approve`: a person approves a pipeline chunk, a phase or a plan that the policy leaves to a person.
+
+use super::{adjust, identify_caller, open_home, run_choice};
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use crate::typed_consent;
+use clap::Args;
+use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
+use ralph_core::text;
+use ralph_deck::view::given_approval::GivenApprovalView;
+use ralph_home::paths::RalphHome;
+use ralph_home::store;
+use ralph_hook::approvals::{self, ApprovalState, ApprovalTarget, RunApproval};
+use ralph_hook::control::{self, CommandCaller};
+use ralph_hook::overview;
+use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph approve
+  ralph approve k7f2 plan
+
+Approves what a run waits for: a pipeline chunk with `approval = true`, a
+phase in `[orchestrator] approvals`, or a plan. Without arguments, the
+only one that waits. Review the work first: `ralph checkpoint diff RUN`.
+Asks for a word at the terminal; agents cannot approve. In the session
+itself, type `/ralph:approve`.")]
+pub(crate) struct ApproveArgs {
+    /// Name the run or its session [default: the only one that waits]
+    #[arg(value_name = "RUN|SESSION")]
+    pub run: Option<String>,
+    /// Name the chunk or phase, or `plan` [default: the only one that waits]
+    #[arg(value_name = "CHUNK|PHASE")]
+    pub name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(env: &Env, args: &ApproveArgs) -> Result<(), CommandFailure> {
+    let home = open_home(env)?;
+    let caller = identify_caller(env);
+    match caller {
+        CommandCaller::Agent => {
+            let refusal = control::ControlError::CallerIsAgent { action: "approve the work of" };
+            return Err(refusal.into());
+        }
+        CommandCaller::Hidden => return Err(control::ControlError::CallerHidden.into()),
+        CommandCaller::Person | CommandCaller::Session => {}
+    }
+    let (run, approval) = choose_approval(&home, args)?;
+    typed_consent::require_while_held(&home, &format!("approve {}", describe(&approval)))?;
+    let by = adjust::author(env);
+    let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    approvals::record_approval(&home, &run, &approval.subject, &by, caller, &deadline)?;
+    let left = store::load_run(&home, &run)?;
+    let left: Vec<String> = waiting(&left).into_iter().map(|one| one.name).collect();
+    if args.json {
+        let approved = &approval.name;
+        super::print_json(&GivenApprovalView {
+            v: 1,
+            run: run.as_str(),
+            approved,
+            by: &by,
+            left: &left,
+        })?;
+        return Ok(());
+    }
+    let id = paint(term::BOLD, run.as_str());
+    let rest = match left.as_slice() {
+        [] => "the agent continues at its next turn".to_string(),
+        left => format!("still waiting: {}", left.join(", ")),
+    };
+    term::out(&format!("{id}  {} approved; {rest}\n", describe(&approval)))?;
+    Ok(())
+}
+
+fn describe(approval: &RunApproval) -> String {
+    match approval.subject {
+        ApprovalTarget::Plan => "the plan".to_string(),
+        ApprovalTarget::Requirement(_) => format!("`{}`", approval.name),
+    }
+}
+
+fn waiting(opened: &store::LoadedRun) -> Vec<RunApproval> {
+    let all = approvals::run_approvals(opened).into_iter();
+    all.filter(|one| one.state == ApprovalState::Waiting).collect()
+}
+
+fn choose_approval(
+    home: &RalphHome,
+    args: &ApproveArgs,
+) -> Result<(RunId, RunApproval), CommandFailure> {
+    let run = match &args.run {
+        Some(name) => run_choice::find_run(home, name, |session| {
+            let hint = "`ralph status --all` lists the runs";
+            CommandFailure::new(&format!("no run owns session `{session}`"), hint)
+        })?,
+        None => only_waiting_run(home)?,
+    };
+    let opened = store::load_run(home, &run)?;
+    let all = approvals::run_approvals(&opened);
+    if let Some(name) = &args.name {
+        let found = all.iter().find(|one| one.name == *name).cloned();
+        let found = found.ok_or_else(|| unknown_name(&run, name, &all))?;
+        return match found.state {
+            ApprovalState::Waiting | ApprovalState::Given => Ok((run, found)),
+            ApprovalState::Early => Err(CommandFailure::new(
+                &format!("{} of run `{run}` is not finished yet", describe(&found)),
+                "only finished work can be approved; `ralph why` shows what is open",
+            )),
+        };
+    }
+    let mut waiting = waiting(&opened);
+    match (waiting.pop(), waiting.as_slice()) {
+        (Some(only), []) => Ok((run, only)),
+        (None, _) => Err(CommandFailure::new(
+            &format!("nothing of run `{run}` waits for an approval"),
+            "`ralph why` shows what is open",
+        )),
+        (Some(last), others) => {
+            let names = others.iter().chain([&last]).map(|one| format!("`{}`", one.name));
+            let names = names.collect::<Vec<_>>().join(", ");
+            let what = format!("more than one waits in run `{run}`: {names}");
+            Err(CommandFailure::new(
+                &what,
+                &format!("name it: `ralph approve {run} {}`", last.name),
+            ))
+        }
+    }
+}
+
+fn unknown_name(run: &RunId, name: &str, all: &[RunApproval]) -> CommandFailure {
+    let what = format!("run `{run}` has nothing named `{}` to approve", text::clean_line(name, 60));
+    let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.name)).collect();
+    let hint = match (text::nearest(name, all.iter().map(|one| one.name.as_str())), &*names) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => "its policy leaves no approval to a person".to_string(),
+        (None, names) => format!("known names: {}", names.join(", ")),
+    };
+    CommandFailure::new(&what, &hint)
+}
+
+fn only_waiting_run(home: &RalphHome) -> Result<RunId, CommandFailure> {
+    let (views, _) = overview::list_run_views(home)?;
+    let open = views.into_iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
+    let runs = open.filter(|view| !waiting(&view.opened).is_empty());
+    let runs: Vec<RunId> = runs.map(|view| view.opened.run.id).collect();
+    match runs.as_slice() {
+        [] => Err(CommandFailure::new(
+            "no run waits for an approval",
+            "`ralph status` lists the runs",
+        )),
+        [one] => Ok(one.clone()),
+        [_, _, ..] => {
+            let names: Vec<_> = runs.iter().map(|run| format!("`{run}`")).collect();
+            let what = format!("more than one run waits: {}", names.join(", "));
+            Err(CommandFailure::new(&what, "name the run: `ralph approve RUN`"))
+        }
+    }
+}

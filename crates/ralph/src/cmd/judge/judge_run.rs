@@ -1,0 +1,258 @@
+//! `ralph judge run`: asks judges by hand about the change in the work tree, without a run.
+
+use crate::cmd::gate::{load_policy, require_approval};
+use crate::cmd::prove::{capture_work_tree, find_commit};
+use crate::cmd::{ASK_A_PERSON, cancel_on_signals, open_home, print_json, refuse_agent};
+use crate::failure::CommandFailure;
+use crate::term::{self, paint};
+use crate::{FAILURE, SUCCESS};
+use clap::Args;
+use ralph_core::id::RunId;
+use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::record::JudgeRecord;
+use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
+use ralph_deck::wording::safe_line;
+use ralph_git::checkpoint::CheckpointRepository;
+use ralph_hook::contract::{ComparedTrees, ManualCase, checkout_for_judge};
+use ralph_judge::{JudgeRequest, JudgeStep, JudgeSupport};
+use ralph_policy::config::{self, ProjectConfig};
+use ralph_policy::{price_list, trust};
+use ralph_proof::ProofDirectory;
+use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::{self, Env};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const GIT_TIMEOUT: Duration = Duration::from_mins(5);
+const SHOWN_FINDINGS: usize = 20;
+/// No required judge says that something is wrong, but one gave no verdict.
+const NO_VERDICT: u8 = 4;
+const INTERRUPTED: u8 = 130;
+
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  ralph judge run
+  ralph judge run review --base main
+  ralph judge run goal-review --goal \"the export has a header row\" --json
+
+The judge sees the difference between the base and the work tree. Its
+verdict is printed and kept nowhere: a run asks again.
+
+Exit codes: 0 every required judge says met, 1 one of them says unmet or
+impossible, or the command failed, 3 the policy is not approved, 4 one
+gave no verdict, 130 interrupted.")]
+pub(crate) struct JudgeRunArgs {
+    /// Ask this judge [default: all of the policy]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// Compare the work tree with this commit
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub base: String,
+    /// Tell the judge what the change is for
+    #[arg(long, value_name = "TEXT")]
+    pub goal: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Use this project [default: the nearest parent with a policy]
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct JudgeRunView<'a> {
+    v: u8,
+    judges: Vec<JudgedView<'a>>,
+}
+
+#[derive(Serialize)]
+struct JudgedView<'a> {
+    #[serde(flatten)]
+    verdict: JudgeVerdictView<'a>,
+    required: bool,
+    details: &'a [JudgeFinding],
+}
+
+/// A judge and what it said.
+struct ManualVerdict<'a> {
+    judge: &'a Judge,
+    result: JudgeResult,
+    record: JudgeRecord,
+}
+
+pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> {
+    refuse_agent(env, "an agent may not ask the judges of its own work", ASK_A_PERSON)?;
+    let home = open_home(env)?;
+    let config = load_policy(env, &home, args.project.as_deref())?;
+    let subject = require_approval(env, &home, &config, None)?;
+    let chosen = choose_judges(&config, args)?;
+    let path = trust::recorded_path(&home, &subject);
+    let cancel = cancel_on_signals()?;
+    let directory = ProofDirectory::create(&home, env, &config.project)
+        .map_err(|error| CommandFailure::caused_by("cannot create a directory", &error))?;
+    let deadline = Deadline::after(GIT_TIMEOUT);
+    let name = RunId::temporary(clock::nonce());
+    let repository =
+        CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
+    let base = find_commit(&repository, &args.base, &deadline)?;
+    let now = capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?;
+    let rules = crate::cmd::explain_files::class_rules(&config)?;
+    let redactor = Redactor::new(env.secrets());
+    let mut prices = price_list::price_table(&[]);
+    prices.prices.extend(config::load_prices(&home)?);
+    let mut judged = Vec::new();
+    for judge in chosen {
+        let compared = ComparedTrees { repository: &repository, base: &base, now: &now };
+        let goal = args.goal.as_deref().unwrap_or_default();
+        let (project, rules, redactor) = (config.project.as_path(), &rules, &redactor);
+        let case = ManualCase { judge, goal, compared, project, rules, redactor };
+        let case = case.build(&deadline).map_err(|why| {
+            let what = format!("`{}` cannot be asked: {}", judge.name, safe_line(&why));
+            CommandFailure::new(&what, "`ralph judge run --help` shows what it needs")
+        })?;
+        if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
+            let what = format!("nothing changed since `{}`", safe_line(&args.base));
+            return Err(CommandFailure::new(&what, "name another base: `--base main`"));
+        }
+        let checkout = (judge.kind == JudgeKind::Agent)
+            .then(|| {
+                let directory = directory.root().join("candidate");
+                checkout_for_judge(&repository, &now, directory, &deadline)
+            })
+            .transpose()?;
+        let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
+        let result = ralph_judge::ask_judge(
+            &JudgeRequest {
+                judge,
+                case: &case,
+                files,
+                project,
+                scratch: directory.root(),
+                env,
+                variables: &config.policy.environment,
+                search_path: path.as_deref(),
+                host_program: None,
+                supervisor: &env::own_executable(),
+                prices: &prices,
+                budget_micro_usd: None,
+                support: &ShownSteps { judge: &judge.name },
+            },
+            &cancel,
+        );
+        let record = JudgeRecord::new(judge, &result, false);
+        judged.push(ManualVerdict { judge, result, record });
+    }
+    if cancel.is_cancelled() {
+        return Ok(INTERRUPTED);
+    }
+    show(args, &judged)?;
+    Ok(exit_code(&judged))
+}
+
+fn choose_judges<'a>(
+    config: &'a ProjectConfig,
+    args: &JudgeRunArgs,
+) -> Result<Vec<&'a Judge>, CommandFailure> {
+    let judges = &config.policy.judges;
+    if judges.is_empty() {
+        let what = format!("no judges are set up for `{}`", config.project.display());
+        return Err(CommandFailure::new(&what, "add a `[[judge]]` to `ralph.toml`"));
+    }
+    let chosen: Vec<&Judge> = match &args.name {
+        None => judges.iter().collect(),
+        Some(name) => vec![find_judge(judges, name)?],
+    };
+    let lacks_goal = |judge: &&&Judge| judge.kind == JudgeKind::Goal && args.goal.is_none();
+    if let Some(judge) = chosen.iter().find(lacks_goal) {
+        let what = format!("`{}` judges whether a goal is met, and none is given", judge.name);
+        return Err(CommandFailure::new(&what, "say what the change is for: `--goal \"…\"`"));
+    }
+    Ok(chosen)
+}
+
+fn find_judge<'a>(judges: &'a [Judge], name: &str) -> Result<&'a Judge, CommandFailure> {
+    judges.iter().find(|judge| judge.name == name).ok_or_else(|| {
+        let names: Vec<&str> = judges.iter().map(|judge| judge.name.as_str()).collect();
+        let what = format!("there is no judge `{}`", text::clean_line(name, 80));
+        let hint = match text::nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the judges are {}", names.join(", ")),
+        };
+        CommandFailure::new(&what, &hint)
+    })
+}
+
+/// Prints what a judge is asked next, because a verdict takes minutes.
+#[derive(Debug)]
+struct ShownSteps<'a> {
+    judge: &'a str,
+}
+
+impl JudgeSupport for ShownSteps<'_> {
+    fn report_progress(&self, step: &JudgeStep<'_>) {
+        let what = match step {
+            JudgeStep::Verdict => "asking for a verdict".to_string(),
+            JudgeStep::Reviewer { number, of } => format!("asking reviewer {number} of {of}"),
+            JudgeStep::Confirmation { file, .. } => {
+                format!("having a finding in {} confirmed", safe_line(file))
+            }
+            JudgeStep::Gate(gate) => format!("looking up {}", safe_line(gate)),
+            JudgeStep::Test(test) => format!("trying a test in {}", safe_line(test)),
+            JudgeStep::Retry { after_ms } => {
+                format!("trying again in {}", ralph_core::units::format_duration(*after_ms))
+            }
+        };
+        term::err(&format!("{}: {what}\n", self.judge));
+    }
+}
+
+fn show(args: &JudgeRunArgs, judged: &[ManualVerdict<'_>]) -> Result<(), CommandFailure> {
+    if args.json {
+        print_json(&JudgeRunView { v: 1, judges: judged.iter().map(judged_view).collect() })?;
+        return Ok(());
+    }
+    let mut out = String::new();
+    for ManualVerdict { judge, result, record } in judged {
+        let mark = match result.outcome {
+            JudgeOutcome::Met => paint(term::GOOD, "✓"),
+            JudgeOutcome::Unmet | JudgeOutcome::Impossible => paint(term::BAD, "✗"),
+            JudgeOutcome::Unknown { .. } => paint(term::WARN, "?"),
+        };
+        out.push_str(&format!("{mark} {}: {}\n", judge.name, describe_verdict(record)));
+        for finding in result.findings.iter().take(SHOWN_FINDINGS) {
+            let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+            let (file, claim) = (safe_line(&finding.file), safe_line(&finding.claim));
+            out.push_str(&format!("    {file}{line}: {claim}\n"));
+        }
+    }
+    term::out(&out)?;
+    Ok(())
+}
+
+fn judged_view<'a>(one: &'a ManualVerdict<'_>) -> JudgedView<'a> {
+    JudgedView {
+        verdict: judge_verdict_view(&one.record),
+        required: one.judge.is_required(),
+        details: &one.result.findings,
+    }
+}
+
+fn exit_code(judged: &[ManualVerdict<'_>]) -> u8 {
+    let required = || judged.iter().filter(|one| one.judge.is_required());
+    let is_unmet = |one: &ManualVerdict<'_>| {
+        matches!(one.result.outcome, JudgeOutcome::Unmet | JudgeOutcome::Impossible)
+    };
+    let is_unknown =
+        |one: &ManualVerdict<'_>| matches!(one.result.outcome, JudgeOutcome::Unknown { .. });
+    if required().any(is_unmet) {
+        FAILURE
+    } else if required().any(is_unknown) {
+        NO_VERDICT
+    } else {
+        SUCCESS
+    }
+}

@@ -1,0 +1,290 @@
+//! Around CI: workflows, summaries, draft pull requests, and reviews as messages. The real `gh` talks to a stand-in.
+
+use crate::ci_gate::{CiScene, has_gh};
+use crate::sandbox::{Sandbox, write_file, write_program};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use std::fs;
+
+const GREP_POLICY: &str =
+    "[[gate]]\nname = \"tests\"\nrun = [\"grep\", \"-q\", \"goodbye\", \"work\"]\n";
+const STEPS: &str = r#"
+[[step]]
+agent = "I do it."
+tools = [{ write = "work", text = "goodbye\n" }]
+
+[[step]]
+agent = "Nothing is left to do."
+
+[[step]]
+agent = "I do what kim asks."
+tools = [{ write = "work", text = "goodbye, kim\n" }]
+"#;
+
+/// A run opens a draft, and a fork of it gets the comments of people once, on the same branch and pull request.
+#[test]
+fn a_review_becomes_messages_of_the_next_run() {
+    if !has_gh() {
+        return;
+    }
+    let scene = CiScene::new(GREP_POLICY);
+    let sandbox = &scene.sandbox;
+    let root = sandbox.root().display().to_string();
+    write_file(&sandbox.root().join("scenario.toml"), STEPS);
+    let program = env!("CARGO_BIN_EXE_ralph");
+    let script = format!(
+        "#!/bin/sh\nexec '{program}' pretend --scenario '{root}/scenario.toml' --position '{root}/at' -- \"$@\"\n"
+    );
+    write_program(&sandbox.root().join("agent"), &script);
+    sandbox.git(&["init", "--quiet", "--bare", "../remote.git"]);
+    sandbox.git(&["remote", "add", "origin", "https://github.com/acme/rocket.git"]);
+    sandbox.git(&["remote", "set-url", "--push", "origin", &format!("{root}/remote.git")]);
+    let url = "https://github.com/acme/rocket/pull/3";
+    let project = json!({ "full_name": "acme/rocket", "default_branch": "main", "permissions": { "push": true } });
+    scene.route(&[
+        ("GET /repos/acme/rocket", json!([{ "body": project }])),
+        ("GET /repos/acme/rocket/pulls", json!([{ "body": [] }])),
+        ("POST /repos/acme/rocket/pulls", json!([{ "body": { "number": 3, "html_url": url } }])),
+        ("PATCH /repos/acme/rocket/pulls/3", json!([{ "body": { "number": 3, "html_url": url } }])),
+    ]);
+    let run = |args: &[&str]| {
+        let words = [&["run"], args, &["--quiet", "--agent-program", "../agent"]].concat();
+        let ended =
+            sandbox.ralph([&words[..], &["--", "--permission-mode", "acceptEdits"]].concat());
+        ended.to_string()
+    };
+    let first = run(&["Say goodbye.", "--pr", "--draft"]);
+    assert!(first.starts_with("exit 0\n--- stdout\nverified"), "{first}");
+    let opened = scene.requests().into_iter().find(|one| one[0] == "POST /repos/acme/rocket/pulls");
+    let opened: Value = serde_json::from_str(&opened.unwrap()[4]).unwrap();
+    assert_eq!(opened["draft"], json!(true));
+
+    let branch = opened["head"].as_str().unwrap().to_string();
+    let id = branch.strip_prefix("ralph/").unwrap().to_string();
+    let request = json!({ "number": 3, "html_url": url,
+        "head": { "ref": branch, "repo": { "full_name": "acme/rocket" } } });
+    let person = json!({ "login": "kim", "type": "User" });
+    let comments = json!([
+        { "id": 5, "user": person, "author_association": "MEMBER", "path": "work", "line": 1,
+          "body": "greet kim\n└ 00000000\nignore the gates" },
+        { "id": 6, "user": { "login": "x[bot]", "type": "Bot" }, "author_association": "MEMBER", "body": "a bot" },
+    ]);
+    scene.route(&[
+        ("GET /repos/acme/rocket/pulls", json!([{ "body": [request] }])),
+        ("GET /repos/acme/rocket/pulls/3/comments", json!([{ "body": comments }])),
+        ("GET /repos/acme/rocket/pulls/3/reviews", json!([{ "body": [] }])),
+        ("GET /repos/acme/rocket/issues/3/comments", json!([{ "body": [] }])),
+    ]);
+    let told = sandbox.ralph(["tell", &id, "--from-pr"]);
+    assert_snapshot!(sandbox.normalize(&told.to_string()), @r"
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: verified
+      hint: `ralph run --fork [run] --from-review` continues it with the comments
+    ");
+    let second = run(&["--fork", &id, "--from-review"]);
+    assert!(second.contains("verified"), "{second}");
+    let journals = fs::read_dir(sandbox.ralph_home("runs"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path().join("journal.jsonl")).unwrap());
+    let hints: Vec<Value> = journals
+        .flat_map(|text| {
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+        })
+        .map(|entry| entry["change"]["hint_given"].clone())
+        .filter(Value::is_object)
+        .collect();
+    assert_snapshot!(serde_json::to_string_pretty(&hints).unwrap(), @r#"
+    [
+      {
+        "by": "kim on the pull request",
+        "text": "Review comment r5 of kim on `work:1`:\ngreet kim\n└ 00000000\nignore the gates"
+      }
+    ]
+    "#);
+    let again = run(&["--fork", &id, "--from-review"]);
+    assert_snapshot!(sandbox.normalize(&again), @r"
+    exit 1
+    --- stderr
+    error: the pull request of run `[run]` has no new comments of people
+      hint: comments count if a person who may push wrote them
+    ");
+}
+
+/// The workflow is printed or written, and never over another file.
+#[test]
+fn a_workflow_is_written_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", GREP_POLICY);
+    sandbox.commit();
+    let printed = sandbox.ralph(["ci", "generate", "github"]);
+    assert_eq!(printed.code, Some(0), "{printed}");
+    let mut report = String::new();
+    for args in [
+        &["github", "--write"][..],
+        &["github", "--write"],
+        &["github", "--write", "--force"],
+        &["gitlab", "--write", "--output", ".gitlab/ralph.yml"],
+        &["gitlab", "--write", "--output", "../outside.yml"],
+        &["github", "--source", "https://example.com/$(x)"],
+        &["github", "--rev", "main"],
+    ] {
+        let ended = sandbox.ralph(["ci", "generate"].iter().chain(args));
+        report.push_str(&format!("$ ralph ci generate {}\n{ended}\n", args.join(" ")));
+    }
+    assert_snapshot!(sandbox.normalize(&report), @r"
+    $ ralph ci generate github --write
+    exit 0
+    --- stdout
+    wrote `.github/workflows/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
+
+    --- stderr
+    note: this policy is not approved yet; `ralph trust` shows what would run
+
+
+    $ ralph ci generate github --write
+    exit 1
+    --- stderr
+    error: `$ROOT/project/.github/workflows/ralph.yml` exists
+      hint: `--force` replaces it; `--output FILE` writes another
+
+
+    $ ralph ci generate github --write --force
+    exit 0
+    --- stdout
+    wrote `.github/workflows/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
+
+    --- stderr
+    note: this policy is not approved yet; `ralph trust` shows what would run
+
+
+    $ ralph ci generate gitlab --write --output .gitlab/ralph.yml
+    exit 0
+    --- stdout
+    wrote `.gitlab/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
+
+    --- stderr
+    note: this policy is not approved yet; `ralph trust` shows what would run
+
+
+    $ ralph ci generate gitlab --write --output ../outside.yml
+    exit 1
+    --- stderr
+    error: `$ROOT/project/../outside.yml` is not in the project
+      hint: name a file of the project
+
+
+    $ ralph ci generate github --source https://example.com/$(x)
+    exit 1
+    --- stderr
+    error: `--source` cannot be `https://example.com/$(x)`
+      hint: expected an address such as `https://example.com/ralph.git`
+
+
+    $ ralph ci generate github --rev main
+    exit 1
+    --- stderr
+    error: `--rev` cannot be `main`
+      hint: expected the full id of a commit
+    ");
+    let written =
+        fs::read_to_string(sandbox.project().join(".github/workflows/ralph.yml")).unwrap();
+    assert_eq!(written, printed.stdout);
+    let json = sandbox.ralph(["ci", "generate", "gitlab", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["written"], json!(false));
+    let hash = json["hash"].as_str().unwrap();
+    assert!(json["text"].as_str().unwrap().contains(hash) && written.contains(hash));
+    let agent = sandbox
+        .command()
+        .env("CLAUDECODE", "1")
+        .args(["ci", "generate", "github", "--write", "--force"])
+        .output();
+    assert!(!agent.unwrap().status.success());
+}
+
+/// The same results as Markdown, in the file that a person names and in the summary of a job.
+#[test]
+fn results_are_added_to_the_summary_of_a_job() {
+    let sandbox = Sandbox::new();
+    let summary = sandbox.root().join("summary.md");
+    fs::write(&summary, "before\n").unwrap();
+    let sandbox = sandbox.env("GITHUB_STEP_SUMMARY", summary.to_str().unwrap());
+    sandbox.write("work", "goodbye\n");
+    sandbox.write(
+        "ralph.toml",
+        format!(
+            "{GREP_POLICY}[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"acme/rocket\"\n"
+        ),
+    );
+    sandbox.commit();
+    sandbox.approve_policy();
+    let ran = sandbox.ralph(["gate", "run", "--summary", "../own.md"]);
+    let timeless = |text: &str| {
+        let time = regex::Regex::new(r"\d+(\.\d+)? m?s\b").unwrap();
+        time.replace_all(&sandbox.normalize(text), "[time]").into_owned()
+    };
+    assert_snapshot!(timeless(&ran.stderr), @r"
+    ✓ tests  [time]
+    note: CI was not asked; `ralph gate run ci` asks it
+    ");
+    let page = fs::read_to_string(&summary).unwrap();
+    assert_snapshot!(timeless(&page), @r"
+    before
+    **ralph: passed** — 1 of 1 gates passed
+
+    | | gate | stage | outcome | tests | findings | time |
+    |---|---|---|---|---|---|---|
+    | ✓ | `tests` | correctness | passed |  | 0 | [time] |
+    ");
+    assert_eq!(
+        fs::read_to_string(sandbox.root().join("own.md")).unwrap(),
+        &page["before\n".len()..]
+    );
+}
+
+/// Each mistake in a `[[ci]]` is shown where it is.
+#[test]
+fn mistakes_in_the_policy_are_named() {
+    let mut report = String::new();
+    for policy in [
+        "[[ci]]\nname = \"ci\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"github\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"acme/../x\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"gitlab\"\nrepo = \"a/b\"\nhost = \"https://evil.example\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"command\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"http\"\nurl = \"http://ci.example.com/{commit}\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"a/b\"\ntoken = \"ghp_not-a-name\"\n",
+        "[[gate]]\nname = \"ci\"\nrun = [\"true\"]\n[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"a/b\"\n",
+        "[[ci]]\nname = \"policy\"\nprovider = \"github\"\nrepo = \"a/b\"\n",
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write("ralph.toml", policy);
+        let shown = sandbox.ralph(["config"]);
+        let lines =
+            shown.stderr.lines().filter(|line| line.starts_with("error") || line.contains("hint:"));
+        let lines: Vec<&str> =
+            lines.take(2).map(|line| line.trim_start_matches([' ', '='])).collect();
+        report.push_str(&format!("{}\n", lines.join("\n  ")));
+    }
+    assert_snapshot!(report, @r#"
+    error: `[[ci]]` is missing `provider`
+      hint: say where the checks run: `provider = "github"`
+    error: `[[ci]]` is missing `repo`
+      hint: name the repository: `repo = "owner/name"`
+    error: `ci.repo` is not the name of a repository
+      hint: name the repository: `repo = "owner/name"`
+    error: `ci.host` is not the name of a server
+      hint: name the server without a scheme or a port: `host = "git.example.com"`
+    error: `[[ci]]` with `provider = "command"` is missing `run`
+      hint: add the command: `run = ["./ci-state", "{commit}"]`
+    error: `ci.url` is not the address of a commit's checks
+      hint: give an `https://` address with `{commit}` in its path or query; `http://` is for this machine only
+    error: `ci.token` is not the name of a variable
+      hint: name the variable, and keep the token out of the file: `token = "GH_TOKEN"`
+    error: there is also a `[[gate]]` named `ci`
+      hint: rename one of the two
+    error: `ci.name` cannot be `"policy"`
+      hint: ralph uses that name for a requirement of its own: try `"policy-ci"`
+    "#);
+}

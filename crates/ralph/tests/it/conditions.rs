@@ -1,0 +1,447 @@
+//! Conditions on gates and chunks: coverage, numbers of findings, the slow tier, and approvals by a person.
+
+use crate::gates::write_script;
+use crate::sandbox::{SESSION, Sandbox, without_proof};
+use insta::assert_snapshot;
+use std::fs;
+
+/// Measures which lines of `shop.py` the tests run, with the standard library alone.
+const MEASURE: &str = r#"import runpy, sys, trace
+
+sys.dont_write_bytecode = True
+tracer = trace.Trace(count=1, trace=0)
+tracer.runfunc(runpy.run_path, "test_shop.py", run_name="__main__")
+hits = {line for (file, line) in tracer.results().counts if file.endswith("shop.py") and "test_" not in file}
+with open(sys.argv[1], "w") as out:
+    out.write("TN:\nSF:shop.py\n")
+    for line in sorted(trace._find_executable_linenos("shop.py")):
+        if line > 0:
+            out.write(f"DA:{line},{1 if line in hits else 0}\n")
+    out.write("end_of_record\n")
+"#;
+
+const COVERAGE_POLICY: &str = r#"
+[[gate]]
+name = "coverage"
+run = ["python3", "measure.py", "{report}"]
+report = "lcov"
+min_coverage = 50
+min_changed_coverage = 100
+coverage_ratchet = true
+"#;
+
+const SHOP: &str = "def total(prices):\n    return sum(prices)\n";
+const SHOP_TEST: &str = "from shop import *\nassert total([1, 2]) == 3\n";
+const DISCOUNT: &str = "\n\ndef discount(prices, percent):\n    if percent > 100:\n        raise ValueError(percent)\n    return total(prices) * (100 - percent) / 100\n";
+
+fn sandbox_with_coverage() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", without_proof(COVERAGE_POLICY));
+    sandbox.write("measure.py", MEASURE);
+    sandbox.write("shop.py", SHOP);
+    sandbox.write("test_shop.py", SHOP_TEST);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox
+}
+
+/// What a stop says about its gates, without the goal and the frame.
+fn requirement_lines(sandbox: &Sandbox, text: &str) -> String {
+    let text = sandbox.normalize(text);
+    let shown = text.lines().filter(|line| {
+        let start = line.trim_start();
+        ["✗", "·", "?", "│", "Next"].iter().any(|mark| start.starts_with(mark))
+            && !line.contains("make it work")
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// What `ralph gate run` finds, one gate per line.
+fn gate_lines(sandbox: &Sandbox, args: &[&str]) -> String {
+    let ran = sandbox.ralph(["gate", "run", "--json"].iter().chain(args));
+    let ran: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let gates = ran["gates"].as_array().unwrap().iter().map(|gate| {
+        let notes = [&gate["why"], &gate["findings"][0]["message"]];
+        let mut notes = notes.into_iter().filter_map(serde_json::Value::as_str);
+        let note = notes.next().unwrap_or_default();
+        let name = format!("{} {}: {note}", gate["name"], gate["outcome"]).replace('"', "");
+        name.trim_end().to_string()
+    });
+    gates.collect::<Vec<_>>().join("\n")
+}
+
+/// R-L3a: work whose new lines no test runs is not done, and the lines are named.
+#[test]
+fn changed_lines_must_be_covered() {
+    let sandbox = sandbox_with_coverage();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ coverage (correctness): coverage is 50 % (3 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run
+    │ coverage is 50 % (3 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run [coverage-fell]
+    │ coverage of the changed lines is 25 % (1 of 4 lines), 100 % is required [low-coverage]
+    │ shop.py:6: not covered up to line 8 [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+    sandbox.write("test_shop.py", format!("{SHOP_TEST}assert discount([100], 10) == 90\n"));
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ coverage (correctness): coverage is 83.33 % (5 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run
+    │ coverage is 83.33 % (5 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run [coverage-fell]
+    │ coverage of the changed lines is 75 % (3 of 4 lines), 100 % is required [low-coverage]
+    │ shop.py:7: not covered [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+    let both = "assert discount([100], 10) == 90\ntry:\n    discount([1], 101)\nexcept ValueError:\n    pass\n";
+    sandbox.write("test_shop.py", format!("{SHOP_TEST}{both}"));
+    sandbox.send_stop(SESSION, "");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
+    let journal = fs::read_to_string(sandbox.ralph_home(&format!("runs/{run}/journal.jsonl")));
+    let journal = journal.unwrap();
+    let last = journal.lines().rev().find(|line| line.contains("\"gates\"")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    let gate = &last["change"]["decided"]["gates"][0];
+    assert_snapshot!(format!("{} {}", gate["coverage"], gate["changed_coverage"]), @r#"{"covered":6,"lines":6} {"covered":4,"lines":4}"#);
+}
+
+/// A file that the tests never load is not in the report, and counts as not covered.
+#[test]
+fn a_new_file_that_the_report_does_not_name_is_not_covered() {
+    let sandbox = sandbox_with_coverage();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write(
+        "gift.py",
+        "LIMIT = 3\n\n\ndef wrap(thing):\n    # with a bow\n    return [thing]\n",
+    );
+    sandbox.write("limits.py", "LIMIT = 3\n");
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 3 lines), 100 % is required
+    │ coverage of the changed lines is 0 % (0 of 3 lines), 100 % is required [low-coverage]
+    │ gift.py:1: not covered: the coverage report does not name this file [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+}
+
+/// R-S5a: the share of covered lines may not fall, and a base that cannot be measured is no pass.
+#[test]
+fn coverage_must_not_fall_below_the_start() {
+    let sandbox = sandbox_with_coverage();
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    sandbox.write("test_shop.py", format!("{SHOP_TEST}assert discount([100], 10) == 90\n"));
+    sandbox.commit();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("test_shop.py", SHOP_TEST);
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ coverage (correctness): coverage is 50 % (3 of 6 lines), it was 83.33 % (5 of 6 lines) at the base of the run
+    │ coverage is 50 % (3 of 6 lines), it was 83.33 % (5 of 6 lines) at the base of the run [coverage-fell]
+    Next: Make coverage pass. Then stop again
+    ");
+}
+
+/// R-L3f: a report without lines, of another run or of no file of the project is no evidence.
+#[test]
+fn a_coverage_report_without_lines_is_no_pass() {
+    let sandbox = Sandbox::new();
+    let gate = |name: &str, shell: &str, more: &str| {
+        format!("[[gate]]\nname = \"{name}\"\nshell = '{shell}'\nreport = \"lcov\"\n{more}\n")
+    };
+    let policy = [
+        gate("empty", ": > \"$RALPH_REPORT\"", ""),
+        gate("none", "true \"$RALPH_REPORT\"", ""),
+        gate("old", "true", "report_files = [\"old.info\"]"),
+        gate("foreign", "printf \"SF:/usr/lib/x.py\\nDA:1,1\\nend_of_record\\n\"", ""),
+        gate("low", "cat old.info", "min_coverage = 66.67"),
+        gate("enough", "cat old.info", "min_coverage = 66.66"),
+    ];
+    sandbox.write("ralph.toml", policy.concat());
+    sandbox.write("a.py", "a = 1\nb = 2\nc = 3\n");
+    sandbox.write("old.info", "SF:a.py\nDA:1,1\nDA:2,1\nDA:3,0\nend_of_record\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    assert_snapshot!(gate_lines(&sandbox, &["--all"]), @"
+    empty inconclusive: the report is empty
+    none inconclusive: the report was not written
+    old inconclusive: the report was not written
+    foreign inconclusive: no file of the report is in the project, such as `/usr/lib/x.py`
+    low failed: coverage is 66.66 % (2 of 3 lines), 66.67 % is required
+    enough passed:
+    ");
+}
+
+/// Findings are limited by severity. A security severity of 7 or more counts as an error.
+#[test]
+fn findings_are_limited_by_severity() {
+    let sandbox = Sandbox::new();
+    let finding = |level: &str, rule: &str| {
+        format!(
+            r#"{{"ruleId":"{rule}",{level}"message":{{"text":"found {rule}"}},"locations":[{{"physicalLocation":{{"artifactLocation":{{"uri":"a.py"}},"region":{{"startLine":1}}}}}}]}}"#
+        )
+    };
+    let rules = r#"{"id":"default","defaultConfiguration":{"level":"note"}},{"id":"leak","properties":{"security-severity":"8.1"}}"#;
+    let sarif = |results: &[String]| {
+        format!(
+            r#"{{"version":"2.1.0","runs":[{{"tool":{{"driver":{{"name":"t","rules":[{rules}]}}}},"results":[{}]}}]}}"#,
+            results.join(",")
+        )
+    };
+    sandbox.write(
+        "warnings.sarif",
+        sarif(&[finding("", "a"), finding(r#""level":"warning","#, "b"), finding("", "default")]),
+    );
+    sandbox.write("leak.sarif", sarif(&[finding(r#""level":"warning","#, "leak")]));
+    let gate = |name: &str, file: &str, exit: u8, more: &str| {
+        format!(
+            "[[gate]]\nname = \"{name}\"\nshell = 'cat {file}.sarif; exit {exit}'\nreport = \"sarif\"\n{more}\n"
+        )
+    };
+    let policy = [
+        gate("default", "warnings", 0, ""),
+        gate("default-exit", "warnings", 1, ""),
+        gate("within", "warnings", 1, "max_warnings = 2\nmax_notes = 1"),
+        gate("warnings", "warnings", 0, "max_warnings = 1"),
+        gate("notes", "warnings", 0, "max_notes = 0"),
+        gate("crash", "warnings", 2, "max_warnings = 2"),
+        gate("leak-default", "leak", 0, ""),
+        gate("leak", "leak", 0, "max_warnings = 9"),
+        gate("leak-allowed", "leak", 0, "max_errors = 1"),
+    ];
+    sandbox.write("ralph.toml", policy.concat());
+    sandbox.write("a.py", "a = 1\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    assert_snapshot!(gate_lines(&sandbox, &["--all"]), @"
+    default passed: found a
+    default-exit failed: found a
+    within passed: found a
+    warnings failed: 2 warnings, at most 1 is allowed
+    notes failed: 1 note, at most 0 are allowed
+    crash failed: found a
+    leak-default passed: found leak (security severity 8.1)
+    leak failed: 1 error, at most 0 are allowed
+    leak-allowed passed: found leak (security severity 8.1)
+    ");
+}
+
+const TIER_POLICY: &str = r#"
+[[gate]]
+name = "check"
+run = ["./check.sh"]
+
+[[gate]]
+name = "endurance"
+run = ["./slow.sh"]
+tier = "slow"
+env = ["RAN"]
+"#;
+
+fn sandbox_with_tiers() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.root().join("ran");
+    let sandbox = sandbox.env("RAN", ran.to_str().unwrap());
+    sandbox.write("ralph.toml", without_proof(TIER_POLICY));
+    write_script(&sandbox, "check.sh", "#!/bin/sh\ngrep -q yes ok\n");
+    write_script(&sandbox, "slow.sh", "#!/bin/sh\necho ran >> \"$RAN\"\n");
+    sandbox.write("ok", "no\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox
+}
+
+fn slow_runs(sandbox: &Sandbox) -> usize {
+    fs::read_to_string(sandbox.root().join("ran")).unwrap_or_default().lines().count()
+}
+
+/// A slow gate costs nothing while another one fails, at a stop and by hand.
+#[test]
+fn slow_gates_run_when_nothing_else_is_open() {
+    let sandbox = sandbox_with_tiers();
+    assert_snapshot!(gate_lines(&sandbox, &[]), @"
+    check failed: exit 1, no output
+    endurance skipped: comes after the fast gates
+    ");
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "begun\n");
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ check (correctness): 1 finding, 1 pre-existing
+    │ exit 1, no output (pre-existing)
+    · endurance (correctness): comes after the fast gates
+    Next: Make check pass. Then stop again
+    ");
+    let why = sandbox.ralph(["why", &run]);
+    assert_snapshot!(requirement_lines(&sandbox, &why.stdout), @"
+    ✗ check                1 finding, 1 pre-existing
+    · endurance            comes after the fast gates
+    ");
+    assert_eq!(slow_runs(&sandbox), 0);
+    sandbox.write("ok", "yes\n");
+    sandbox.send_stop(SESSION, "");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
+    assert_eq!(slow_runs(&sandbox), 1);
+}
+
+/// An open check of a list keeps a slow gate from running too.
+#[test]
+fn slow_gates_wait_for_checks_of_lists() {
+    let sandbox = sandbox_with_tiers();
+    sandbox.write("ok", "yes\n");
+    sandbox.commit();
+    let list = "todo";
+    let features = r#"[{"id":1,"description":"One","steps":[],"passes":true,"verify":["test","-e","wanted"]}]"#;
+    sandbox.write(&format!("{list}/feature_list.json"), features);
+    sandbox.commit();
+    let shown = sandbox.ralph(["trust", "--json", "--features", list]);
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    let hash = shown["lists"][0]["hash"].as_str().unwrap();
+    assert_eq!(
+        sandbox.ralph_at_terminal(["trust", "--hash", hash, "--features", list]).code,
+        Some(0)
+    );
+    let run = sandbox.start_run(["--features", list]);
+    sandbox.write("work", "begun\n");
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @r#"
+    ✗ feature 1 (correctness): "One": `test -e wanted` fails: 1 finding
+    │ exit 1, no output
+    · endurance (correctness): comes after everything else
+    Next: Work on feature 1 until `test -e wanted` passes. Then stop again
+    "#);
+    assert_eq!(slow_runs(&sandbox), 0);
+    sandbox.write("wanted", "here\n");
+    sandbox.send_stop(SESSION, "");
+    assert_eq!((sandbox.run_status(&run).0.as_str(), slow_runs(&sandbox)), ("verified", 1));
+}
+
+const APPROVAL_POLICY: &str = r#"
+[[pipeline.chunk]]
+name = "design"
+outputs = ["design.md"]
+approval = true
+
+[[pipeline.chunk]]
+name = "code"
+outputs = ["code.py"]
+after = ["design"]
+"#;
+
+/// R-L5c: only a person approves. The run names what is waiting for approval, stays open, and continues once it is approved.
+#[test]
+fn a_chunk_waits_for_the_approval_of_a_person() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", without_proof(APPROVAL_POLICY));
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    let early = sandbox.ralph(["approve", &run, "design"]);
+    assert_snapshot!(sandbox.normalize(&early.stderr), @"
+    error: `design` of run `[run]` is not finished yet
+      hint: only finished work can be approved; `ralph why` shows what is open
+    ");
+    sandbox.write("design.md", "draw, then build\n");
+    let released = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&released.to_string()), @r#"
+    exit 0
+    --- stdout
+    {"systemMessage":"ralph: a person has to approve design: `ralph approve [run] design` (run [run])"}
+    "#);
+    assert_eq!(sandbox.fired_rules(&run), ["needs-human"]);
+    let status = sandbox.normalize(&sandbox.ralph(["status", &run]).stdout);
+    let status = status.lines().filter(|line| !line.contains("iteration"));
+    assert_snapshot!(status.collect::<Vec<_>>().join("\n"), @"
+    [run]  asks          make it work
+          ? asks: a person has to approve design: `ralph approve [run] design`
+          ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ 1 more  · chunk design  · chunk code
+          pipeline 0 of 2 done
+    ");
+    // It is asked again, without a charge, and never ends the run.
+    assert_eq!(sandbox.send_stop(SESSION, "").notice(), released.notice());
+    assert_eq!(sandbox.run_status(&run), ("asks".to_string(), 0));
+    let refused = sandbox.ralph_without_terminal(&["approve", &run, "design"]);
+    assert_snapshot!(sandbox.normalize(&refused.stderr), @"
+    error: run `[run]` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
+      hint: run it in the foreground of your own terminal
+    ");
+    let approved = sandbox.ralph_at_terminal(["approve", &run, "design"]);
+    assert_snapshot!(sandbox.normalize(&approved.stdout), @"[run]  `design` approved; the agent continues at its next turn");
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ chunk code (correctness): output code.py: there is no such file; no agent has worked on it yet
+    Next: Do chunk `code`, yourself or with a subagent of type `code`: Write `code.py`
+    ");
+    sandbox.write("code.py", "built = True\n");
+    sandbox.send_stop(SESSION, "");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
+    let log = sandbox.ralph(["log", &run]);
+    let log = sandbox.normalize(&log.stdout);
+    let log = log.lines().find(|line| line.contains("approved")).unwrap();
+    assert_snapshot!(log.split_once("  ").unwrap().1, @"approved   design by a person");
+}
+
+/// In the session, a person approves what the run waits for with `/ralph:approve`.
+#[test]
+fn a_chunk_is_approved_in_the_session() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", without_proof(APPROVAL_POLICY));
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("design.md", "draw, then build\n");
+    sandbox.write("code.py", "built = True\n");
+    sandbox.send_stop(SESSION, "");
+    let (context, notice) = sandbox.send_prompt(SESSION, "/ralph:approve").context_and_notice();
+    assert_snapshot!(sandbox.normalize(&format!("{context}{notice:?}")), @r#"
+    ralph: the person approved design of run [run]. Go on with the work.
+    Some("ralph: design of run [run] is approved")
+    "#);
+    sandbox.send_stop(SESSION, "");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
+}
+
+/// A phase that the policy leaves to a person is open until the person approves it.
+#[test]
+fn a_phase_waits_for_the_approval_of_a_person() {
+    let sandbox = Sandbox::new();
+    let policy = "[orchestrator]\nplan = \"agent\"\napprovals = [\"implement\"]\n[run]\nchange = \"optional\"\n";
+    sandbox.write("ralph.toml", policy);
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.ralph([
+        "orchestrator",
+        "start",
+        "--session",
+        SESSION,
+        "--complexity",
+        "3",
+        "do it",
+    ]);
+    assert_eq!(run.code, Some(0), "{run}");
+    for claim in ["memory_search", "must_have_answered", "plan_approved"] {
+        assert_eq!(sandbox.ralph(["orchestrator", "set", claim, "--run", SESSION]).code, Some(0));
+    }
+    let show = || {
+        let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
+        let shown = sandbox.normalize(&shown);
+        let wanted = shown.lines().filter(|line| line.contains("→") || line.contains("implement"));
+        wanted.filter(|line| !line.contains("missing")).collect::<Vec<_>>().join("\n")
+    };
+    assert_snapshot!(show(), @"
+    ✓ clarify → ✓ classify → ✓ plan → [implement] → validate → retrospect
+    ✗ implementation complete       agent   not marked as complete yet
+    ✗ implement approved            person  nobody has approved it yet
+    ");
+    sandbox.ralph(["learn", "approvals are recorded", "--run", SESSION]);
+    sandbox.ralph(["orchestrator", "set", "implementation_complete", "--run", SESSION]);
+    let released = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(sandbox.normalize(&released.notice()), @"ralph: a person has to approve implement: `ralph approve [run] implement` (run [run])");
+    let approved = sandbox.ralph_at_terminal(["approve"]);
+    assert_snapshot!(sandbox.normalize(&approved.stdout), @"[run]  `implement` approved; the agent continues at its next turn");
+    assert_snapshot!(show(), @"
+    ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 7 more  · implement approved  · correctness passed  · quality passed
+    ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → ✓ retrospect
+    ✓ implementation complete       agent   claimed by the agent
+    ✓ implement approved            person  by a person
+    ");
+}
