@@ -13,7 +13,7 @@ use ralph_sys::proc::cancel::CancelToken;
 use std::path::Path;
 
 pub(super) const SCENARIO: &str = "run/crash.toml";
-const SEEDS: u64 = 50;
+const SEEDS: u64 = 20;
 /// Number of requests in a run without crashes.
 const REQUESTS: u64 = 8;
 

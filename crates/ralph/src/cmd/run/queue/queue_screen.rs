@@ -140,7 +140,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
     }
 
     pub(super) fn ended(&mut self, task: usize, end: &QueueTaskEnd) {
-        let why = safe_line(&text::clean_line(&end.why, MAX_TEXT_CHARS));
+        let why = safe_line(&end.why);
         let facts = match (end.how, end.status) {
             (QueueTaskEnding::Landed, _) => format!("{} {why}", paint(term::GOOD, "✓ landed:")),
             (QueueTaskEnding::Parked, status) => {
