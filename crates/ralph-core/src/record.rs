@@ -12,6 +12,7 @@ use crate::digest64::Digest64;
 use crate::drive::{DriveSettings, Remedy};
 use crate::host_name::HostName;
 use crate::id::{RunId, SessionId};
+use crate::judge::JudgeKind;
 use crate::limits::RunLimits;
 use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
@@ -331,6 +332,9 @@ pub struct StopReport {
 pub struct ReportLine {
     pub name: String,
     pub stage: String,
+    /// The kind of the judge whose verdict it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<JudgeKind>,
     pub standing: ReportedStatus,
     /// Its previous status, kept while its gate runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
