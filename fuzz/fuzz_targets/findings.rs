@@ -34,6 +34,7 @@ fuzz_target!(|data: &[u8]| {
         cwd: Path::new("/project/web"),
         extent,
         is_file: FileProbe::default(),
+        is_excluded: None,
     };
     let report = read_report(format, bytes, &context);
     is_sound(&report);

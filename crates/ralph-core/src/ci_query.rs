@@ -3,11 +3,16 @@
 
 use crate::gate::{Gate, GateInvocation, RerunPolicy};
 use crate::requirement::RequirementStage;
+use crate::text;
+use crate::units::format_duration;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+/// The length of the line about a query.
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// Stands for the id of the commit in the arguments and the address of a query.
 pub const COMMIT_PLACEHOLDER: &str = "{commit}";
@@ -64,6 +69,26 @@ impl CiProvider {
             Self::Command => None,
             Self::Http { url } => Some(words(&["curl", url])),
         }
+    }
+}
+
+impl CiQuery {
+    /// `checks build, test*, login of gh, asked every 10 s for at most 30 min`
+    pub fn describe(&self, timeout_ms: u64) -> String {
+        let checks = match (&self.checks[..], self.branch.as_str()) {
+            ([], "") => "checks that the default branch requires, or all".to_string(),
+            ([], branch) => format!("checks that `{branch}` requires, or all"),
+            (checks, _) => format!("checks {}", checks.join(", ")),
+        };
+        let login = match (&self.provider, self.token.as_str()) {
+            (CiProvider::Github { .. }, "") => ", login of gh".to_string(),
+            (CiProvider::Gitlab { .. }, "") => ", login of glab".to_string(),
+            (CiProvider::Command | CiProvider::Http { .. }, "") => String::new(),
+            (_, token) => format!(", token from ${token}"),
+        };
+        let (poll, most) = (format_duration(self.poll_ms), format_duration(timeout_ms));
+        let text = format!("{checks}{login}, asked every {poll} for at most {most}");
+        text::clean_line(&text::reveal(&text), MAX_SHOWN_CHARS)
     }
 }
 

@@ -39,7 +39,7 @@ pub struct CoverageConditions {
     /// Whether the share of all lines must not be smaller than at the base of the run.
     #[serde(skip_serializing_if = "is_false")]
     pub ratchet: bool,
-    /// Globs of files whose changed lines need no coverage.
+    /// Globs of files that do not count, neither among all lines nor among changed ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
 }

@@ -293,6 +293,11 @@ fn needs_human(case: &StopCase<'_>) -> Option<StopDecision> {
     let Some(DeclaredPause::NeedsHuman(why)) = &case.facts.declared else {
         return None;
     };
+    // The agent has not seen the person's latest message, which may be the answer. The block that delivers it withdraws
+    // the question.
+    if !state.hints.is_empty() {
+        return None;
+    }
     // A runner waits for the person's answer, and parks the run if none comes.
     if case.facts.driver != StopDriver::Person {
         return Some(allow(DecisionRule::NeedsHuman, text::clean_line(why, 300)));

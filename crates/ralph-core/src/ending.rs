@@ -16,6 +16,14 @@ const MAX_REASON_CHARS: usize = 900;
 /// Begins the reason of an end that rests on the verdict of a judge. The name of the judge and a semicolon follow.
 pub(crate) const JUDGED_MET_PREFIX: &str = "judged met by ";
 
+/// Follows the name of the requirement in the reason of a run that ended `gate_broken`.
+pub(crate) const NO_RESULT_TWICE: &str = " gave no result twice in a row: ";
+
+/// The requirement without a result, from the reason of a run that ended `gate_broken`.
+pub fn broken_requirement(because: &str) -> Option<&str> {
+    because.split_once(NO_RESULT_TWICE).map(|(name, _)| name)
+}
+
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
 pub fn describe_end(
     status: RunStatus,
@@ -27,7 +35,7 @@ pub fn describe_end(
     let title = if title.is_empty() { title } else { format!(": {title}") };
     let (judged, because) = split_judged(because);
     let because = text::clean_line(because, MAX_REASON_CHARS);
-    let next = next_step(status, run, bounds);
+    let next = next_step(status, run, bounds, broken_requirement(&because));
     format!("{}{judged}{title} — {because} (run {}); {next}", status.name(), run.id)
 }
 
@@ -40,11 +48,17 @@ fn split_judged(because: &str) -> (String, &str) {
     }
 }
 
-/// What a person should do now, with the command to copy. `bounds` are the limits in force when the run ended.
-pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> String {
+/// What a person should do now, with the command to copy. `bounds` are the limits in force when the run ended, and
+/// `broken` is the requirement that gave no result, if the run ended because of one.
+pub fn next_step(
+    status: RunStatus,
+    run: &RunRecord,
+    bounds: &RunLimits,
+    broken: Option<&str>,
+) -> String {
     let id = &run.id;
     if run.drive.is_some()
-        && let Some(next) = driven_next_step(status, run)
+        && let Some(next) = driven_next_step(status, run, broken)
     {
         return next;
     }
@@ -90,7 +104,9 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
             )
         }
         RunStatus::GateBroken if run.seal.is_some() => {
-            "fix it until `ralph gate run` gets a result, then run `/ralph:goal` again".into()
+            let retry = retry_command(run, broken);
+            let retry = retry.as_deref().unwrap_or("`ralph gate run` gets a result");
+            format!("fix it until {retry}, then run `/ralph:goal` again")
         }
         RunStatus::GateBroken => {
             format!("`ralph why {id}` shows what broke; fix it, then run `/ralph:goal` again")
@@ -109,7 +125,7 @@ pub fn next_step(status: RunStatus, run: &RunRecord, bounds: &RunLimits) -> Stri
 }
 
 /// Overrides the next step of a run that a runner drives: no person is in its session, and a parked run can be resumed.
-fn driven_next_step(status: RunStatus, run: &RunRecord) -> Option<String> {
+fn driven_next_step(status: RunStatus, run: &RunRecord, broken: Option<&str>) -> Option<String> {
     let id = &run.id;
     let (resume, fork) = (format!("`ralph run --resume {id}`"), fork_command(id, status));
     Some(match status {
@@ -123,14 +139,25 @@ fn driven_next_step(status: RunStatus, run: &RunRecord) -> Option<String> {
             format!("`ralph why {id}` shows what it is stuck on; help with that, then run `{fork}`")
         }
         RunStatus::NeedsHuman => format!("answer with `ralph tell {id} \"…\"`, then run {resume}"),
-        RunStatus::GateBroken => {
-            format!("`ralph why {id}` shows what broke; fix it, then run `{fork}`")
-        }
+        RunStatus::GateBroken => match retry_command(run, broken) {
+            Some(retry) => format!("fix it until {retry}, then run `{fork}`"),
+            None => format!("`ralph why {id}` shows what broke; fix it, then run `{fork}`"),
+        },
         RunStatus::RateLimited => format!("run {resume} when the rate limit resets"),
         RunStatus::Cancelled | RunStatus::Overridden | RunStatus::Crashed => {
             format!("`ralph status` shows what happened; {resume} continues")
         }
     })
+}
+
+/// How to try the judge or the CI check again that gave no result. `ralph gate run` without a name runs neither.
+fn retry_command(run: &RunRecord, broken: Option<&str>) -> Option<String> {
+    let (policy, broken) = (&run.seal.as_ref()?.policy, broken?);
+    if policy.judges.iter().any(|judge| judge.name == broken) {
+        return Some(format!("`ralph judge run {broken}` gets a verdict"));
+    }
+    let is_ci = policy.gates.iter().any(|gate| gate.is_ci() && gate.name == broken);
+    is_ci.then(|| format!("`ralph gate run {broken}` gets a result"))
 }
 
 /// The command that starts a new run from the last session of a driven run that has ended.

@@ -6,6 +6,7 @@ use crate::requirement::{
     RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
 };
 use crate::text;
+use crate::units::{format_duration, format_tokens};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -81,6 +82,22 @@ impl Judge {
         format!("{} judge, {backend}", self.kind.name())
     }
 
+    /// `adversarial, required, 2 reviewers, at most 20 k tokens and 5 min for a verdict`
+    pub fn describe_limits(&self) -> String {
+        let weight = if self.is_required() { "required" } else { "advisory" };
+        let mut parts = alloc::vec![self.kind.name().to_string(), weight.to_string()];
+        if self.counts {
+            parts.push("its verdict can make a run verified".to_string());
+        }
+        if self.kind == JudgeKind::Adversarial {
+            parts.push(text::count_noun(self.reviewers, "reviewer"));
+        }
+        let (tokens, time) = (format_tokens(self.max_tokens), format_duration(self.timeout_ms));
+        parts.push(format!("at most {tokens} and {time} for a verdict"));
+        parts.extend(self.prompt_file.iter().map(|file| format!("instructions from `{file}`")));
+        text::clean_line(&text::reveal(&parts.join(", ")), MAX_SHOWN_COMMAND_CHARS)
+    }
+
     pub fn requirement(&self, result: &JudgeResult) -> Requirement {
         self.requirement_with(match &result.outcome {
             JudgeOutcome::Met => RequirementStatus::Met(EvidenceKind::Judged),
@@ -117,7 +134,7 @@ impl Judge {
         };
         Requirement {
             name: self.name.clone(),
-            stage: RequirementStage::Adversarial,
+            stage: RequirementStage::Judged(self.kind),
             status,
             weight: self.weight,
             next,

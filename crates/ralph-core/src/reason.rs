@@ -302,7 +302,7 @@ fn render_requirement(
     was_reported: bool,
     context: &ReasonContext<'_>,
 ) -> String {
-    let (name, stage) = (safe_name(requirement, context.redactor), requirement.stage.name());
+    let (name, stage) = (safe_name(requirement, context.redactor), requirement.stage.label());
     let failure = match &requirement.status {
         RequirementStatus::Met(_) => return String::new(),
         RequirementStatus::Unknown(why) => {

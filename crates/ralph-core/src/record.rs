@@ -7,6 +7,7 @@ mod gate_record;
 mod judge_record;
 mod list_seal;
 mod part;
+mod report_line;
 
 use crate::digest64::Digest64;
 use crate::drive::{DriveSettings, Remedy};
@@ -35,6 +36,7 @@ pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use judge_record::JudgeRecord;
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
+pub use report_line::{ReportLine, ReportedStatus};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
 /// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.
@@ -324,36 +326,6 @@ pub struct StopReport {
     /// How many of them only a claim of the agent meets. Missing in journals of older versions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub claimed: u32,
-}
-
-/// A requirement that is not met, as a report keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReportLine {
-    pub name: String,
-    pub stage: String,
-    pub standing: ReportedStatus,
-    /// Its previous status, kept while its gate runs again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub was: Option<ReportedStatus>,
-    pub note: String,
-    /// The first finding.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<String>,
-    /// Further findings, of changes to tests only: a person reviews each of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listed: Vec<String>,
-    pub findings: u32,
-    pub signature: Digest64,
-}
-
-/// The status of a requirement that is not met, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReportedStatus {
-    Unmet,
-    Unknown,
-    Pending,
-    Advisory,
 }
 
 /// What was read from the transcript so far, and up to which offset.

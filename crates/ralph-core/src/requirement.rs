@@ -1,8 +1,9 @@
 //! Requirements: the only input a decision evaluates. Gates, features, tasks, checklists and orchestrator files are all
 //! converted to requirements first.
 
+use crate::judge::JudgeKind;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub enum RequirementStage {
     Adversarial,
     /// The checks of a CI provider, which cost the most time.
     Ci,
+    /// The verdict of a judge. No gate has this stage, and reports name it `adversarial`.
+    #[serde(skip)]
+    Judged(JudgeKind),
 }
 
 /// Starts the reason why a gate or chunk waits for another one, in requirements and stored reports.
@@ -232,8 +236,33 @@ impl RequirementStage {
             Self::Correctness => "correctness",
             Self::Quality => "quality",
             Self::Security => "security",
-            Self::Adversarial => "adversarial",
+            Self::Adversarial | Self::Judged(_) => "adversarial",
             Self::Ci => "ci",
         }
+    }
+
+    pub fn judge_kind(self) -> Option<JudgeKind> {
+        match self {
+            Self::Judged(kind) => Some(kind),
+            Self::Planning
+            | Self::Correctness
+            | Self::Quality
+            | Self::Security
+            | Self::Adversarial
+            | Self::Ci => None,
+        }
+    }
+
+    /// What people and agents read after the name of a requirement: `correctness`, `judge, goal`.
+    pub fn label(self) -> String {
+        stage_label(self.name(), self.judge_kind())
+    }
+}
+
+/// [`RequirementStage::label`] for a stage as a report stores it.
+pub fn stage_label(stage: &str, judge: Option<JudgeKind>) -> String {
+    match judge {
+        Some(kind) => format!("judge, {}", kind.name()),
+        None => stage.to_string(),
     }
 }

@@ -9,18 +9,22 @@ pub enum RecallKind {
     Handover,
     /// A learning saved with `ralph learn`.
     Learning,
+    /// A finding that held runs, and what fixed it.
+    Lesson,
     /// A section of a file that agents keep as memory.
     Memory,
 }
 
 impl RecallKind {
-    pub const ALL: [Self; 4] = [Self::Run, Self::Handover, Self::Learning, Self::Memory];
+    pub const ALL: [Self; 5] =
+        [Self::Run, Self::Handover, Self::Learning, Self::Lesson, Self::Memory];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Run => "run",
             Self::Handover => "handoff",
             Self::Learning => "learning",
+            Self::Lesson => "lesson",
             Self::Memory => "memory",
         }
     }

@@ -86,7 +86,7 @@ pub fn on_prompt(world: &World, prompt: &PromptEvent, session: &SessionId) -> Ve
         return Verdict::Allow;
     }
     let directory = session_owner::project_directory(world, prompt.cwd.as_deref());
-    let config = directory.map(|it| session_policy(world, &it)).transpose();
+    let config = directory.map(|it| prompt_policy(world, &it)).transpose();
     let noted = config.and_then(|config| {
         let config = config.flatten();
         write_prompt_note(world, prompt, session, config.as_ref().filter(|it| holds_sessions(it)))?;
@@ -146,16 +146,35 @@ fn has_agent_written(world: &World, prompt: &PromptEvent, note: &SessionNote) ->
     transcript_reader::has_writing_calls(world, transcript, note.transcript_length())
 }
 
+/// The policy that a prompt of a session without a run is answered by. In a project without a policy file, the person's
+/// own settings can still ask for the memory of the project.
+fn prompt_policy(
+    world: &World,
+    directory: &Path,
+) -> Result<Option<ProjectConfig>, SessionGateError> {
+    let found = session_policy(world, directory)?;
+    let project = config::find_project(directory);
+    let has_file = || POLICY_FILE_NAMES.iter().any(|name| fs::exists(&project.join(name)));
+    let user = world.home.user_config();
+    if found.is_some() || has_file() || mentions_word(&user, &[MEMORY]) != Some(true) {
+        return Ok(found);
+    }
+    Ok(Some(config::load(&project, &world.home)?).filter(|config| config.policy.memory.sessions))
+}
+
+/// Whether a policy file has one of the words; `None` if it cannot be read.
+fn mentions_word(path: &Path, words: &[&[u8]]) -> Option<bool> {
+    let bytes = fs::read_if_exists(path, MAX_POLICY_BYTES).ok().flatten()?;
+    Some(words.iter().any(|word| memchr::memmem::find(&bytes, word).is_some()))
+}
+
 /// The policy of the project, if it can concern sessions without a run.
 fn session_policy(
     world: &World,
     directory: &Path,
 ) -> Result<Option<ProjectConfig>, SessionGateError> {
     let project = config::find_project(directory);
-    let mentions_sessions = |path: &Path| {
-        let bytes = fs::read_if_exists(path, MAX_POLICY_BYTES).ok().flatten()?;
-        Some([EVERY, MEMORY].iter().any(|word| memchr::memmem::find(&bytes, word).is_some()))
-    };
+    let mentions_sessions = |path: &Path| mentions_word(path, &[EVERY, MEMORY]);
     let own = POLICY_FILE_NAMES.iter().find_map(|name| mentions_sessions(&project.join(name)));
     let Some(is_in_project) = own else { return Ok(None) };
     if !is_in_project && mentions_sessions(&world.home.user_config()) != Some(true) {
@@ -172,10 +191,10 @@ fn every_session_policy(
     Ok(session_policy(world, directory)?.filter(holds_sessions))
 }
 
-/// Whether the gates of a policy hold every session.
+/// Whether the gates of a policy hold every session. Without a file of its own, a project has no gates for that.
 fn holds_sessions(config: &ProjectConfig) -> bool {
     let policy = &config.policy;
-    policy.session.gates == SessionGates::Every && !policy.gates.is_empty()
+    config.file.is_some() && policy.session.gates == SessionGates::Every && !policy.gates.is_empty()
 }
 
 /// The tree that the session begins with: the commit that is checked out, or a checkpoint if something is uncommitted.

@@ -1,5 +1,5 @@
-//! Gives sessions without a run what ralph remembers of the project, where an approved policy has
-//! `[memory] sessions = true`. A prompt gets what matches its words, and a session gets everything once.
+//! Gives sessions without a run what ralph remembers of the project, where an approved policy or the person's own settings
+//! have `[memory] sessions = true`. A prompt gets what matches its words, and a session gets everything once.
 
 use crate::facts;
 use crate::project_memory::{self, GivenMemory, ProjectMemory};

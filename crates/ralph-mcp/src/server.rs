@@ -192,9 +192,12 @@ impl<Tools: RunTools> ServerHandler for McpServer<Tools> {
 fn tool_answer(kind: McpTool, answer: &str) -> CallToolResult {
     let mut content = vec![ContentBlock::text(bound(answer))];
     let has_foreign_text = match kind {
-        McpTool::Contract | McpTool::Verify | McpTool::Status | McpTool::Why | McpTool::Recall => {
-            true
-        }
+        McpTool::Contract
+        | McpTool::Verify
+        | McpTool::Status
+        | McpTool::Why
+        | McpTool::Recall
+        | McpTool::Memory => true,
         McpTool::Ask | McpTool::Dispute => false,
     };
     if has_foreign_text {

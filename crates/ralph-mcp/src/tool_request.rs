@@ -25,6 +25,7 @@ pub enum ToolRequest {
     Ask { question: String },
     Dispute { requirement: String, why: String },
     Recall { query: String, limit: usize, kind: Option<String> },
+    Memory,
 }
 
 #[derive(Deserialize)]
@@ -69,11 +70,16 @@ struct RecallArguments {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RecallKindArgument {
     Run,
     Handoff,
     Learning,
+    Lesson,
     Memory,
 }
 
@@ -115,6 +121,10 @@ impl ToolRequest {
                     kind: kind.map(|kind| kind.name().to_string()),
                 }
             }
+            McpTool::Memory => {
+                let NoArguments {} = parse(given)?;
+                Self::Memory
+            }
         })
     }
 }
@@ -125,6 +135,7 @@ impl RecallKindArgument {
             Self::Run => "run",
             Self::Handoff => "handoff",
             Self::Learning => "learning",
+            Self::Lesson => "lesson",
             Self::Memory => "memory",
         }
     }
@@ -185,6 +196,12 @@ mod tests {
                 json!({ "query": "a", "kind": "run" }),
                 Ok(ToolRequest::Recall { query: "a".into(), limit: 8, kind: Some("run".into()) }),
             ),
+            ("memory", json!({}), Ok(ToolRequest::Memory)),
+            (
+                "memory",
+                json!({ "id": "x" }),
+                Err("the arguments do not fit: unknown field `id`, there are no fields"),
+            ),
             ("status", json!({ "run": "" }), Err("`run` is empty")),
             ("verify", json!({ "wait_seconds": 0 }), Err("`wait_seconds` must be from 1 to 600")),
             ("verify", json!({ "wait_seconds": 601 }), Err("`wait_seconds` must be from 1 to 600")),
@@ -211,7 +228,7 @@ mod tests {
                 "recall",
                 json!({ "query": "a", "kind": "secrets" }),
                 Err(
-                    "the arguments do not fit: unknown variant `secrets`, expected one of `run`, `handoff`, `learning`, `memory`",
+                    "the arguments do not fit: unknown variant `secrets`, expected one of `run`, `handoff`, `learning`, `lesson`, `memory`",
                 ),
             ),
         ] {

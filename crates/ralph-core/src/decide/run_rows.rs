@@ -5,6 +5,7 @@ use super::{
 };
 use crate::approval;
 use crate::digest64::Digest64;
+use crate::ending::NO_RESULT_TWICE;
 use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
 use crate::limits::RunLimits;
 use crate::policy::OnTampering;
@@ -326,7 +327,7 @@ fn gate_broken(stop: &RunStop<'_>) -> Option<StopDecision> {
         {
             let (name, why) =
                 (reason::safe_name(one, redactor), reason::safe_line(why, 160, redactor));
-            let because = format!("{name} gave no result twice in a row: {why}");
+            let because = format!("{name}{NO_RESULT_TWICE}{why}");
             Some(stop.end(DecisionRule::GateBroken, RunStatus::GateBroken, because))
         }
         RequirementStatus::Unknown(_)

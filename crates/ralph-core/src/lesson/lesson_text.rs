@@ -137,11 +137,12 @@ fn list_files(files: &[FileTally], redactor: &Redactor) -> String {
     names.join(", ")
 }
 
-/// All lessons and notes as Markdown, for a `MEMORY.md`. Text of others is quoted in code spans.
+/// All lessons and notes as Markdown, for a `MEMORY.md`. Text of others is quoted in code spans. The file is read long
+/// after it was written, so it has dates: `date` turns milliseconds into one.
 pub fn render_markdown(
     lessons: &[&Lesson],
     notes: &[&MemoryNote],
-    now_ms: u64,
+    date: impl Fn(u64) -> String,
     redactor: &Redactor,
 ) -> String {
     let span = |foreign: &str, most| {
@@ -154,12 +155,12 @@ pub fn render_markdown(
     let mut out = String::new();
     for lesson in lessons {
         out.push_str(&format!(
-            "- {}: {}\n  - held {} in {}, last {}\n",
+            "- {}: {}\n  - held {} in {}, last on {}\n",
             span(&lesson.requirement, MAX_SHOWN_REMARK),
             span(&lesson.finding, MAX_SHOWN_FINDING),
             count_noun(lesson.hold_count(), "stop"),
             count_noun(lesson.run_count(), "run"),
-            describe_age(now_ms.saturating_sub(lesson.last_ms)),
+            date(lesson.last_ms),
         ));
         let mut add = |label: &str, value: String| {
             if !value.is_empty() {

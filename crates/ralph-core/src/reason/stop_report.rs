@@ -120,6 +120,7 @@ fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {
         listed,
         name: safe_name(requirement, redactor),
         stage: requirement.stage.name().to_string(),
+        judge: requirement.stage.judge_kind(),
         standing,
         note: safe_line(note, 200, redactor),
         findings: u32::try_from(findings).unwrap_or(u32::MAX),

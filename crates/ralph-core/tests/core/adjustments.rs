@@ -1,10 +1,14 @@
 //! What people and agents do to a run while it is active: waivers, disputes, messages, limits and completion markers.
 
-use crate::scenario::{TestRun, TestStop, advisory, requirement, run, stop_at, test_run};
+use crate::scenario::{
+    TestRun, TestStop, advisory, driven_run, requirement, run, stop_at, test_run,
+};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 use ralph_core::claim;
 use ralph_core::dispute::{self, NamedRequirement};
+use ralph_core::drive::DriveSettings;
+use ralph_core::facts::StopDriver;
 use ralph_core::limits::RunLimits;
 use ralph_core::reason;
 use ralph_core::record::{Dispute, RunChange, RunRecord, StopReport, Waiver};
@@ -33,6 +37,51 @@ fn hint(text: &str) -> RunChange {
 
 fn red() -> TestStop {
     stop_at(1).unmet("tests").met("build")
+}
+
+fn asked(question: &str) -> RunChange {
+    RunChange::Asked { question: question.into() }
+}
+
+/// A message that the agent has not seen answers its question, or makes it ask again.
+#[test]
+fn a_message_answers_the_question_before_the_stop() {
+    let stopped = |run: TestRun| {
+        let declared = run.state.declared.clone();
+        run.stop(red().declared(declared))
+    };
+    let answered = stopped(test_run().change(asked("red or blue?")).change(hint("blue")));
+    assert_snapshot!(answered.reason(), @"
+    ralph: iteration 1 of 25 — 2 of 3 requirements are not met (run k7f2)
+
+    ┌ 5eed0000 the person's words
+    │ blue
+    └ 5eed0000
+
+    ✗ message from a person (planning): 1 new message
+    ✗ tests (correctness): it fails
+    ✓ build
+
+    Next: Do what the person asks. Then stop again
+    ");
+    assert_snapshot!(stopped(answered), @"
+    1  block            rule block        1 charged  2 not met
+    2  block            rule block        2 charged  1 not met
+    ");
+    let early = stopped(test_run().change(hint("no yellow")).change(asked("red or blue?")));
+    assert_snapshot!(stopped(early.change(asked("red or blue?"))), @"
+    1  block            rule block        1 charged  2 not met
+    2  end needs_human  rule needs-human  1 charged  red or blue?
+    ");
+    let driven = |run: TestRun| {
+        let declared = run.state.declared.clone();
+        run.stop(red().declared(declared).driver(StopDriver::Runner))
+    };
+    let asking = driven(driven_run(DriveSettings::DEFAULT).change(asked("red or blue?")));
+    assert_snapshot!(driven(asking.change(hint("blue"))), @"
+    1  allow            rule needs-human  0 charged  red or blue?
+    2  block            rule block        1 charged  2 not met
+    ");
 }
 
 /// R-V1d: the run ends `claimed` and names the waiver.

@@ -1,12 +1,29 @@
 //! The line a person reads at the end of a run.
 
+use crate::judges::judge;
 use crate::scenario::{run, sealed_run};
 use insta::assert_snapshot;
+use ralph_core::ci_query::{CiProvider, CiQuery};
 use ralph_core::drive::DriveSettings;
 use ralph_core::ending;
+use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::judge::JudgeKind;
 use ralph_core::limits::RunLimits;
 use ralph_core::record::RunRecord;
 use ralph_core::status::RunStatus;
+
+fn ci_gate(name: &str) -> Gate {
+    let query = CiQuery {
+        provider: CiProvider::Command,
+        checks: Vec::new(),
+        branch: String::new(),
+        token: String::new(),
+        statuses: false,
+        poll_ms: 10_000,
+        start_ms: 60_000,
+    };
+    Gate::new(name.to_string(), GateInvocation::Argv(vec!["./ci".to_string()])).of_ci(query)
+}
 
 /// R-U2c: every end gives the reason and the next step.
 #[test]
@@ -51,7 +68,7 @@ fn every_end_has_a_next_step() {
 fn every_end_of_a_driven_run_has_a_next_step() {
     let run = RunRecord { drive: Some(Box::new(DriveSettings::DEFAULT)), ..run() };
     let lines = RunStatus::ALL.map(|status| {
-        format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits))
+        format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits, None))
     });
     assert_snapshot!(lines.join("\n"), @r#"
     verified: see `ralph why k7f2`
@@ -69,6 +86,33 @@ fn every_end_of_a_driven_run_has_a_next_step() {
     "#);
 }
 
+/// `ralph gate run` asks neither judges nor CI, so the next step names the command that does.
+#[test]
+fn a_judge_or_ci_check_without_a_result_is_tried_by_its_own_command() {
+    let mut sealed = sealed_run();
+    if let Some(seal) = &mut sealed.seal {
+        seal.policy.judges.push(judge("review", JudgeKind::Goal));
+        seal.policy.gates.push(ci_gate("checks"));
+    }
+    let driven = RunRecord { drive: Some(Box::new(DriveSettings::DEFAULT)), ..sealed.clone() };
+    let lines: Vec<String> = [&sealed, &driven]
+        .iter()
+        .flat_map(|run| ["review", "checks", "lint"].map(|name| (run, name)))
+        .map(|(run, name)| {
+            let because = format!("{name} gave no result twice in a row: exit 1");
+            ending::describe_end(RunStatus::GateBroken, run, &run.limits, &because)
+        })
+        .collect();
+    assert_snapshot!(lines.join("\n"), @"
+    gate_broken: nested quotes — review gave no result twice in a row: exit 1 (run k7f2); fix it until `ralph judge run review` gets a verdict, then run `/ralph:goal` again
+    gate_broken: nested quotes — checks gave no result twice in a row: exit 1 (run k7f2); fix it until `ralph gate run checks` gets a result, then run `/ralph:goal` again
+    gate_broken: nested quotes — lint gave no result twice in a row: exit 1 (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
+    gate_broken: nested quotes — review gave no result twice in a row: exit 1 (run k7f2); fix it until `ralph judge run review` gets a verdict, then run `ralph run --fork k7f2`
+    gate_broken: nested quotes — checks gave no result twice in a row: exit 1 (run k7f2); fix it until `ralph gate run checks` gets a result, then run `ralph run --fork k7f2`
+    gate_broken: nested quotes — lint gave no result twice in a row: exit 1 (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `ralph run --fork k7f2`
+    ");
+}
+
 #[test]
 fn only_limits_that_the_run_has_are_suggested() {
     let RunLimits { max_iterations, max_duration_ms, max_cost_micro_usd, .. } = RunLimits::DEFAULT;
@@ -80,7 +124,7 @@ fn only_limits_that_the_run_has_are_suggested() {
     let lines = cases.map(|(max_iterations, max_duration_ms, max_cost_micro_usd)| {
         let limits =
             RunLimits { max_iterations, max_duration_ms, max_cost_micro_usd, ..RunLimits::DEFAULT };
-        ending::next_step(RunStatus::Exhausted, &run(), &limits)
+        ending::next_step(RunStatus::Exhausted, &run(), &limits, None)
     });
     assert_snapshot!(lines.join("\n"), @"
     `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`

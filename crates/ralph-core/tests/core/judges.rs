@@ -14,7 +14,7 @@ use ralph_core::requirement::{
 use ralph_core::run::Spending;
 use ralph_core::verdict::Verdict;
 
-fn judge(name: &str, kind: JudgeKind) -> Judge {
+pub(crate) fn judge(name: &str, kind: JudgeKind) -> Judge {
     Judge {
         name: name.to_string(),
         kind,

@@ -53,13 +53,14 @@ pub struct SearchedCounts {
     pub runs: u32,
     pub handovers: u32,
     pub learnings: u32,
+    pub lessons: u32,
     pub memory: u32,
 }
 
 impl SearchedCounts {
     pub fn all(self) -> u32 {
-        let Self { runs, handovers, learnings, memory } = self;
-        [handovers, learnings, memory].into_iter().fold(runs, u32::saturating_add)
+        let Self { runs, handovers, learnings, lessons, memory } = self;
+        [handovers, learnings, lessons, memory].into_iter().fold(runs, u32::saturating_add)
     }
 }
 
@@ -115,7 +116,7 @@ pub(super) fn find_hits(
 fn is_of_run(hit: &RecallHit) -> bool {
     match hit.kind {
         RecallKind::Run | RecallKind::Handover => true,
-        RecallKind::Learning | RecallKind::Memory => false,
+        RecallKind::Learning | RecallKind::Lesson | RecallKind::Memory => false,
     }
 }
 
@@ -201,6 +202,7 @@ pub(super) fn count_searched(
             Some(RecallKind::Run) => searched.runs = count,
             Some(RecallKind::Handover) => searched.handovers = count,
             Some(RecallKind::Learning) => searched.learnings = count,
+            Some(RecallKind::Lesson) => searched.lessons = count,
             Some(RecallKind::Memory) => searched.memory = count,
             None => {}
         }

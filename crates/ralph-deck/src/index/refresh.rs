@@ -4,6 +4,7 @@ use super::{RecallScope, schema};
 use crate::learning::{self, Learning};
 use crate::recall_context::RecallContext;
 use crate::recall_record::{RecallKind, RecallRecord};
+use crate::record_sources::lesson_records::lesson_records;
 use crate::record_sources::memory::{self, ProjectMemoryFile};
 use crate::record_sources::run_summary::RunSummary;
 use ralph_core::id::RunId;
@@ -53,7 +54,12 @@ struct SourceStamp {
 enum SourceLocation {
     Run(RunId),
     Learning(PathBuf),
-    Note { project: PathBuf, note: ProjectMemoryFile },
+    Note {
+        project: PathBuf,
+        note: ProjectMemoryFile,
+    },
+    /// The lessons of a project.
+    Lessons(PathBuf),
 }
 
 struct StaleSource {
@@ -181,6 +187,10 @@ fn find_changes(
             let place = SourceLocation::Note { project: project.clone(), note };
             look(name, place, &|_| Some(stamp));
         }
+        let lessons = context.home.project_memory(project);
+        let name = format!("{}\n{}", project.display(), lessons.display());
+        let stamp = |_: Option<&IndexedSource>| fs::stat(&lessons).map(|stat| settled_stamp(&stat));
+        look(name, SourceLocation::Lessons(project.clone()), &stamp);
     }
     stale.sort_by_key(|stale| std::cmp::Reverse(stale.stamp.modified_ns));
     let owners: Vec<_> = projects.iter().map(|project| project.display().to_string()).collect();
@@ -284,6 +294,10 @@ impl IndexWriter<'_> {
             SourceLocation::Note { project, note } => {
                 let source = self.upsert_source(stale, &project.display().to_string(), false)?;
                 self.replace_records(source, &memory::memory_records(context, project, note))
+            }
+            SourceLocation::Lessons(project) => {
+                let source = self.upsert_source(stale, &project.display().to_string(), false)?;
+                self.replace_records(source, &lesson_records(context, project))
             }
         }
     }

@@ -134,6 +134,7 @@ fn sample_stop(random: &mut SampleRandom) -> StopRecord {
     let line = |name: &str| ReportLine {
         name: name.to_string(),
         stage: "correctness".to_string(),
+        judge: None,
         standing: ReportedStatus::Unmet,
         was: None,
         note: "fails".to_string(),

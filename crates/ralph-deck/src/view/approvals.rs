@@ -1,5 +1,10 @@
 //! What would run in a project, and whether a person approved it.
 
+use crate::view::gate_list::{
+    CiDefinitionView, JudgeDefinitionView, ci_definition_view, judge_definition_view,
+};
+use ralph_core::gate::Gate;
+use ralph_core::judge::Judge;
 use ralph_home::paths::RalphHome;
 use ralph_policy::trust::{
     self, Approval, ApprovalSubject, DifferenceKind, GateProgram, ProgramSearch, ReferencedContent,
@@ -23,6 +28,8 @@ pub struct TrustView<'a> {
     pub project: String,
     #[serde(flatten)]
     pub policy: TrustSubjectView<'a>,
+    pub judges: Vec<JudgeDefinitionView<'a>>,
+    pub ci: Vec<CiDefinitionView<'a>>,
     pub lists: Vec<TrustListView<'a>>,
 }
 
@@ -76,6 +83,10 @@ pub struct ApprovalQuestion {
     pub search_path: ProgramSearch,
     /// Whether ralph sets `CI=true` for the gates.
     pub sets_ci: bool,
+    /// The judges of the policy, whose commands are among those of the subject.
+    pub judges: Vec<Judge>,
+    /// The gates of the policy that ask a CI provider, whose commands are there too.
+    pub ci_gates: Vec<Gate>,
     /// The last approval, if this version is not approved.
     pub last: Option<Approval>,
 }
@@ -104,6 +115,8 @@ pub fn trust_view<'a>(
         v: 1,
         project: policy.subject.project.display().to_string(),
         policy: subject_view(home, policy),
+        judges: policy.judges.iter().map(judge_definition_view).collect(),
+        ci: policy.ci_gates.iter().filter_map(ci_definition_view).collect(),
         lists: lists.collect(),
     }
 }

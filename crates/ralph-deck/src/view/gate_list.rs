@@ -2,8 +2,11 @@
 
 use crate::gate_wording;
 use crate::wording::{self, count_noun};
+use ralph_core::ci_query::CiQuery;
 use ralph_core::coverage::CoverageConditions;
 use ralph_core::gate::{FindingLimits, Gate, GateTrigger};
+use ralph_core::judge::{Judge, JudgeBackend};
+use ralph_core::policy::Policy;
 use ralph_core::requirement::RequirementWeight;
 use ralph_gates::findings::write;
 use ralph_gates::gates::GateExplanation;
@@ -18,6 +21,33 @@ pub struct GateListView<'a> {
     pub v: u8,
     pub project: String,
     pub gates: Vec<GateDefinitionView<'a>>,
+    pub judges: Vec<JudgeDefinitionView<'a>>,
+}
+
+/// A `[[judge]]` without its instructions. The backend is that of `ralph.toml`: the key is the name of a variable.
+#[derive(Debug, Serialize)]
+pub struct JudgeDefinitionView<'a> {
+    pub name: &'a str,
+    pub kind: &'static str,
+    pub required: bool,
+    pub counts: bool,
+    pub backend: &'a JudgeBackend,
+    pub prompt: Option<&'a str>,
+    pub max_tokens: u64,
+    pub timeout_ms: u64,
+    pub reviewers: u8,
+    pub when: &'a [String],
+    pub min_complexity: u8,
+}
+
+/// A `[[ci]]`: where it asks, and for how long.
+#[derive(Debug, Serialize)]
+pub struct CiDefinitionView<'a> {
+    pub name: &'a str,
+    pub required: bool,
+    #[serde(flatten)]
+    pub query: &'a CiQuery,
+    pub timeout_ms: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,6 +68,8 @@ pub struct GateDefinitionView<'a> {
     pub coverage: &'a CoverageConditions,
     #[serde(skip_serializing_if = "FindingLimits::is_empty")]
     pub limits: FindingLimits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ci: Option<&'a CiQuery>,
     pub last_took_ms: Option<u64>,
 }
 
@@ -57,11 +89,38 @@ pub struct GateExplainView<'a> {
 
 pub fn gate_list_view<'a>(
     project: &Path,
-    gates: &'a [Gate],
+    policy: &'a Policy,
     history: &GateHistory,
 ) -> GateListView<'a> {
-    let gates = gates.iter().map(|gate| gate_definition_view(gate, history)).collect();
-    GateListView { v: 1, project: project.display().to_string(), gates }
+    let gates = policy.gates.iter().map(|gate| gate_definition_view(gate, history)).collect();
+    let judges = policy.judges.iter().map(judge_definition_view).collect();
+    GateListView { v: 1, project: project.display().to_string(), gates, judges }
+}
+
+pub fn judge_definition_view(judge: &Judge) -> JudgeDefinitionView<'_> {
+    JudgeDefinitionView {
+        name: &judge.name,
+        kind: judge.kind.name(),
+        required: judge.is_required(),
+        counts: judge.counts,
+        backend: &judge.backend,
+        prompt: judge.prompt_file.as_deref(),
+        max_tokens: judge.max_tokens,
+        timeout_ms: judge.timeout_ms,
+        reviewers: judge.reviewers,
+        when: &judge.when,
+        min_complexity: judge.min_complexity,
+    }
+}
+
+/// `None` for a gate that asks no provider.
+pub fn ci_definition_view(gate: &Gate) -> Option<CiDefinitionView<'_>> {
+    Some(CiDefinitionView {
+        name: &gate.name,
+        required: gate.weight == RequirementWeight::Required,
+        query: gate.ci.as_ref()?,
+        timeout_ms: gate.timeout_ms,
+    })
 }
 
 pub fn gate_definition_view<'a>(gate: &'a Gate, history: &GateHistory) -> GateDefinitionView<'a> {
@@ -80,6 +139,7 @@ pub fn gate_definition_view<'a>(gate: &'a Gate, history: &GateHistory) -> GateDe
         tier: gate.tier.name(),
         coverage: &gate.coverage,
         limits: gate.limits,
+        ci: gate.ci.as_ref(),
         last_took_ms: history.expected_ms(&gate.name),
     }
 }

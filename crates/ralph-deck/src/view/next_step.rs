@@ -2,7 +2,7 @@
 
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
-use ralph_core::record::RunRecord;
+use ralph_core::record::{ReportedStatus, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
 
 /// A command or a sentence; `None` while the run works. `asks` is whether a question is open.
@@ -13,8 +13,13 @@ pub fn next_step(
     asks: AsksPerson,
 ) -> Option<String> {
     let id = &run.id;
+    let lines = state.report.iter().flat_map(|report| &report.lines);
+    let mut unknown = lines.filter(|line| line.standing == ReportedStatus::Unknown);
+    let broken = unknown.next().map(|line| line.name.as_str());
     match (phase, &state.driving.parked) {
-        (RunPhase::Ended(status), _) => Some(ending::next_step(status, run, state.limits(run))),
+        (RunPhase::Ended(status), _) => {
+            Some(ending::next_step(status, run, state.limits(run), broken))
+        }
         (RunPhase::Active, _) if asks == AsksPerson::No => None,
         (RunPhase::Active, _) if matches!(state.declared, Some(DeclaredPause::Approval(_))) => {
             Some(format!("review it, then run `ralph approve {id}`"))
@@ -24,7 +29,7 @@ pub fn next_step(
         }
         (RunPhase::Active, _) => Some("answer in the session".to_string()),
         (RunPhase::Paused { .. }, Some(parked)) => {
-            Some(ending::next_step(parked.status, run, state.limits(run)))
+            Some(ending::next_step(parked.status, run, state.limits(run), broken))
         }
         (RunPhase::Paused { .. }, None) => Some(format!("`ralph resume {id}` continues")),
         (RunPhase::Orphaned, _) if run.drive.is_some() => {

@@ -1,5 +1,6 @@
-//! The hits of a search in past runs, hand-overs, learnings and memory.
+//! The hits of a search in past runs, hand-overs, learnings, lessons and memory.
 
+use crate::record_sources::lesson_records::LESSON_ID_MARK;
 use crate::wording::safe_line;
 use crate::{
     IndexCoverage, IndexStorage, MEMORY_FILES, MatchExtent, RecallAnswer, RecallContext, RecallHit,
@@ -42,6 +43,7 @@ pub struct RecallSearchedView {
     pub runs: u32,
     pub handoffs: u32,
     pub learnings: u32,
+    pub lessons: u32,
     pub memory: u32,
 }
 
@@ -50,13 +52,13 @@ pub fn recall_view<'a>(
     asked: &RecallQuery<'a>,
     answer: &'a RecallAnswer,
 ) -> RecallView<'a> {
-    let SearchedCounts { runs, handovers, learnings, memory } = answer.searched;
+    let SearchedCounts { runs, handovers, learnings, lessons, memory } = answer.searched;
     RecallView {
         v: 1,
         query: asked.text,
         project: (asked.scope == RecallScope::Project).then(|| context.project_name()),
         hits: answer.hits.iter().map(hit_view).collect(),
-        searched: RecallSearchedView { runs, handoffs: handovers, learnings, memory },
+        searched: RecallSearchedView { runs, handoffs: handovers, learnings, lessons, memory },
         complete: answer.coverage == IndexCoverage::Whole,
         index: match answer.storage {
             IndexStorage::OnDisk => "kept",
@@ -95,14 +97,18 @@ pub fn record_location(hit: &RecallHit) -> String {
         Some(line) => format!("`{}:{line}`", safe_line(&hit.path)),
         None => format!("`{}`", safe_line(&hit.path)),
     };
-    match (&hit.run, hit.kind) {
-        (Some(run), RecallKind::Run) => format!("`ralph why {}`", safe_line(run)),
-        (Some(run), RecallKind::Handover | RecallKind::Learning | RecallKind::Memory) => {
+    match (hit.kind, &hit.run) {
+        (RecallKind::Lesson, _) => match hit.path.rsplit_once(LESSON_ID_MARK) {
+            Some((_, id)) => format!("`ralph memory show {}`", safe_line(id)),
+            None => file(),
+        },
+        (RecallKind::Run, Some(run)) => format!("`ralph why {}`", safe_line(run)),
+        (RecallKind::Handover | RecallKind::Learning | RecallKind::Memory, Some(run)) => {
             format!("run {} · {}", safe_line(run), file())
         }
         (
-            None,
             RecallKind::Run | RecallKind::Handover | RecallKind::Learning | RecallKind::Memory,
+            None,
         ) => file(),
     }
 }
@@ -130,14 +136,16 @@ pub fn no_hits_text(
             "no records of {whose} yet\n  \
              runs       from `ralph start`\n  \
              learnings  from `ralph learn \"…\"`\n  \
+             lessons    from runs that were held\n  \
              memory     from {MEMORY_FILES}\n"
         );
     }
-    let SearchedCounts { runs, handovers, learnings, memory } = searched;
+    let SearchedCounts { runs, handovers, learnings, lessons, memory } = searched;
     let counts = [
         (runs, "run", "runs"),
         (handovers, "hand-over", "hand-overs"),
         (learnings, "learning", "learnings"),
+        (lessons, "lesson", "lessons"),
         (memory, "section of memory", "sections of memory"),
     ];
     let counts = counts

@@ -272,7 +272,8 @@ impl BoardRun {
         let (RunPhase::Ended(status), Some(why)) = (self.view.phase, &self.ending_reason) else {
             return Vec::new();
         };
-        let next = ending::next_step(status, run, state.limits(run));
+        let next =
+            ending::next_step(status, run, state.limits(run), ending::broken_requirement(why));
         vec![text::clean_line(why, MAX_REASON_CHARS), format!("next: {next}")]
     }
 

@@ -33,8 +33,6 @@ enum WakeReason {
 /// What ends the wait for a person.
 #[derive(Clone, Copy)]
 struct AwaitedAnswer {
-    /// The number of hints before.
-    hints: usize,
     is_approval: bool,
 }
 
@@ -96,7 +94,6 @@ impl RunLoop<'_, '_> {
         let patience = self.ctx.settings.question_ms.min(self.time_left()?);
         let until_ms = clock::now_ms().saturating_add(patience);
         let state = self.ctx.load()?.state;
-        let hints = state.hints.len();
         let is_approval = matches!(state.declared, Some(DeclaredPause::Approval(_)));
         if state.declared.as_ref().and_then(DeclaredPause::question).is_none() {
             self.ctx.record_question_again(&question)?;
@@ -104,7 +101,7 @@ impl RunLoop<'_, '_> {
         self.ctx.record_question(&question, until_ms)?;
         let event = RunEvent::Question { text: question.clone(), until_ms };
         self.ctx.emit(&event);
-        Ok(match self.wait_until(until_ms, &event, Some(AwaitedAnswer { hints, is_approval }))? {
+        Ok(match self.wait_until(until_ms, &event, Some(AwaitedAnswer { is_approval }))? {
             WakeReason::Elapsed => {
                 self.advice = ResumeAdvice::Answer;
                 NextStep::Park(RunStatus::NeedsHuman, question)
@@ -127,10 +124,9 @@ impl RunLoop<'_, '_> {
             }
             WakeReason::HintReceived => {
                 let said = self.ctx.load()?.state.hints;
-                let said = said.get(hints..).unwrap_or_default().join("\n");
                 self.ctx.emit(&RunEvent::Woke);
                 self.ctx.hint_delivery = HintDelivery::Pending;
-                NextStep::Say(session_prompts::answer_message(&question, &said))
+                NextStep::Say(session_prompts::answer_message(&question, &said.join("\n")))
             }
         })
     }
@@ -194,7 +190,8 @@ impl RunLoop<'_, '_> {
                 }
             }
             let state = self.ctx.load()?.state;
-            if awaited.is_some_and(|awaited| state.hints.len() > awaited.hints) {
+            // Also a message that was sent before the wait: the agent has not seen it.
+            if awaited.is_some() && !state.hints.is_empty() {
                 return Ok(WakeReason::HintReceived);
             }
             let is_waiting = matches!(state.declared, Some(DeclaredPause::Approval(_)));

@@ -49,6 +49,7 @@ fn unmet(name: &str, note: &str, first: Option<&str>) -> ReportLine {
     ReportLine {
         name: name.into(),
         stage: "correctness".into(),
+        judge: None,
         standing: ReportedStatus::Unmet,
         was: None,
         note: note.into(),

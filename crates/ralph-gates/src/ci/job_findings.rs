@@ -59,6 +59,7 @@ pub(super) fn log_findings(check: &str, log: &str, project: &Path) -> Vec<Findin
         cwd: project,
         extent: OutputExtent::Complete,
         is_file: FileProbe::default(),
+        is_excluded: None,
     };
     let read = findings::read_report(ReportFormat::Text, log.as_bytes(), &context);
     let mut found: Vec<Finding> = read

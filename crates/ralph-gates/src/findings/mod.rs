@@ -71,14 +71,16 @@ pub struct ReportContext<'a> {
     pub extent: OutputExtent<'a>,
     /// Tells which files the project has. Coverage reports name files by paths of other directories.
     pub is_file: FileProbe<'a>,
+    /// Tells which files of the project a coverage report is read without.
+    pub is_excluded: Option<FileProbe<'a>>,
 }
 
-/// Answers whether the project has a file, by its path relative to the project.
+/// Answers a question about a file of the project, by its path relative to the project.
 #[derive(Clone, Copy)]
 pub struct FileProbe<'a>(pub &'a dyn Fn(&str) -> bool);
 
 impl FileProbe<'_> {
-    fn is_file(&self, path: &str) -> bool {
+    fn is_match(&self, path: &str) -> bool {
         (self.0)(path)
     }
 }

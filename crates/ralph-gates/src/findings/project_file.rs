@@ -90,6 +90,7 @@ mod tests {
             cwd: Path::new("/project/web"),
             extent: OutputExtent::Complete,
             is_file: FileProbe::default(),
+            is_excluded: None,
         };
         for (name, expected) in [
             ("src/a.ts", "web/src/a.ts"),

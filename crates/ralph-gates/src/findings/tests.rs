@@ -19,6 +19,7 @@ pub(super) fn complete_context() -> ReportContext<'static> {
         cwd: project,
         extent: OutputExtent::Complete,
         is_file: FileProbe::default(),
+        is_excluded: None,
     }
 }
 

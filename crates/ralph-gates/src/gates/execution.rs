@@ -17,6 +17,7 @@ use ralph_core::test_cases::TestOutcome;
 
 use super::report_files::{self, ReportFiles};
 use super::rerun_selection::select_failed;
+use super::result_key::compile_globs;
 use super::{GateEvent, GateRunRequest};
 use crate::ci;
 use crate::findings::{
@@ -295,6 +296,8 @@ fn read_result(
     let is_file = |path: &str| {
         fs::stat_no_follow(&seen_at.join(path)).is_some_and(|stat| stat.kind == FileKind::File)
     };
+    let excluded = compile_globs(&gate.coverage.exclude);
+    let is_excluded = |path: &str| excluded.is_match(path);
     let context = ReportContext {
         root: course.context.project,
         cwd: &cwd,
@@ -303,6 +306,7 @@ fn read_result(
             None => OutputExtent::Complete,
         },
         is_file: FileProbe(&is_file),
+        is_excluded: Some(FileProbe(&is_excluded)),
     };
     let written = has_report_placeholder(&gate.command)
         .then(|| files.directory.read_if_exists(REPORT_FILE_NAME, MAX_REPORT_BYTES))
@@ -435,6 +439,7 @@ mod tests {
                 cwd: root,
                 extent: OutputExtent::Truncated { end },
                 is_file: FileProbe::default(),
+                is_excluded: None,
             };
             let reading =
                 findings::read_execution(report, ReportFile::NoReportFile, &output.bytes, &context);

@@ -15,6 +15,7 @@ use super::judge_worker::JudgedTrees;
 use super::proof_evidence::class_rules;
 use super::{ContractContext, base_checkpoint};
 use ralph_git::checkpoint::{BlobContent, ChangeStatus, Checkpoint, CheckpointRepository};
+use ralph_git::git;
 use ralph_git::tree::TreeEntryMode;
 use ralph_home::faults::describe_error;
 use ralph_home::goal_file;
@@ -237,14 +238,9 @@ fn read_plan(
     deadline: &Deadline,
 ) -> Result<String, String> {
     let run = contract.run;
-    let missing = || {
-        Err(format!(
-            "there is no plan to compare with: start the run with `--plan FILE`, or with a `{PLAN_FILE}`"
-        ))
-    };
     // Others are not told the plan, and to list a large tree takes time.
     if !contract.seal.policy.judges.iter().any(|judge| judge.kind == JudgeKind::Plan) {
-        return missing();
+        return Err("no judge asks about a plan".to_string());
     }
     let sealed = run.lists.iter().position(|list| list.kind == ListKind::Plan);
     let plan = match sealed {
@@ -256,8 +252,30 @@ fn read_plan(
     };
     match plan {
         Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-        None => missing(),
+        None => Err(describe_missing_plan(contract, compared, deadline)),
     }
+}
+
+/// A file that git ignores is not in the base, so a person who sees it there has to be told why it does not count.
+fn describe_missing_plan(
+    contract: &ContractContext<'_>,
+    compared: &ComparedTrees<'_>,
+    deadline: &Deadline,
+) -> String {
+    let path = compared.project_path(contract.project()).join(PLAN_FILE);
+    let root = compared.repository.root();
+    let is_ignored = || {
+        let path = path.to_str()?;
+        git::is_ignored(root, path, deadline).ok().flatten()
+    };
+    if fs::exists(&root.join(&path)) && is_ignored() == Some(true) {
+        return format!(
+            "git ignores `{PLAN_FILE}`, so it is not part of the work: start the run with `--plan {PLAN_FILE}`"
+        );
+    }
+    format!(
+        "there is no plan to compare with: start the run with `--plan FILE`, or with a `{PLAN_FILE}`"
+    )
 }
 
 /// Read from git's objects, in which no link is followed.

@@ -38,7 +38,12 @@ impl NotificationMessage {
             v: 1,
             run: run.id.to_string(),
             status: status.name().to_string(),
-            next: ending::next_step(status, &run, &run.limits),
+            next: ending::next_step(
+                status,
+                &run,
+                &run.limits,
+                ending::broken_requirement(&because),
+            ),
             message: ending::describe_end(status, &run, &run.limits, &because),
             title,
             because,

@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use super::{DoctorCheck, DoctorContext};
 use crate::install::install_notes;
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::judge::JudgeBackend;
 use ralph_core::limits::RunLimits;
-use ralph_core::policy::SessionGates;
+use ralph_core::policy::{Policy, SessionGates};
 use ralph_core::text;
 use ralph_gates::environment;
 use ralph_git::git;
@@ -69,12 +70,8 @@ pub(super) fn check_project(
     let mut checks = Vec::new();
     match &config.file {
         Some(file) => {
-            let count = config.policy.gates.len();
-            let noun = if count == 1 { "gate" } else { "gates" };
-            checks.push(DoctorCheck::good(
-                NAME,
-                format!("`{}`, {count} {noun}", file.path.display()),
-            ));
+            let what = format!("`{}`, {}", file.path.display(), describe_parts(&config.policy));
+            checks.push(DoctorCheck::good(NAME, what));
         }
         None => checks.push(
             DoctorCheck::note(
@@ -86,8 +83,66 @@ pub(super) fn check_project(
     }
     checks.extend(check_approval(context, config));
     checks.extend(check_tools(context, config));
+    checks.extend(check_ci(context, config));
+    checks.extend(check_judges(context, config));
     checks.push(repository);
     checks
+}
+
+/// `3 gates, 1 CI check, 1 judge`
+fn describe_parts(policy: &Policy) -> String {
+    let ci_checks = policy.gates.iter().filter(|gate| gate.is_ci()).count();
+    let mut parts = vec![text::count_noun(policy.gates.len() - ci_checks, "gate")];
+    parts.extend((ci_checks > 0).then(|| text::count_noun(ci_checks, "CI check")));
+    let judges = policy.judges.len();
+    parts.extend((judges > 0).then(|| text::count_noun(judges, "judge")));
+    parts.join(", ")
+}
+
+/// What each `[[ci]]` asks, and whether the variable with its token is set.
+fn check_ci(context: &DoctorContext<'_>, config: &ProjectConfig) -> Vec<DoctorCheck> {
+    let queries = config.policy.gates.iter().filter_map(|gate| Some((gate, gate.ci.as_ref()?)));
+    let checks = queries.map(|(gate, query)| {
+        let facts = query.describe(gate.timeout_ms);
+        let what = shown_part(&gate.name, &gate.command_line(), &facts);
+        let token = Some(query.token.as_str()).filter(|token| !token.is_empty());
+        check_variable(context, "ci", what, token)
+    });
+    checks.collect()
+}
+
+/// What each judge starts or calls, and whether the variable with its key is set.
+fn check_judges(context: &DoctorContext<'_>, config: &ProjectConfig) -> Vec<DoctorCheck> {
+    let checks = config.policy.judges.iter().map(|judge| {
+        let what = shown_part(&judge.name, &judge.backend.describe(), &judge.describe_limits());
+        let key = match &judge.backend {
+            JudgeBackend::Http(endpoint) => endpoint.key.as_deref(),
+            JudgeBackend::Command(_) | JudgeBackend::Host(_) => None,
+        };
+        check_variable(context, "judge", what, key)
+    });
+    checks.collect()
+}
+
+fn shown_part(name: &str, command: &str, facts: &str) -> String {
+    let command = text::clean_line(&text::reveal(command), 200);
+    format!("{}: `{command}` ({facts})", text::clean_line(name, 80))
+}
+
+fn check_variable(
+    context: &DoctorContext<'_>,
+    name: &'static str,
+    what: String,
+    variable: Option<&str>,
+) -> DoctorCheck {
+    match variable {
+        Some(variable) if context.env.get(variable).is_none_or(|value| value.is_empty()) => {
+            let variable = text::clean_line(&text::reveal(variable), 80);
+            DoctorCheck::unclear(name, format!("{what}; ${variable} is not set in this shell"))
+                .fix(format!("set {variable} where the agent is started"))
+        }
+        Some(_) | None => DoctorCheck::good(name, what),
+    }
 }
 
 fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
@@ -113,16 +168,15 @@ fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option
 /// Looks for the programs of the gates on the `PATH` that gates run with.
 fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
     const NAME: &str = "tools";
-    if config.policy.gates.is_empty() {
+    let programs = trust::policy_programs(&config.policy);
+    if programs.is_empty() {
         return None;
     }
     let subject = trust::policy_subject(context.home, config, context.env).ok();
     let recorded = subject.and_then(|subject| trust::recorded_path(context.home, &subject));
     let path = recorded.or_else(|| context.env.search_path());
     let path = environment::gate_search_path(&config.policy.environment, path).unwrap_or_default();
-    let missing: Vec<_> = config
-        .policy
-        .gates
+    let missing: Vec<_> = programs
         .iter()
         .filter_map(|gate| {
             let tool = gate_program(gate)?;

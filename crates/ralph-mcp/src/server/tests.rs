@@ -26,7 +26,8 @@ impl RunTools for SlowTools {
             | ToolRequest::Status { .. }
             | ToolRequest::Ask { .. }
             | ToolRequest::Dispute { .. }
-            | ToolRequest::Recall { .. } => Ok("fast".to_string()),
+            | ToolRequest::Recall { .. }
+            | ToolRequest::Memory => Ok("fast".to_string()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keys::{GATE, JUDGE};
 use super::parse::{ConfigEntry, ConfigProblems};
-use super::{ConfigDraft, ConfigSource};
+use super::{ConfigDraft, ConfigSource, schema};
 use ralph_core::judge::{Judge, JudgeKind};
 use ralph_core::policy::Policy;
 use ralph_core::text;
@@ -90,6 +90,15 @@ fn add_problem(
     if let (Some(setting), Some(source)) = (setting, source) {
         problems.add(source, setting.span.clone(), message, Some(hint));
     }
+}
+
+/// A judge with the defaults of `[[judge]]`, for one that no policy describes.
+pub fn default_judge() -> Judge {
+    let entries = schema::parse_defaults().entries;
+    let entry = entries.iter().find(|entry| entry.is_in(&JUDGE));
+    let built = entry
+        .and_then(|entry| ConfigDraft::build(&[], std::slice::from_ref(entry)).policy.judges.pop());
+    built.unwrap_or_else(empty_judge)
 }
 
 /// A judge whose keys are not set yet.

@@ -37,7 +37,7 @@ pub fn json_schema() -> Value {
     schema
 }
 
-fn parse_defaults() -> ParsedLayer {
+pub(super) fn parse_defaults() -> ParsedLayer {
     let source = ConfigSource {
         layer: ConfigLayer::BuiltIn,
         path: PathBuf::new(),

@@ -6,6 +6,7 @@ use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::judge::{Judge, JudgeBackend};
 use ralph_core::policy::Policy;
 use ralph_core::sealed_file::{SealReason, SealedFile};
+use ralph_core::text;
 use ralph_sys::fs;
 use std::path::Path;
 
@@ -35,16 +36,16 @@ fn judge_program(judge: &Judge) -> Gate {
 }
 
 /// The name of a judge among those of gates.
-fn judge_label(judge: &Judge) -> String {
+pub fn judge_label(judge: &Judge) -> String {
     format!("{} (judge)", judge.name)
 }
 
 /// What each judge starts or calls.
 pub(super) fn judge_commands(policy: &Policy) -> impl Iterator<Item = GateCommand> {
-    policy
-        .judges
-        .iter()
-        .map(|judge| GateCommand { gate: judge_label(judge), command: judge.backend.describe() })
+    policy.judges.iter().map(|judge| GateCommand {
+        gate: judge_label(judge),
+        command: text::reveal(&judge.backend.describe()),
+    })
 }
 
 /// The files with the instructions of judges. A file that is gone has no entry.

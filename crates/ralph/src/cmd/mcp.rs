@@ -1,6 +1,6 @@
 //! `ralph mcp`: answers the tools of the MCP server with the texts of the commands.
 
-use super::{declare, open_home, recall, run_choice, status, verify, why};
+use super::{declare, memory, open_home, recall, run_choice, status, verify, why};
 use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
@@ -37,9 +37,9 @@ Examples:
 
 For other agents: a stdio server with the command `ralph` and the argument
 `mcp`, started in the project. It serves what an agent may see and say:
-contract, verify, status, why, ask, dispute and recall. Nothing that
-loosens a run. It ends when its stdin is closed. docs/mcp.md has the
-details.")]
+contract, verify, status, why, ask, dispute, recall and memory. Nothing
+that loosens a run. It ends when its stdin is closed. docs/mcp.md has
+the details.")]
 pub(crate) struct McpArgs {}
 
 pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
@@ -101,6 +101,7 @@ impl CommandTools {
             ToolRequest::Recall { query, limit, kind } => {
                 self.recall(home, query, *limit, kind.as_deref())
             }
+            ToolRequest::Memory => memory::describe_memory(&self.env),
         }
     }
 

@@ -99,6 +99,16 @@ fn list(memory: &OpenMemory, json: bool) -> Result<(), CommandFailure> {
         })
         .map(drop);
     }
+    term::out(&render_list(memory)).map(drop)
+}
+
+/// What `ralph memory list` prints about the project of the current directory.
+pub(super) fn describe_memory(env: &Env) -> Result<String, CommandFailure> {
+    open_memory(env, None).map(|memory| render_list(&memory))
+}
+
+fn render_list(memory: &OpenMemory) -> String {
+    let OpenMemory { context, lessons, notes } = memory;
     let now_ms = clock::now_ms();
     let mut out = String::new();
     for lesson in lessons {
@@ -118,7 +128,7 @@ fn list(memory: &OpenMemory, json: bool) -> Result<(), CommandFailure> {
             "nothing is remembered of `{project}` yet\n  lessons  from runs that were held; `ralph memory learn` learns from earlier ones\n  notes    from `ralph memory add \"…\"`\n"
         );
     }
-    term::out(&out).map(drop)
+    out
 }
 
 /// `2 stops in 1 run · fixed by src/a.rs · helped 1 of 2 runs · 3 d ago`
@@ -269,7 +279,7 @@ fn export(env: &Env, memory: &OpenMemory, args: &MemoryExportArgs) -> Result<(),
     let body = lesson::render_markdown(
         &memory.lessons.iter().collect::<Vec<_>>(),
         &notes.iter().collect::<Vec<_>>(),
-        clock::now_ms(),
+        clock::local_date,
         context.redactor(),
     );
     let body = if body.is_empty() { "Nothing yet.\n".to_string() } else { body };

@@ -56,6 +56,7 @@ pub(crate) mod status;
 pub(crate) mod statusline;
 pub(crate) mod tell;
 pub(crate) mod trust;
+mod trust_question;
 pub(crate) mod uninstall;
 mod uninstall_leftovers;
 pub(crate) mod verify;

@@ -18,7 +18,7 @@ use clap::Args;
 use gate_choice::{GateChoice, choose_gates, name_left_out};
 use next_step::next_step;
 use progress_line::ProgressLine;
-use ralph_core::gate::{BaselineMode, GateOutcome, GateReport};
+use ralph_core::gate::{BaselineMode, Gate, GateOutcome, GateReport};
 use ralph_core::id::RunId;
 use ralph_core::policy::MergeThreshold;
 use ralph_core::proof::{CanaryResult, ProofStep, ProofVerdict};
@@ -126,6 +126,8 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     }
     let subject = require_approval(env, &home, &config, args.trust_hash.as_deref())?;
     let GateChoice { gates, left_out } = choose_gates(&config, &args.gates)?;
+    let gates: Vec<Gate> = gates.iter().map(|gate| gate.without_coverage_conditions()).collect();
+    let gates: Vec<&Gate> = gates.iter().collect();
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;
     let mut range = parse_range(args.range.as_deref());

@@ -1,4 +1,4 @@
-//! `ralph recall`: searches past runs, hand-overs, learnings and memory.
+//! `ralph recall`: searches past runs, hand-overs, learnings, lessons and memory.
 
 use super::open_home;
 use crate::failure::CommandFailure;
@@ -31,11 +31,11 @@ Examples:
   ralph recall axum upgrade --everywhere --limit 3 --json | jq '.hits[].title'
 
 Searches goals, ends and obstacles of past runs, hand-overs, learnings,
-and memory: `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`,
-`docs/plans/*/MEMORY.md`, `.claude/memory/*.md`, progress files and the
-client's own memory of the project. Hits with every word come first,
-then hits with some of them, each by relevance. The last word may be a
-prefix.")]
+lessons (`ralph memory`), and memory files: `MEMORY.md`, `CLAUDE.md`,
+`AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md`, progress
+files and the client's own memory of the project. Hits with every word
+come first, then hits with some of them, each by relevance. The last
+word may be a prefix.")]
 pub(crate) struct RecallArgs {
     /// Search for these words
     #[arg(value_name = "QUERY", required = true)]
@@ -50,7 +50,7 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
     /// Search only this kind of record
-    #[arg(long, value_name = "KIND", value_parser = ["run", "handoff", "learning", "memory"])]
+    #[arg(long, value_name = "KIND", value_parser = ["run", "handoff", "learning", "lesson", "memory"])]
     pub kind: Option<String>,
     /// Print one JSON object
     #[arg(long)]

@@ -1,6 +1,7 @@
 //! `ralph trust`: shows the commands that gates and checks would run, and records a person's approval.
 
 use super::open_home;
+use super::trust_question::render_question;
 use crate::failure::CommandFailure;
 use crate::term;
 use crate::typed_consent;
@@ -18,10 +19,7 @@ use ralph_lists::plan;
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_lists::{list_approval, loop_directory};
 use ralph_policy::config::{self, ProjectConfig};
-use ralph_policy::trust::{
-    self, ApprovalSubject, DifferenceKind, GateProgram, GateVariables, ProgramSearch, SetVariable,
-    ShownEnvironment,
-};
+use ralph_policy::trust::{self, ApprovalSubject, ProgramSearch};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::io::IsTerminal;
@@ -147,7 +145,12 @@ fn policy_question(
     let subject = trust::policy_subject(home, config, env)?;
     let search_path = trust::find_programs(config, env);
     let question = new_question(home, None, subject, search_path)?;
-    Ok(ApprovalQuestion { sets_ci: config.policy.environment.ci, ..question })
+    Ok(ApprovalQuestion {
+        sets_ci: config.policy.environment.ci,
+        judges: config.policy.judges.clone(),
+        ci_gates: config.policy.gates.iter().filter(|gate| gate.is_ci()).cloned().collect(),
+        ..question
+    })
 }
 
 /// The loop that holds a session without having been started in it. A finished or unreadable one is not adopted.
@@ -212,6 +215,8 @@ fn new_question(
         before,
         search_path,
         sets_ci: false,
+        judges: Vec::new(),
+        ci_gates: Vec::new(),
         last: approval,
     })
 }
@@ -354,116 +359,4 @@ fn revoke_approvals(
         term::out(&format!("all approvals of `{name}` are revoked\n"))?;
     }
     Ok(())
-}
-
-/// Where a program of a gate was found. An absolute path needs no line.
-fn render_program(program: &GateProgram) -> String {
-    let name = text::clean_line(&text::reveal(&program.program), 200);
-    match &program.found {
-        Some(found) if *found == program.program => String::new(),
-        Some(found) => {
-            let found = text::clean_line(&text::reveal(found), 500);
-            format!("{}\n", term::paint(term::DIM, &format!("    {name} → {found}")))
-        }
-        None => {
-            let missing = format!("    {name}: not found on PATH");
-            format!("{}\n", term::paint(term::WARN, &missing))
-        }
-    }
-}
-
-/// What the policy adds to the environment of gates, and where in the project they look for programs.
-fn render_environment(environment: &ShownEnvironment) -> String {
-    let shown = |text: &str| text::clean_line(&text::reveal(text), 500);
-    let mut lines = Vec::new();
-    for SetVariable { name, value } in &environment.set {
-        lines.push(format!("{}={}", shown(name), shown(value)));
-    }
-    if !environment.pass.is_empty() {
-        lines.push(format!("from your environment: {}", shown(&environment.pass.join(", "))));
-    }
-    for GateVariables { gate, names } in &environment.env {
-        lines.push(format!(
-            "from your environment, for {}: {}",
-            shown(gate),
-            shown(&names.join(", "))
-        ));
-    }
-    for directory in &environment.project_directories {
-        let directory = shown(directory);
-        lines.push(format!(
-            "`PATH` contains `{directory}` of the project: the hash covers its programs"
-        ));
-    }
-    if lines.is_empty() {
-        return String::new();
-    }
-    format!("\nenvironment of gates:\n  {}\n", lines.join("\n  "))
-}
-
-fn render_question(question: &ApprovalQuestion) -> String {
-    let ApprovalQuestion {
-        list, loop_features, subject, before: standing, search_path, last, ..
-    } = question;
-    let name = match list {
-        None => text::clean_line(&subject.project.to_string_lossy(), 500),
-        Some(list) => text::clean_line(&text::reveal(list), 500),
-    };
-    let mut out = format!("{}\n", term::paint(term::BOLD, &name));
-    out.push_str(match (list, subject.commands.is_empty()) {
-        (None, true) => "\nno gates\n",
-        (None, false) => "\ngates:\n",
-        (Some(_), true) if !loop_features.is_empty() => {
-            "\nholds the next session that stops in the project, until these are done:\n"
-        }
-        (Some(_), true) => "\nno checks\n",
-        (Some(_), false) => "\nchecks:\n",
-    });
-    for feature in loop_features {
-        out.push_str(&format!("  {feature}\n"));
-    }
-    for command in &subject.commands {
-        let literal = command.command.replace('\n', "\n    ");
-        out.push_str(&format!("  {}\n    {literal}\n", term::paint(term::BOLD, &command.gate)));
-        let programs = search_path.programs.iter().filter(|program| program.gate == command.gate);
-        programs.for_each(|program| out.push_str(&render_program(program)));
-    }
-    if question.sets_ci && !subject.commands.is_empty() {
-        out.push_str("\nthey run with CI=true (`[environment] ci = false` leaves it out)\n");
-    }
-    out.push_str(&render_environment(&search_path.environment));
-    if *standing == ApprovalStatus::NotNeeded {
-        out.push_str("\nnone of this comes from the repository; nothing to approve\n");
-        return out;
-    }
-    out.push_str("\nthe hash covers:\n");
-    for called in &subject.references {
-        let name = text::clean_line(&text::reveal(&called.name), 500);
-        let file = subject.files.iter().find(|file| file.name == called.name);
-        let why = file.map(|file| {
-            let why = text::clean_line(&text::reveal(&file.reason()), 500);
-            term::paint(term::DIM, &format!(": {why}"))
-        });
-        out.push_str(&format!("  {name}{}\n", why.unwrap_or_default()));
-    }
-    if let Some(last) = last {
-        out.push_str("\nsince the last approval:\n");
-        for difference in subject.differences(last) {
-            let how = match difference.kind {
-                DifferenceKind::Added => "new    ",
-                DifferenceKind::Changed => "changed",
-                DifferenceKind::Removed => "gone   ",
-            };
-            let what = text::clean_line(&text::reveal(&difference.item), 500);
-            out.push_str(&format!("  {} {what}\n", term::paint(term::WARN, how)));
-        }
-    }
-    let standing = match standing {
-        ApprovalStatus::Approved => term::paint(term::GOOD, "approved"),
-        ApprovalStatus::Untrusted | ApprovalStatus::NotNeeded | ApprovalStatus::Revoked => {
-            term::paint(term::WARN, "not approved")
-        }
-    };
-    out.push_str(&format!("\nhash {}  {standing}\n", subject.hash));
-    out
 }

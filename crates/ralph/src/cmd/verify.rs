@@ -11,6 +11,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::reason;
 use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::redact::Redactor;
+use ralph_core::requirement;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::wording::safe_line;
@@ -164,7 +165,7 @@ pub(super) fn render_report(report: &StopReport) -> String {
         out.push_str(&format!(
             "  {mark} {} ({}): {}\n",
             safe_line(&line.name),
-            line.stage,
+            requirement::stage_label(&line.stage, line.judge),
             safe_line(&line.note)
         ));
         for finding in line.first.iter().chain(&line.listed) {

@@ -327,6 +327,34 @@ fn a_message_reaches_the_agent_at_its_next_stop() {
     }
 }
 
+/// The agent asks, a person answers before it stops: the stop delivers the answer instead of ending the run.
+#[test]
+fn a_message_answers_a_question_that_is_still_on_its_way() {
+    let (sandbox, run) = start_with_two_gates();
+    assert_eq!(sandbox.ralph_as_agent(&["ask", "may the old format go?"]).code, Some(0));
+    assert_eq!(sandbox.ralph(["tell", &run, "yes, it may"]).code, Some(0));
+    sandbox.write("tests-pass", "");
+    sandbox.write("lint-passes", "");
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").stderr), @"
+    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
+
+    ┌ 00000000 the person's words
+    │ yes, it may
+    └ 00000000
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ message from a person (planning): 1 new message
+    ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity  ✓ tests  ✓ lint
+
+    Next: Do what the person asks. Then stop again
+    ");
+    sandbox.send_stop(SESSION, "").notice();
+    assert_eq!(sandbox.run_status(&run), ("verified".to_string(), 1));
+}
+
 #[test]
 fn a_message_to_a_cancelled_run_does_not_wait_for_a_stop() {
     let (sandbox, run) = start_with_two_gates();

@@ -35,8 +35,12 @@ const SHOP_TEST: &str = "from shop import *\nassert total([1, 2]) == 3\n";
 const DISCOUNT: &str = "\n\ndef discount(prices, percent):\n    if percent > 100:\n        raise ValueError(percent)\n    return total(prices) * (100 - percent) / 100\n";
 
 fn sandbox_with_coverage() -> Sandbox {
+    sandbox_with_policy(&without_proof(COVERAGE_POLICY))
+}
+
+fn sandbox_with_policy(policy: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.write("ralph.toml", without_proof(COVERAGE_POLICY));
+    sandbox.write("ralph.toml", policy);
     sandbox.write("measure.py", MEASURE);
     sandbox.write("shop.py", SHOP);
     sandbox.write("test_shop.py", SHOP_TEST);
@@ -103,6 +107,49 @@ fn changed_lines_must_be_covered() {
     let last: serde_json::Value = serde_json::from_str(last).unwrap();
     let gate = &last["change"]["decided"]["gates"][0];
     assert_snapshot!(format!("{} {}", gate["coverage"], gate["changed_coverage"]), @r#"{"covered":6,"lines":6} {"covered":4,"lines":4}"#);
+}
+
+const FLOOR_POLICY: &str = r#"
+[[gate]]
+name = "coverage"
+run = ["python3", "measure.py", "{report}"]
+report = "lcov"
+min_coverage = 90
+"#;
+
+/// Old tests cover less of new code than the policy asks for. A proof by hand leaves such conditions out, as that of a
+/// run does.
+#[test]
+fn a_proof_by_hand_has_no_conditions_on_coverage() {
+    let sandbox = sandbox_with_policy(FLOOR_POLICY);
+    let tests = "assert discount([100], 10) == 90\ntry:\n    discount([1], 101)\nexcept ValueError:\n    pass\n";
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    assert_eq!(
+        gate_lines(&sandbox, &[]),
+        "coverage failed: coverage is 50 % (3 of 6 lines), 90 % is required"
+    );
+    sandbox.write("test_shop.py", format!("{SHOP_TEST}{tests}"));
+    assert_eq!(gate_lines(&sandbox, &[]), "coverage passed:");
+    let proved = sandbox.ralph(["prove", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&proved.stdout).unwrap();
+    assert_eq!((proved.code, shown["verdict"].as_str()), (Some(0), Some("verified")), "{proved}");
+}
+
+/// Excluded files count neither for the floor nor for anything else.
+#[test]
+fn excluded_files_do_not_count_for_the_floor() {
+    let sandbox = sandbox_with_policy(&format!("{FLOOR_POLICY}coverage_exclude = [\"shop.py\"]\n"));
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    assert_eq!(
+        gate_lines(&sandbox, &[]),
+        "coverage inconclusive: `coverage_exclude` leaves no lines of the report"
+    );
+    sandbox.write("ralph.toml", format!("{FLOOR_POLICY}coverage_exclude = [\"gen/**\"]\n"));
+    sandbox.approve_policy();
+    assert_eq!(
+        gate_lines(&sandbox, &[]),
+        "coverage failed: coverage is 50 % (3 of 6 lines), 90 % is required"
+    );
 }
 
 /// A file that the tests never load is not in the report, and counts as not covered.

@@ -163,6 +163,11 @@ fn an_agent_asks_what_is_missing() {
     searched: 1 run of `$ROOT/project`
     `--everywhere` searches all projects
     ");
+    assert_snapshot!(call("memory", json!({})), @r#"
+    nothing is remembered of `$ROOT/project` yet
+      lessons  from runs that were held; `ralph memory learn` learns from earlier ones
+      notes    from `ralph memory add "…"`
+    "#);
     assert_snapshot!(call("ask", json!({ "question": "goodbye or farewell?" })), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
 
     sandbox.write("main.txt", "goodbye\n");
@@ -257,7 +262,7 @@ fn hostile_arguments_get_an_error_and_the_server_goes_on() {
     `--everywhere` searches all projects
     "#);
     let unknown = client.try_call("\u{1b}[31mformat disk", json!({})).unwrap_err();
-    assert_snapshot!(unknown, @"Mcp error: -32602: unknown tool `format disk`; the tools are contract, verify, status, why, ask, dispute, recall");
+    assert_snapshot!(unknown, @"Mcp error: -32602: unknown tool `format disk`; the tools are contract, verify, status, why, ask, dispute, recall, memory");
     assert!(client.call("status", json!({})).starts_with(&run));
 }
 

@@ -111,6 +111,8 @@ impl MemoryProject {
 fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]");
+    settings.add_filter(r"last on \d{4}-\d\d-\d\d", "last on [date]");
+    settings.add_filter(r#""score":[\d.]+"#, r#""score":0"#);
     settings.add_filter(r"([┌└]) [0-9a-f]{8}", "$1 [nonce]");
     settings.add_filter(r"memory/[0-9a-f]{32}", "memory/[hash]");
     settings.add_filter(r"\d+ (ms|s)\b", "[age]");
@@ -351,7 +353,7 @@ fn the_memory_is_exported_between_marks() {
     ## What ralph learned
 
     - `tests`: `src/app.c:3:1: quotes are 'lost'`
-      - held 2 stops in 1 run, last [ago]
+      - held 2 stops in 1 run, last on [date]
       - fixed by changes to `broken.txt`
       - changes that did not help: `notes.txt`
     - `start redis first`
@@ -455,6 +457,59 @@ fn sessions_without_a_run_get_lessons_if_the_policy_says_so() {
     assert!(prompt("third", "why does the parser drop quotes?").is_allow());
     assert!(!project.sandbox.ralph_home("session-memory/third").exists());
     assert!(project.sandbox.ralph_home("session-memory/plain").exists());
+}
+
+/// Lessons are found by a search too, with the command that shows one.
+#[test]
+fn a_search_finds_lessons() {
+    let _filters = snapshot_settings().bind_to_scope();
+    let project = MemoryProject::new();
+    let run = project.run_with_finding("first", "make the parser work", "quotes are lost");
+    project.learned_from(&run);
+    let recall = |args: &[&str]| {
+        let found = project.sandbox.ralph(["recall"].iter().chain(args));
+        project.masked(&found.to_string())
+    };
+    assert_snapshot!(recall(&["quotes", "--kind", "lesson"]), @"
+    exit 0
+    --- stdout
+    lesson    tests: src/app.c:3:1: quotes are lost
+              [ago] · `ralph memory show [lesson]`
+              held 2 stops in 1 run, last on [date]; fixed by changes to `broken.txt`; changes that did not help: `notes.txt`
+    ");
+    assert_snapshot!(recall(&["broken.txt", "--kind", "lesson", "--json"]), @r#"
+    exit 0
+    --- stdout
+    {"v":1,"query":"broken.txt","project":"$ROOT/project","hits":[{"kind":"lesson","run":null,"project":"$ROOT/project","at":"[time]","title":"tests: src/app.c:3:1: quotes are lost","path":"$ROOT/home/.ralph/memory/[hash].json#[lesson]","line":null,"snippet":"held 2 stops in 1 run, last on [date]; fixed by changes to `broken.txt`; changes that did not help: `notes.txt`","found":["broken","txt"],"every_word":true,"score":0}],"searched":{"runs":1,"handoffs":0,"learnings":0,"lessons":1,"memory":0},"complete":true,"index":"kept"}
+    "#);
+    // A forgotten lesson is not found.
+    project.memory(&["forget", "--all"]);
+    assert_snapshot!(recall(&["quotes", "--kind", "lesson"]), @"
+    exit 0
+    --- stdout
+    no record of kind `lesson` has any word of `quotes`
+    searched: 1 run of `$ROOT/project`
+    `--everywhere` searches all projects
+    ");
+}
+
+/// The person's own settings turn it on for every project, also for one without a policy file.
+#[test]
+fn the_own_settings_give_lessons_to_sessions_of_every_project() {
+    let project = MemoryProject::with_policy(POLICY);
+    let run = project.run_with_finding("first", "make the parser handle quotes", "quotes are lost");
+    project.learned_from(&run);
+    let prompt =
+        |session: &str| project.sandbox.send_prompt(session, "why does the parser drop quotes?");
+    fs::remove_file(project.sandbox.project().join("ralph.toml")).unwrap();
+    assert!(prompt("before").is_allow());
+    let settings = project.sandbox.ralph_home("config.toml");
+    fs::write(&settings, "[memory]\nsessions = true\n").unwrap();
+    let (context, _) = prompt("plain").context_and_notice();
+    assert!(context.contains("quotes are lost"), "{context}");
+    assert!(prompt("plain").is_allow(), "each lesson is given once");
+    fs::write(&settings, "[memory]\nsessions = false\n").unwrap();
+    assert!(prompt("after").is_allow());
 }
 
 /// `learn = false` learns nothing, and `max_chars = 0` gives nothing.

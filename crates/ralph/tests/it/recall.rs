@@ -121,6 +121,7 @@ fn recall_prints_hits_with_their_source() {
     no records of `$ROOT/project` yet
       runs       from `ralph start`
       learnings  from `ralph learn "…"`
+      lessons    from runs that were held
       memory     from `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md` and progress files
     "#);
     let everywhere = normalized_output(&sandbox, &["recall", "escaped", "--everywhere"]);
@@ -139,7 +140,7 @@ fn json_output_has_the_same_hits() {
     assert_snapshot!(normalized_output(&sandbox, &["recall", "escaped", "nest", "--json"]), @r##"
     exit 0
     --- stdout
-    {"v":1,"query":"escaped nest","project":"$ROOT/project","hits":[{"kind":"learning","run":null,"project":"$ROOT/project","at":"[time]","title":"an escaped quote is two characters in the input","path":"$ROOT/home/.ralph/learnings/[hash]/[time]-an-escaped-quote-is-two-characters-in-the.md","line":null,"snippet":"an escaped quote is two characters in the input","found":["escaped"],"every_word":false,"score":1.8241},{"kind":"handoff","run":"[run]","project":"$ROOT/project","at":"[time]","title":"make the parser handle nested quotes","path":"$ROOT/home/.ralph/runs/[run]/handoff.md","line":null,"snippet":"# Where it stands The lexer handles quotes; the parser still drops the last one.","found":["nested"],"every_word":false,"score":0.0},{"kind":"memory","run":null,"project":"$ROOT/project","at":"[time]","title":"Parser › Quotes","path":"$ROOT/project/MEMORY.md","line":5,"snippet":"Quotes nest only in strings.","found":["nest"],"every_word":false,"score":0.0}],"searched":{"runs":1,"handoffs":1,"learnings":1,"memory":2},"complete":true,"index":"kept"}
+    {"v":1,"query":"escaped nest","project":"$ROOT/project","hits":[{"kind":"learning","run":null,"project":"$ROOT/project","at":"[time]","title":"an escaped quote is two characters in the input","path":"$ROOT/home/.ralph/learnings/[hash]/[time]-an-escaped-quote-is-two-characters-in-the.md","line":null,"snippet":"an escaped quote is two characters in the input","found":["escaped"],"every_word":false,"score":1.8241},{"kind":"handoff","run":"[run]","project":"$ROOT/project","at":"[time]","title":"make the parser handle nested quotes","path":"$ROOT/home/.ralph/runs/[run]/handoff.md","line":null,"snippet":"# Where it stands The lexer handles quotes; the parser still drops the last one.","found":["nested"],"every_word":false,"score":0.0},{"kind":"memory","run":null,"project":"$ROOT/project","at":"[time]","title":"Parser › Quotes","path":"$ROOT/project/MEMORY.md","line":5,"snippet":"Quotes nest only in strings.","found":["nest"],"every_word":false,"score":0.0}],"searched":{"runs":1,"handoffs":1,"learnings":1,"lessons":0,"memory":2},"complete":true,"index":"kept"}
     "##);
 }
 

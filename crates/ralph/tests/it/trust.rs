@@ -205,7 +205,7 @@ fn without_a_terminal_only_the_hash_approves() {
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&stale.to_string()), @r#"
     exit 3
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[{"what":"`check.sh`","how":"changed"}],"lists":[]}
+    {"v":1,"project":"$ROOT/project","status":"untrusted","hash":"[hash]","commands":[{"gate":"tests","command":"sh check.sh"},{"gate":"hidden","command":"/bin/sh -c 'true # \\u{202e}\\u{1b}[2K'"},{"gate":"missing","command":"no-such-tool 'a b'"}],"called":[{"name":"ralph.toml","hash":"[hash]"},{"name":"check.sh","hash":"[hash]"}],"programs":[{"gate":"tests","program":"sh","found":"/bin/sh"},{"gate":"hidden","program":"/bin/sh","found":"/bin/sh"},{"gate":"missing","program":"no-such-tool","found":null}],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[{"what":"`check.sh`","how":"changed"}],"judges":[],"ci":[],"lists":[]}
 
     --- stderr
     error: the policy has another hash; nothing was approved
@@ -256,6 +256,6 @@ fn without_a_policy_there_is_nothing_to_approve() {
     snapshot_settings().bind(|| assert_snapshot!(sandbox.normalize(&shown.to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[],"lists":[]}
+    {"v":1,"project":"$ROOT/project","status":"not_needed","hash":"[hash]","commands":[],"called":[],"programs":[],"environment":{"set":[],"pass":[],"env":[],"project_directories":[]},"changes":[],"judges":[],"ci":[],"lists":[]}
     "#));
 }

@@ -165,6 +165,7 @@ fn decided(seed: u64, seq: u64, outcome: StopOutcome, rule: DecisionRule) -> Run
     let line = |name: &str| ReportLine {
         name: name.to_owned(),
         stage: "correctness".to_owned(),
+        judge: None,
         standing: ReportedStatus::Unmet,
         was: None,
         note: "2 of 140 tests failed".to_owned(),

@@ -215,6 +215,7 @@ pub(super) fn held_stop(stop: usize, open: usize, note: &str) -> StopRecord {
     let line = |name: &&str| ReportLine {
         name: (*name).to_string(),
         stage: "correctness".to_string(),
+        judge: None,
         standing: ReportedStatus::Unmet,
         was: None,
         note: note.to_string(),

@@ -127,13 +127,16 @@ pub(super) fn read_coverage(
     if draft.is_cut {
         doubt = doubt.or(Some("the report is too large"));
     }
-    let is_empty = draft.files.is_empty();
+    let count = draft.files.len();
     let first = draft.files.keys().next().map(|one| text::clean_line(&one.name, 60));
     let measured = match_project_files(draft, context);
     let doubt = match (doubt, first) {
         (Some(doubt), _) => Some(doubt.to_string()),
         (None, None) => Some(NO_LINES.to_string()),
-        (None, Some(first)) if measured.lines == 0 && !is_empty => {
+        (None, Some(_)) if measured.lines == 0 && (measured.unmatched as usize) < count => {
+            Some("`coverage_exclude` leaves no lines of the report".to_string())
+        }
+        (None, Some(first)) if measured.lines == 0 => {
             Some(format!("no file of the report is in the project, such as `{first}`"))
         }
         (None, Some(_)) => None,

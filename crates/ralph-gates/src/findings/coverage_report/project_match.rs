@@ -18,7 +18,7 @@ enum FileMatch {
     Ending(String),
 }
 
-/// Adds up the lines of project files. Two names that only end alike stand for neither file.
+/// Adds up the lines of project files, without excluded ones. Two names that only end alike stand for neither file.
 pub(super) fn match_project_files(
     draft: CoverageDraft,
     context: &ReportContext<'_>,
@@ -49,7 +49,12 @@ pub(super) fn match_project_files(
         unmatched: u32::try_from(unmatched).unwrap_or(u32::MAX),
         ..MeasuredCoverage::default()
     };
+    let is_excluded =
+        |path: &str| context.is_excluded.is_some_and(|excluded| excluded.is_match(path));
     for (path, lines) in exact {
+        if is_excluded(&path) {
+            continue;
+        }
         let (covered, missed) = lines.into_sets();
         measured.covered = measured.covered.saturating_add(covered.count());
         let executable = covered.count().saturating_add(missed.count());
@@ -65,7 +70,7 @@ fn find_file(name: &DraftName, context: &ReportContext<'_>) -> Option<FileMatch>
     let sources = name.sources.iter().map(|source| context.cwd.join(source).join(bare));
     let direct = sources.chain([context.cwd.join(bare)]);
     let mut inside = direct.filter_map(|path| project_path(&path, context));
-    if let Some(path) = inside.find(|path| context.is_file.is_file(path)) {
+    if let Some(path) = inside.find(|path| context.is_file.is_match(path)) {
         return Some(FileMatch::Exact(path));
     }
     find_by_ending(Path::new(bare), context).map(FileMatch::Ending)
@@ -89,7 +94,7 @@ fn find_by_ending(name: &Path, context: &ReportContext<'_>) -> Option<String> {
     (1..=longest).filter(|left_out| parts.len() - left_out >= least).find_map(|left_out| {
         let end: PathBuf = parts.get(left_out..)?.iter().collect();
         let paths = roots.iter().rev().filter_map(|root| project_path(&root.join(&end), context));
-        paths.into_iter().find(|path| context.is_file.is_file(path))
+        paths.into_iter().find(|path| context.is_file.is_match(path))
     })
 }
 

@@ -14,13 +14,24 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 fn read(format: ReportFormat, input: &[u8], files: &[&str]) -> ParsedReport {
+    read_without(format, input, files, &[])
+}
+
+fn read_without(
+    format: ReportFormat,
+    input: &[u8],
+    files: &[&str],
+    excluded: &[&str],
+) -> ParsedReport {
+    let is_excluded = |path: &str| excluded.contains(&path);
+    let is_excluded = Some(FileProbe(&is_excluded));
     let is_file = |path: &str| files.contains(&path);
     let root = Path::new("/project");
     let is_file = FileProbe(&is_file);
     read_report(
         format,
         input,
-        &ReportContext { root, cwd: root, extent: OutputExtent::Complete, is_file },
+        &ReportContext { root, cwd: root, extent: OutputExtent::Complete, is_file, is_excluded },
     )
 }
 
@@ -42,6 +53,18 @@ fn shown(report: &ParsedReport) -> String {
         write!(out, "; {doubt}").unwrap();
     }
     out
+}
+
+/// `coverage_exclude` applies to every condition, so excluded files are not even counted.
+#[test]
+fn excluded_files_do_not_count() {
+    let input = fixture("lcov/coverage-py.lcov");
+    let files = ["shop/__init__.py", "shop/cart.py", "shop/unused.py"];
+    let read =
+        |excluded: &[&str]| shown(&read_without(ReportFormat::Lcov, &input, &files, excluded));
+    assert_eq!(read(&["shop/unused.py"]), "6/7; shop/cart.py +4-5,8-9,11-12 -10");
+    assert_eq!(read(&["gen/a.py"]), "6/9; shop/cart.py +4-5,8-9,11-12 -10; shop/unused.py + -1-2");
+    assert_eq!(read(&files), "0/0; `coverage_exclude` leaves no lines of the report");
 }
 
 /// The reports of real tools. The totals are those that the tools print themselves.

@@ -66,6 +66,7 @@ fn read_back(format: ReportFormat, written: &str) -> ParsedReport {
         cwd: project,
         extent: OutputExtent::Complete,
         is_file: crate::findings::FileProbe::default(),
+        is_excluded: None,
     };
     read_report(format, written.as_bytes(), &context)
 }

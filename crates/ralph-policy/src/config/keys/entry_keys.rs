@@ -198,7 +198,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "coverage_exclude",
         kind: ValueKind::Globs(|draft, texts| draft.gate.coverage.exclude = texts.to_vec()),
-        description: "Files whose changed lines need no coverage.",
+        description: "With a coverage report: files that do not count, for none of the three conditions.",
     },
     ConfigKey {
         name: "max_errors",

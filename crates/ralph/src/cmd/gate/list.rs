@@ -1,4 +1,4 @@
-//! `ralph list gates`: the gates of the policy, stage by stage.
+//! `ralph list gates`: the gates of the policy, stage by stage, then its judges.
 
 use super::gate_args::GateListArgs;
 use super::load_policy;
@@ -19,17 +19,19 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
     let history = GateHistory::read(&home, &config.project);
     let gates = &config.policy.gates;
     if args.json {
-        print_json(&gate_list::gate_list_view(&config.project, gates, &history))?;
+        print_json(&gate_list::gate_list_view(&config.project, &config.policy, &history))?;
         return Ok(());
     }
-    if gates.is_empty() {
+    let judges = &config.policy.judges;
+    if gates.is_empty() && judges.is_empty() {
         term::out(&format!(
             "no gates are set up for `{}`; `ralph gate detect` proposes some\n",
             config.project.display()
         ))?;
         return Ok(());
     }
-    let width = gates.iter().map(|gate| gate.name.chars().count()).max().unwrap_or(0);
+    let names = gates.iter().map(|gate| &gate.name).chain(judges.iter().map(|judge| &judge.name));
+    let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for stage in RequirementStage::GATE_STAGES {
         let members: Vec<_> = gates.iter().filter(|gate| gate.stage == stage).collect();
@@ -47,6 +49,7 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
             if gate.tier == GateTier::Slow {
                 notes.push("slow: after everything else".to_string());
             }
+            notes.extend(gate.ci.as_ref().map(|query| query.describe(gate.timeout_ms)));
             if moment_names(gate) != "stop" {
                 notes.push(format!("on {}", moment_names(gate)));
             }
@@ -59,6 +62,19 @@ pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> 
                 paint(term::DIM, &notes)
             ));
         }
+    }
+    if !judges.is_empty() {
+        out.push_str(&format!("{}\n", paint(term::BOLD, "judges")));
+    }
+    for judge in judges {
+        let notes = format!("  ({})", judge.describe_limits());
+        out.push_str(&format!(
+            "  {:<width$}  {:>7}  `{}`{}\n",
+            text::clean_line(&judge.name, 60),
+            "",
+            text::clean_line(&text::reveal(&judge.backend.describe()), 200),
+            paint(term::DIM, &notes)
+        ));
     }
     term::out(&out)?;
     Ok(())

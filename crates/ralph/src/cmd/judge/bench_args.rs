@@ -5,13 +5,9 @@ use crate::value_parsers::{parse_duration, parse_positive_count};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ralph_core::judge::{Judge, JudgeApi, JudgeBackend, JudgeEndpoint, JudgeHost, JudgeKind};
-use ralph_core::requirement::RequirementWeight;
 use ralph_judge::presets::{PRESET_KINDS, kind_name};
+use ralph_policy::config::default_judge;
 use std::path::PathBuf;
-
-const DEFAULT_TOKENS: u32 = 20_000;
-const DEFAULT_TIMEOUT: &str = "3m";
-const DEFAULT_REVIEWERS: u32 = 3;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -25,7 +21,12 @@ Examples:
 
 Precision: of the changes that the judge objected to, the share with a
 defect at the place it named. Recall: of the 20 defects, the share that it
-found. A verdict that it could not give is neither.")]
+found. A verdict that it could not give is neither.
+
+A judge of kind `prompt` is asked once whether a change meets the goal;
+`amended` asks whether the goal asked for the changes to existing tests.
+`ralph judge presets` lists all kinds. Reviewers, tokens and time are by
+default those of a `[[judge]]` without these keys.")]
 pub(crate) struct BenchArgs {
     /// Measure this judge of the project's policy
     #[arg(long, value_name = "NAME", conflicts_with_all = ["host", "http", "command"])]
@@ -52,14 +53,14 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "KIND", conflicts_with = "judge", value_parser = PossibleValuesParser::new(PRESET_KINDS.map(kind_name)))]
     pub kind: Option<String>,
     /// Ask this many reviewers, for the kind `adversarial`
-    #[arg(long, value_name = "N", conflicts_with = "judge", default_value_t = DEFAULT_REVIEWERS, value_parser = parse_positive_count)]
-    pub reviewers: u32,
+    #[arg(long, value_name = "N", conflicts_with = "judge", value_parser = parse_positive_count)]
+    pub reviewers: Option<u32>,
     /// Use at most this many tokens for a verdict
-    #[arg(long, value_name = "N", conflicts_with = "judge", default_value_t = DEFAULT_TOKENS, value_parser = parse_positive_count)]
-    pub max_tokens: u32,
+    #[arg(long, value_name = "N", conflicts_with = "judge", value_parser = parse_positive_count)]
+    pub max_tokens: Option<u32>,
     /// Wait at most this long for a verdict
-    #[arg(long, value_name = "DURATION", conflicts_with = "judge", default_value = DEFAULT_TIMEOUT, value_parser = parse_duration)]
-    pub timeout: u64,
+    #[arg(long, value_name = "DURATION", conflicts_with = "judge", value_parser = parse_duration)]
+    pub timeout: Option<u64>,
     /// Stop asking once this much is spent
     #[arg(long, value_name = "USD", value_parser = parse_cost)]
     pub max_cost: Option<u64>,
@@ -98,19 +99,51 @@ impl BenchArgs {
         };
         let kind = self.kind.as_deref().unwrap_or(kind_name(JudgeKind::Prompt));
         let kind = PRESET_KINDS.into_iter().find(|known| kind_name(*known) == kind);
+        let defaults = default_judge();
+        let reviewers = self.reviewers.map(|count| u8::try_from(count).unwrap_or(u8::MAX));
         Some(Judge {
             name: "bench".to_string(),
             kind: kind.unwrap_or_default(),
             backend,
-            prompt: None,
-            prompt_file: None,
-            max_tokens: u64::from(self.max_tokens),
-            timeout_ms: self.timeout,
-            reviewers: u8::try_from(self.reviewers).unwrap_or(u8::MAX),
-            weight: RequirementWeight::Required,
-            counts: false,
-            when: Vec::new(),
-            min_complexity: 0,
+            max_tokens: self.max_tokens.map_or(defaults.max_tokens, u64::from),
+            timeout_ms: self.timeout.unwrap_or(defaults.timeout_ms),
+            reviewers: reviewers.unwrap_or(defaults.reviewers),
+            ..defaults
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct BenchLine {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn described(words: &[&str]) -> Judge {
+        let line = BenchLine::try_parse_from([&["bench"], words].concat()).unwrap();
+        line.args.described_judge().unwrap()
+    }
+
+    /// A benchmark measures the judge that the policy would have.
+    #[test]
+    fn a_described_judge_has_the_defaults_of_the_policy() {
+        let judge = described(&["--host", "claude"]);
+        let host = JudgeHost { host: "claude".to_string(), model: None };
+        let expected = Judge {
+            name: "bench".to_string(),
+            backend: JudgeBackend::Host(host),
+            ..default_judge()
+        };
+        assert_eq!(judge, expected);
+        assert_eq!((judge.max_tokens, judge.timeout_ms, judge.reviewers), (20_000, 300_000, 2));
+        let words =
+            ["--host", "claude", "--max-tokens", "5", "--timeout", "1m", "--reviewers", "4"];
+        let judge = described(&words);
+        assert_eq!((judge.max_tokens, judge.timeout_ms, judge.reviewers), (5, 60_000, 4));
     }
 }
