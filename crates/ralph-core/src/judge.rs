@@ -185,6 +185,9 @@ pub struct JudgeResult {
     /// How many findings of an adversarial judge no other reviewer confirmed.
     #[serde(default)]
     pub unconfirmed: u32,
+    /// How many findings were beyond the limit of one answer, and not read.
+    #[serde(default)]
+    pub unread: u32,
     /// Hash of the instructions and the case.
     pub prompt_hash: String,
     /// As the backend named it.

@@ -186,7 +186,9 @@ fn show(result: &JudgeResult) -> String {
         (0, 0) => String::new(),
         (misquoted, unconfirmed) => format!(" [{misquoted} misquoted, {unconfirmed} unconfirmed]"),
     };
-    format!("{outcome}{places}{dropped}")
+    let unread =
+        if result.unread > 0 { format!(" [{} unread]", result.unread) } else { String::new() };
+    format!("{outcome}{places}{dropped}{unread}")
 }
 
 fn unmet(file: &str, line: u32, quote: &str) -> String {
@@ -415,6 +417,36 @@ fn budgets_end_a_verdict() {
     assert_eq!(scene.shown(&[]), "unknown: the budget of $0 is used up: $0 spent");
     scene.judge.timeout_ms = 0;
     assert_eq!(scene.shown(&[]), "unknown: no verdict within 0 s");
+}
+
+/// R-L7a: findings beyond the limit are counted. One of them may be an error, so `met` is no verdict then.
+#[test]
+fn findings_beyond_the_limit_are_counted() {
+    let answer = |verdict: &str, severity: &str, count: usize| {
+        let finding = serde_json::json!({"file": "src/sum.rs", "line": 2, "claim": "wrong",
+            "severity": severity, "quote": "let mut total = 1;"});
+        serde_json::json!({"verdict": verdict, "findings": vec![finding; count]}).to_string()
+    };
+    let one = Scene::new(JudgeKind::Prompt);
+    let places = " src/sum.rs:2".repeat(20);
+    for (verdict, severity, count, expected) in [
+        ("unmet", "error", 20, format!("unmet{places}")),
+        ("unmet", "error", 23, format!("unmet{places} [3 unread]")),
+        ("met", "note", 20, format!("met{places}")),
+        (
+            "met",
+            "note",
+            21,
+            format!(
+                "unknown: it answered met and reported more findings than are read{places} [1 unread]"
+            ),
+        ),
+    ] {
+        assert_eq!(one.shown(&[&answer(verdict, severity, count)]), expected, "{verdict} {count}");
+    }
+    let several = Scene::new(JudgeKind::Adversarial);
+    let both = answer("unmet", "error", 22);
+    assert_eq!(several.shown(&[&both, &both]), "unmet src/sum.rs:2 [4 unread]");
 }
 
 /// R-L7a: a finding of one reviewer needs another one or a test; verdicts that differ are unknown.

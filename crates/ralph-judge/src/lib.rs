@@ -170,6 +170,7 @@ fn ask_model(
         findings: opinion.findings,
         misquoted: opinion.misquoted,
         unconfirmed: opinion.unconfirmed,
+        unread: opinion.unread,
         prompt_hash: prompt_hash(judge, request.case),
         model: session.model_name,
         usage: session.ledger.usage,
@@ -185,12 +186,13 @@ pub(crate) struct JudgeOpinion {
     pub(crate) findings: Vec<ralph_core::judge::JudgeFinding>,
     pub(crate) misquoted: u32,
     pub(crate) unconfirmed: u32,
+    pub(crate) unread: u32,
 }
 
 impl JudgeOpinion {
     pub(crate) fn unknown(why: impl Into<String>) -> Self {
         let outcome = JudgeOutcome::Unknown { why: why.into() };
-        Self { outcome, findings: Vec::new(), misquoted: 0, unconfirmed: 0 }
+        Self { outcome, findings: Vec::new(), misquoted: 0, unconfirmed: 0, unread: 0 }
     }
 }
 

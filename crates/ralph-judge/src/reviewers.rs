@@ -27,10 +27,11 @@ pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
     let of = session.request.judge.reviewers.max(1);
     let mut raised: Vec<RaisedFinding> = Vec::new();
     let mut outcomes = Vec::new();
-    let mut misquoted = 0_u32;
+    let (mut misquoted, mut unread) = (0_u32, 0_u32);
     for number in 1..=of {
         let opinion = ask_reviewer(session, number, of);
         misquoted = misquoted.saturating_add(opinion.misquoted);
+        unread = unread.saturating_add(opinion.unread);
         for finding in opinion.findings {
             add_finding(&mut raised, finding, number);
         }
@@ -42,14 +43,16 @@ pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
     } else {
         joint_outcome(&outcomes)
     };
-    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed }
+    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed, unread }
 }
 
 fn ask_reviewer(session: &mut JudgeSession<'_>, number: u8, of: u8) -> JudgeOpinion {
     let mut question = CaseQuestion::new(QuestionRole::Reviewer { number, of });
     question.wants_tests = session.request.support.runs_tests();
     match session.ask(&question, &JudgeStep::Reviewer { number, of }) {
-        Ok(ParsedReply::Answer { answer, malformed }) => weigh_answer(session, answer, malformed),
+        Ok(ParsedReply::Answer { answer, malformed, unread }) => {
+            weigh_answer(session, answer, malformed, unread)
+        }
         Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates"),
         Err(why) => JudgeOpinion::unknown(why),
     }

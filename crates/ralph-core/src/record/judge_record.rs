@@ -2,6 +2,7 @@
 
 use crate::digest64::Digest64;
 use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::judge_requirement::DroppedFindings;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
 use alloc::string::{String, ToString};
@@ -51,6 +52,9 @@ pub struct JudgeRecord {
     /// How many findings were dropped because no other reviewer confirmed them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unconfirmed: u32,
+    /// How many findings were beyond the limit of one answer, and not read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread: u32,
     /// Digests of the findings that stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<Digest64>,
@@ -84,6 +88,7 @@ impl JudgeRecord {
             findings: u32::try_from(result.findings.len()).unwrap_or(u32::MAX),
             misquoted: result.misquoted,
             unconfirmed: result.unconfirmed,
+            unread: result.unread,
             raised: raised.collect(),
         }
     }
@@ -106,8 +111,14 @@ impl JudgeRecord {
             findings: 0,
             misquoted: 0,
             unconfirmed: 0,
+            unread: 0,
             raised: Vec::new(),
         }
+    }
+
+    pub fn dropped(&self) -> DroppedFindings {
+        let Self { misquoted, unconfirmed, unread, .. } = *self;
+        DroppedFindings { misquoted, unconfirmed, unread }
     }
 
     pub fn is_impossible(&self) -> bool {

@@ -1,7 +1,6 @@
 //! The verdicts of judges that a decision rests on, as JSON and in one line.
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
-use ralph_core::judge_requirement::describe_dropped;
 use ralph_core::record::JudgeRecord;
 use ralph_core::text;
 use ralph_core::units;
@@ -34,6 +33,8 @@ pub struct JudgeVerdictView<'a> {
     pub misquoted: u32,
     /// Dropped, because no other reviewer confirmed them.
     pub unconfirmed: u32,
+    /// Beyond the limit of one answer.
+    pub unread: u32,
 }
 
 pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
@@ -53,6 +54,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         findings: record.findings,
         misquoted: record.misquoted,
         unconfirmed: record.unconfirmed,
+        unread: record.unread,
     }
 }
 
@@ -60,7 +62,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
 pub fn describe_verdict(record: &JudgeRecord) -> String {
     let why = record.why.as_ref().map(|why| format!(": {}", safe_line(why))).unwrap_or_default();
     let findings = (record.findings > 0).then(|| text::count_noun(record.findings, "finding"));
-    let dropped = describe_dropped(record.misquoted, record.unconfirmed);
+    let dropped = record.dropped().describe();
     let said: Vec<String> = std::iter::once(format!("{}{why}", record.outcome))
         .chain(findings)
         .chain(dropped)

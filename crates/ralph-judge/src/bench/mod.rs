@@ -132,6 +132,7 @@ mod tests {
             outcome,
             findings,
             misquoted: 1,
+            unread: 0,
             unconfirmed: 0,
             prompt_hash: String::new(),
             model: Some("m".into()),

@@ -135,7 +135,7 @@ fn a_met_judge_is_named_at_the_end_and_metered() {
         verdict,
         json!({ "name": "review", "kind": "prompt", "outcome": "met", "model": "model-1", "calls": 1,
             "input_tokens": 1200, "output_tokens": 34, "cost_usd": 0.0042, "cached": false,
-            "findings": 0, "misquoted": 0, "unconfirmed": 0 })
+            "findings": 0, "misquoted": 0, "unconfirmed": 0, "unread": 0 })
     );
 }
 
