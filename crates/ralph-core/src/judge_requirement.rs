@@ -176,5 +176,9 @@ fn finding_of(finding: &JudgeFinding) -> Finding {
         FindingSeverity::Warning => Some("warning".to_string()),
         FindingSeverity::Note => Some("note".to_string()),
     };
-    Finding { place, rule, severity: finding.severity, ..Finding::new(finding.claim.clone()) }
+    let message = match &finding.shown_by {
+        Some(test) => format!("{} (shown by a test that fails: {test})", finding.claim),
+        None => finding.claim.clone(),
+    };
+    Finding { place, rule, severity: finding.severity, ..Finding::new(message) }
 }

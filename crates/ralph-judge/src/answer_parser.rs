@@ -149,8 +149,11 @@ impl FindingWire {
         {
             return None;
         }
-        let test = self.test.filter(|test| {
-            test.path.len() <= MAX_PATH_BYTES && test.content.len() <= MAX_TEST_BYTES
+        let test = self.test.filter(|test| test.path.len() <= MAX_PATH_BYTES).map(|test| {
+            // Without its content it is not accepted, and the reason is reported.
+            let is_short = test.content.len() <= MAX_TEST_BYTES;
+            let content = if is_short { test.content } else { String::new() };
+            ReviewTest { content, ..test }
         });
         Some(JudgeFinding {
             file: file.to_string(),
@@ -159,6 +162,7 @@ impl FindingWire {
             severity: parse_severity(self.severity.as_deref()),
             quote,
             test,
+            shown_by: None,
         })
     }
 }

@@ -98,5 +98,5 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Impossible => JudgeOutcome::Impossible,
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
     };
-    JudgeOpinion { outcome, findings: checked.kept, misquoted, unconfirmed: 0, unread }
+    JudgeOpinion { misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
 }

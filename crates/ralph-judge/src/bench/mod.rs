@@ -133,6 +133,7 @@ mod tests {
             findings,
             misquoted: 1,
             unread: 0,
+            rejected_tests: Vec::new(),
             unconfirmed: 0,
             prompt_hash: String::new(),
             model: Some("m".into()),

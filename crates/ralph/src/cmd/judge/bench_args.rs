@@ -109,6 +109,7 @@ impl BenchArgs {
             reviewers: u8::try_from(self.reviewers).unwrap_or(u8::MAX),
             weight: RequirementWeight::Required,
             counts: false,
+            tests: false,
             when: Vec::new(),
             min_complexity: 0,
         })
