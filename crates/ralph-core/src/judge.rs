@@ -5,6 +5,7 @@
 //! facts that ralph gathered, never the agent's messages.
 
 use crate::requirement::{FindingSeverity, RequirementWeight};
+use crate::serde_skip::is_false;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub struct Judge {
     pub weight: RequirementWeight,
     /// Whether a run whose goal only this judge confirms may end `verified`.
     pub counts: bool,
+    /// Whether tests that adversarial reviewers write are run, in a checkout of the candidate.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub tests: bool,
     /// Globs: it applies only if a matching file was changed since the run began. If empty, it always applies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub when: Vec<String>,
@@ -162,6 +166,9 @@ pub struct JudgeFinding {
     /// A test that shows the claim, from an adversarial reviewer. It is never run in the work tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<ReviewTest>,
+    /// The test that fails because of it, and how. Never taken from an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<String>,
 }
 
 /// A test file that a reviewer wrote. Foreign text, and the path is not checked yet.
@@ -185,6 +192,12 @@ pub struct JudgeResult {
     /// How many findings of an adversarial judge no other reviewer confirmed.
     #[serde(default)]
     pub unconfirmed: u32,
+    /// How many findings were beyond the limit of one answer, and not read.
+    #[serde(default)]
+    pub unread: u32,
+    /// Why tests of reviewers were not accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected_tests: Vec<String>,
     /// Hash of the instructions and the case.
     pub prompt_hash: String,
     /// As the backend named it.

@@ -103,7 +103,7 @@ impl Judge {
             JudgeOutcome::Met => RequirementStatus::Met(EvidenceKind::Judged),
             // Without a finding the agent has nothing to work on, and no one can check the verdict.
             JudgeOutcome::Unmet if result.findings.is_empty() => {
-                RequirementStatus::Unknown(match dropped_findings(result) {
+                RequirementStatus::Unknown(match describe_dropped(result) {
                     Some(dropped) => format!("it says unmet, but no finding stands ({dropped})"),
                     None => "it says unmet and names no finding".to_string(),
                 })
@@ -143,7 +143,7 @@ impl Judge {
 
     fn failure(result: &JudgeResult) -> RequirementFailure {
         let count = text::count_noun(result.findings.len(), "finding");
-        let dropped = dropped_findings(result).map(|text| format!(", {text}")).unwrap_or_default();
+        let dropped = describe_dropped(result).map(|text| format!(", {text}")).unwrap_or_default();
         RequirementFailure {
             findings: result.findings.iter().take(MAX_FINDINGS).map(finding_of).collect(),
             unlisted: result.findings.len().saturating_sub(MAX_FINDINGS),
@@ -152,16 +152,34 @@ impl Judge {
     }
 }
 
-/// `2 dropped because their quote is not in the file, 1 that no other reviewer confirmed`
-pub fn dropped_findings(result: &JudgeResult) -> Option<String> {
-    describe_dropped(result.misquoted, result.unconfirmed)
+/// How many findings of a verdict do not count, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DroppedFindings {
+    pub misquoted: u32,
+    pub unconfirmed: u32,
+    pub unread: u32,
 }
 
-pub fn describe_dropped(misquoted: u32, unconfirmed: u32) -> Option<String> {
-    let misquoted = (misquoted > 0).then(|| format!("{misquoted} misquoted and dropped"));
-    let unconfirmed = (unconfirmed > 0).then(|| format!("{unconfirmed} unconfirmed and dropped"));
-    let parts: Vec<String> = misquoted.into_iter().chain(unconfirmed).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+impl DroppedFindings {
+    /// `2 misquoted and dropped, 1 unconfirmed and dropped, 3 more not read`; `None` without any.
+    pub fn describe(self) -> Option<String> {
+        let parts = [
+            (self.misquoted, "misquoted and dropped"),
+            (self.unconfirmed, "unconfirmed and dropped"),
+            (self.unread, "more not read"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+fn describe_dropped(result: &JudgeResult) -> Option<String> {
+    let JudgeResult { misquoted, unconfirmed, unread, .. } = *result;
+    DroppedFindings { misquoted, unconfirmed, unread }.describe()
 }
 
 fn finding_of(finding: &JudgeFinding) -> Finding {
@@ -175,5 +193,9 @@ fn finding_of(finding: &JudgeFinding) -> Finding {
         FindingSeverity::Warning => Some("warning".to_string()),
         FindingSeverity::Note => Some("note".to_string()),
     };
-    Finding { place, rule, severity: finding.severity, ..Finding::new(finding.claim.clone()) }
+    let message = match &finding.shown_by {
+        Some(test) => format!("{} (shown by a test that fails: {test})", finding.claim),
+        None => finding.claim.clone(),
+    };
+    Finding { place, rule, severity: finding.severity, ..Finding::new(message) }
 }

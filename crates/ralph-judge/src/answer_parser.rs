@@ -23,6 +23,8 @@ pub(crate) enum ParsedReply {
         answer: JudgeAnswer,
         /// Findings that name no place or no claim, or whose fields are too long.
         malformed: u32,
+        /// How many findings follow the first [`MAX_FINDINGS`]. They are counted, not read.
+        unread: u32,
     },
     /// A request for gates, instead of a verdict.
     Gates(Vec<String>),
@@ -119,6 +121,7 @@ fn parse_object(mut object: Map<String, Value>) -> Result<ParsedReply, AnswerErr
         Some(Value::Array(findings)) => findings,
         Some(_) | None => Vec::new(),
     };
+    let unread = u32::try_from(findings.len().saturating_sub(MAX_FINDINGS)).unwrap_or(u32::MAX);
     let mut malformed = 0;
     let mut kept = Vec::new();
     for finding in findings.into_iter().take(MAX_FINDINGS) {
@@ -130,7 +133,7 @@ fn parse_object(mut object: Map<String, Value>) -> Result<ParsedReply, AnswerErr
     let confidence = object.get("confidence").and_then(Value::as_f64);
     let confidence = confidence.filter(|confidence| (0.0..=1.0).contains(confidence));
     let answer = JudgeAnswer { verdict, findings: kept, confidence };
-    Ok(ParsedReply::Answer { answer, malformed })
+    Ok(ParsedReply::Answer { answer, malformed, unread })
 }
 
 impl FindingWire {
@@ -146,8 +149,11 @@ impl FindingWire {
         {
             return None;
         }
-        let test = self.test.filter(|test| {
-            test.path.len() <= MAX_PATH_BYTES && test.content.len() <= MAX_TEST_BYTES
+        let test = self.test.filter(|test| test.path.len() <= MAX_PATH_BYTES).map(|test| {
+            // Without its content it is not accepted, and the reason is reported.
+            let is_short = test.content.len() <= MAX_TEST_BYTES;
+            let content = if is_short { test.content } else { String::new() };
+            ReviewTest { content, ..test }
         });
         Some(JudgeFinding {
             file: file.to_string(),
@@ -156,6 +162,7 @@ impl FindingWire {
             severity: parse_severity(self.severity.as_deref()),
             quote,
             test,
+            shown_by: None,
         })
     }
 }
@@ -189,7 +196,10 @@ mod tests {
 
     fn answer(text: &str) -> (JudgeAnswer, u32) {
         match parse_reply(text).unwrap() {
-            ParsedReply::Answer { answer, malformed } => (answer, malformed),
+            ParsedReply::Answer { answer, malformed, unread } => {
+                assert_eq!(unread, 0);
+                (answer, malformed)
+            }
             ParsedReply::Gates(names) => panic!("{names:?}"),
         }
     }
@@ -218,7 +228,10 @@ mod tests {
             r#"{{"verdict": "unmet", "findings": [{}{one}]}}"#,
             format!("{one},").repeat(99)
         );
-        assert_eq!(answer(&many).0.findings.len(), MAX_FINDINGS);
+        let Ok(ParsedReply::Answer { answer: kept, malformed, unread }) = parse_reply(&many) else {
+            panic!("no answer")
+        };
+        assert_eq!((kept.findings.len(), malformed, unread), (MAX_FINDINGS, 0, 80));
         let long = serde_json::json!({"verdict": "unmet", "findings": [
             {"file": "a", "claim": "x", "quote": "q".repeat(MAX_QUOTE_BYTES + 1)},
             {"file": "a".repeat(MAX_PATH_BYTES + 1), "claim": "x", "quote": "q"},

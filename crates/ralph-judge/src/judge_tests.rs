@@ -3,7 +3,8 @@
 use crate::judge_call::{JudgeModel, ModelCall, ModelReply, ReplyUsage, TokenCounts};
 use crate::{JudgeRequest, JudgeStep, JudgeSupport, TestTrial, ask_model, case_key};
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
+    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome,
+    JudgeResult, ReviewTest,
 };
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
@@ -26,6 +27,7 @@ pub(crate) fn judge(kind: JudgeKind) -> Judge {
         reviewers: 2,
         weight: RequirementWeight::Required,
         counts: false,
+        tests: true,
         when: Vec::new(),
         min_complexity: 0,
     }
@@ -89,8 +91,18 @@ impl JudgeSupport for ScriptedSupport {
         true
     }
 
-    fn try_test(&self, test: &ReviewTest, _deadline: Deadline) -> TestTrial {
-        if test.path.contains("fails") { TestTrial::Fails } else { TestTrial::Rejected }
+    fn try_test(
+        &self,
+        finding: &JudgeFinding,
+        test: &ReviewTest,
+        _deadline: Deadline,
+    ) -> TestTrial {
+        assert_eq!(finding.test.as_ref(), Some(test));
+        match test.path.as_str() {
+            "tests/fails.rs" => TestTrial::Fails("sums: hunter2-hunter2\u{1b}[2J != 1".to_string()),
+            "tests/passes.rs" => TestTrial::Passes,
+            _ => TestTrial::Rejected("not a test".to_string()),
+        }
     }
 }
 
@@ -179,14 +191,19 @@ fn show(result: &JudgeResult) -> String {
     };
     let places = result.findings.iter().map(|finding| {
         let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
-        format!(" {}{line}", finding.file)
+        let shown = finding.shown_by.as_ref().map(|how| format!(" ({how})"));
+        format!(" {}{line}{}", finding.file, shown.unwrap_or_default())
     });
     let places: String = places.collect();
     let dropped = match (result.misquoted, result.unconfirmed) {
         (0, 0) => String::new(),
         (misquoted, unconfirmed) => format!(" [{misquoted} misquoted, {unconfirmed} unconfirmed]"),
     };
-    format!("{outcome}{places}{dropped}")
+    let unread =
+        if result.unread > 0 { format!(" [{} unread]", result.unread) } else { String::new() };
+    let rejected: String =
+        result.rejected_tests.iter().map(|why| format!(" [rejected {why}]")).collect();
+    format!("{outcome}{places}{dropped}{unread}{rejected}")
 }
 
 fn unmet(file: &str, line: u32, quote: &str) -> String {
@@ -417,6 +434,36 @@ fn budgets_end_a_verdict() {
     assert_eq!(scene.shown(&[]), "unknown: no verdict within 0 s");
 }
 
+/// R-L7a: findings beyond the limit are counted. One of them may be an error, so `met` is no verdict then.
+#[test]
+fn findings_beyond_the_limit_are_counted() {
+    let answer = |verdict: &str, severity: &str, count: usize| {
+        let finding = serde_json::json!({"file": "src/sum.rs", "line": 2, "claim": "wrong",
+            "severity": severity, "quote": "let mut total = 1;"});
+        serde_json::json!({"verdict": verdict, "findings": vec![finding; count]}).to_string()
+    };
+    let one = Scene::new(JudgeKind::Prompt);
+    let places = " src/sum.rs:2".repeat(20);
+    for (verdict, severity, count, expected) in [
+        ("unmet", "error", 20, format!("unmet{places}")),
+        ("unmet", "error", 23, format!("unmet{places} [3 unread]")),
+        ("met", "note", 20, format!("met{places}")),
+        (
+            "met",
+            "note",
+            21,
+            format!(
+                "unknown: it answered met and reported more findings than are read{places} [1 unread]"
+            ),
+        ),
+    ] {
+        assert_eq!(one.shown(&[&answer(verdict, severity, count)]), expected, "{verdict} {count}");
+    }
+    let several = Scene::new(JudgeKind::Adversarial);
+    let both = answer("unmet", "error", 22);
+    assert_eq!(several.shown(&[&both, &both]), "unmet src/sum.rs:2 [4 unread]");
+}
+
 /// R-L7a: a finding of one reviewer needs another one or a test; verdicts that differ are unknown.
 #[test]
 fn a_finding_of_a_reviewer_stands_once_it_is_confirmed() {
@@ -438,8 +485,17 @@ fn a_finding_of_a_reviewer_stands_once_it_is_confirmed() {
         (&[&found, met, r#"{"verdict": "unmet"}"#], "unmet src/sum.rs:2"),
         (&[&found, met, met], disagreement),
         (&[&found, met, "garbage"], disagreement),
-        (&[&tested("tests/fails.rs"), met], "unmet src/sum.rs:2"),
-        (&[&tested("src/main.rs"), met, met], disagreement),
+        (&[&tested("tests/fails.rs"), met], "unmet src/sum.rs:2 (sums: [redacted] != 1)"),
+        // A test that shows nothing leaves the finding to another reviewer.
+        (&[&tested("tests/passes.rs"), met, met], disagreement),
+        (
+            &[&tested("src/main.rs"), met, met],
+            "unknown: 2 reviewers, 1 met, 1 unmet; no finding was confirmed [0 misquoted, 1 unconfirmed] [rejected src/main.rs: not a test]",
+        ),
+        (
+            &[&tested("src/main.rs"), met, r#"{"verdict": "unmet"}"#],
+            "unmet src/sum.rs:2 [rejected src/main.rs: not a test]",
+        ),
         (
             &[met, "error: HTTP 429"],
             "unknown: 2 reviewers, 1 met, 1 without a verdict: HTTP 429; no finding was confirmed",
@@ -523,6 +579,7 @@ fn the_key_of_a_case_covers_what_influences_the_verdict() {
         Judge { prompt: Some("Look closely.".into()), ..scene.judge.clone() },
         Judge { max_tokens: 1, ..scene.judge.clone() },
         Judge { reviewers: 9, ..scene.judge.clone() },
+        Judge { tests: false, ..scene.judge.clone() },
         Judge { backend: JudgeBackend::Command(vec!["./other".into()]), ..scene.judge.clone() },
     ];
     let cases = [

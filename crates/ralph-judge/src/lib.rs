@@ -19,7 +19,7 @@ mod single_judge;
 use call_ledger::CallLedger;
 use judge_call::JudgeSession;
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
+    CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
 };
 use ralph_core::model_price::PriceTable;
 use ralph_core::policy::GateEnvironment;
@@ -35,7 +35,7 @@ use std::time::Duration;
 
 /// Raised when the same case would be put to a judge in another way, so that cached results of older versions are not
 /// used.
-const CASE_KEY_FORMAT: u32 = 1;
+const CASE_KEY_FORMAT: u32 = 2;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +84,14 @@ pub trait JudgeSupport: fmt::Debug {
         false
     }
 
-    /// Runs a test that a reviewer wrote on a checkout of the candidate.
-    fn try_test(&self, _test: &ReviewTest, _deadline: Deadline) -> TestTrial {
-        TestTrial::NotTried
+    /// Runs a test that a reviewer wrote to show this finding, on a checkout of the candidate.
+    fn try_test(
+        &self,
+        _finding: &JudgeFinding,
+        _test: &ReviewTest,
+        _deadline: Deadline,
+    ) -> TestTrial {
+        TestTrial::Rejected("tests of reviewers are not run".to_string())
     }
 }
 
@@ -120,15 +125,15 @@ pub enum JudgeStep<'a> {
 }
 
 /// What came of a test that a reviewer wrote.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TestTrial {
     /// The test runner ran it, it is a test by the harness's rules, and it fails on the candidate: the finding stands.
-    Fails,
+    /// The text names the test and says how it fails.
+    Fails(String),
     /// It passes on the candidate, so it does not show what the finding claims.
     Passes,
-    /// The harness does not accept it as a test, or it could not be run.
-    Rejected,
-    NotTried,
+    /// The harness does not accept it as a test, or it could not be run, and why.
+    Rejected(String),
 }
 
 /// Asks the judge about the case. Never fails: whatever goes wrong is an [`JudgeOutcome::Unknown`].
@@ -170,6 +175,8 @@ fn ask_model(
         findings: opinion.findings,
         misquoted: opinion.misquoted,
         unconfirmed: opinion.unconfirmed,
+        unread: opinion.unread,
+        rejected_tests: opinion.rejected_tests,
         prompt_hash: prompt_hash(judge, request.case),
         model: session.model_name,
         usage: session.ledger.usage,
@@ -182,15 +189,23 @@ fn ask_model(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JudgeOpinion {
     pub(crate) outcome: JudgeOutcome,
-    pub(crate) findings: Vec<ralph_core::judge::JudgeFinding>,
+    pub(crate) findings: Vec<JudgeFinding>,
     pub(crate) misquoted: u32,
     pub(crate) unconfirmed: u32,
+    pub(crate) unread: u32,
+    /// Why tests of reviewers were not accepted.
+    pub(crate) rejected_tests: Vec<String>,
 }
 
 impl JudgeOpinion {
+    pub(crate) fn new(outcome: JudgeOutcome, findings: Vec<JudgeFinding>) -> Self {
+        let rejected_tests = Vec::new();
+        Self { outcome, findings, misquoted: 0, unconfirmed: 0, unread: 0, rejected_tests }
+    }
+
     pub(crate) fn unknown(why: impl Into<String>) -> Self {
         let outcome = JudgeOutcome::Unknown { why: why.into() };
-        Self { outcome, findings: Vec::new(), misquoted: 0, unconfirmed: 0 }
+        Self::new(outcome, Vec::new())
     }
 }
 
@@ -203,6 +218,7 @@ pub fn case_key(judge: &Judge, case: &JudgeCase) -> String {
         backend: &'a ralph_core::judge::JudgeBackend,
         max_tokens: u64,
         reviewers: u8,
+        tests: bool,
         prompt: String,
     }
     let key = CaseKey {
@@ -211,6 +227,7 @@ pub fn case_key(judge: &Judge, case: &JudgeCase) -> String {
         backend: &judge.backend,
         max_tokens: judge.max_tokens,
         reviewers: judge.reviewers,
+        tests: judge.tests,
         prompt: prompt_hash(judge, case),
     };
     let bytes = serde_json::to_vec(&key).unwrap_or_default();

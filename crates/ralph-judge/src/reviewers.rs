@@ -9,12 +9,15 @@ use crate::single_judge::weigh_answer;
 use crate::{JudgeOpinion, JudgeStep, TestTrial};
 use ralph_core::judge::{JudgeFinding, JudgeOutcome, JudgeVerdict};
 use ralph_core::requirement::FindingSeverity;
-use ralph_core::text::count_noun;
+use ralph_core::text::{self, count_noun};
 
 /// Findings of two reviewers this many lines apart are about the same place.
 const NEARBY_LINES: u32 = 3;
 /// Every confirmation is a call, so only the first findings are put to another reviewer.
 const MAX_CONFIRMATIONS: usize = 5;
+/// Every test runs a gate up to three times, so only the first ones of a verdict are tried.
+const MAX_TESTS: usize = 3;
+const MAX_TRIAL_CHARS: usize = 300;
 
 struct RaisedFinding {
     finding: JudgeFinding,
@@ -27,29 +30,33 @@ pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
     let of = session.request.judge.reviewers.max(1);
     let mut raised: Vec<RaisedFinding> = Vec::new();
     let mut outcomes = Vec::new();
-    let mut misquoted = 0_u32;
+    let (mut misquoted, mut unread) = (0_u32, 0_u32);
     for number in 1..=of {
         let opinion = ask_reviewer(session, number, of);
         misquoted = misquoted.saturating_add(opinion.misquoted);
+        unread = unread.saturating_add(opinion.unread);
         for finding in opinion.findings {
             add_finding(&mut raised, finding, number);
         }
         outcomes.push(opinion.outcome);
     }
-    let (standing, unconfirmed) = confirm_findings(session, raised);
+    let ConfirmedFindings { standing, unconfirmed, rejected_tests } =
+        confirm_findings(session, raised);
     let outcome = if standing.iter().any(|finding| finding.severity != FindingSeverity::Note) {
         JudgeOutcome::Unmet
     } else {
         joint_outcome(&outcomes)
     };
-    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed }
+    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed, unread, rejected_tests }
 }
 
 fn ask_reviewer(session: &mut JudgeSession<'_>, number: u8, of: u8) -> JudgeOpinion {
     let mut question = CaseQuestion::new(QuestionRole::Reviewer { number, of });
     question.wants_tests = session.request.support.runs_tests();
     match session.ask(&question, &JudgeStep::Reviewer { number, of }) {
-        Ok(ParsedReply::Answer { answer, malformed }) => weigh_answer(session, answer, malformed),
+        Ok(ParsedReply::Answer { answer, malformed, unread }) => {
+            weigh_answer(session, answer, malformed, unread)
+        }
         Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates"),
         Err(why) => JudgeOpinion::unknown(why),
     }
@@ -77,48 +84,66 @@ fn is_same_place(one: &JudgeFinding, other: &JudgeFinding) -> bool {
         }
 }
 
-/// The findings that stand, and how many others there are. Notes are neither confirmed nor counted.
+/// What is left of the findings of all reviewers.
+#[derive(Default)]
+struct ConfirmedFindings {
+    standing: Vec<JudgeFinding>,
+    unconfirmed: u32,
+    rejected_tests: Vec<String>,
+}
+
+/// Notes are neither confirmed nor counted.
 fn confirm_findings(
     session: &mut JudgeSession<'_>,
     raised: Vec<RaisedFinding>,
-) -> (Vec<JudgeFinding>, u32) {
-    let mut standing = Vec::new();
-    let mut unconfirmed = 0_u32;
-    let mut asked = 0;
+) -> ConfirmedFindings {
+    let mut confirmed = ConfirmedFindings::default();
+    let (mut asked, mut tried) = (0, 0);
     let mut raised = raised;
     raised.sort_by_key(|one| one.finding.severity != FindingSeverity::Error);
-    for RaisedFinding { finding, raised_by, .. } in raised {
+    for RaisedFinding { mut finding, raised_by, .. } in raised {
         if finding.severity == FindingSeverity::Note {
             continue;
         }
+        if raised_by == 1 && finding.test.is_some() && tried < MAX_TESTS {
+            tried += 1;
+            try_own_test(session, &mut finding, &mut confirmed.rejected_tests);
+        }
         let stands = raised_by > 1
-            || is_shown_by_test(session, &finding)
+            || finding.shown_by.is_some()
             || asked < MAX_CONFIRMATIONS && {
                 asked += 1;
                 is_confirmed(session, &finding)
             };
         if stands {
-            standing.push(finding);
+            confirmed.standing.push(finding);
         } else {
-            unconfirmed = unconfirmed.saturating_add(1);
+            confirmed.unconfirmed = confirmed.unconfirmed.saturating_add(1);
         }
     }
-    (standing, unconfirmed)
+    confirmed
 }
 
-fn is_shown_by_test(session: &JudgeSession<'_>, finding: &JudgeFinding) -> bool {
-    let Some(test) = &finding.test else { return false };
-    if !session.request.support.runs_tests() {
-        return false;
-    }
-    if session.cancel.is_cancelled() || session.deadline.has_passed() {
-        return false;
-    }
+/// Runs the test of a finding, and notes in the finding that it fails.
+fn try_own_test(
+    session: &JudgeSession<'_>,
+    finding: &mut JudgeFinding,
+    rejected: &mut Vec<String>,
+) {
     let support = session.request.support;
+    let is_over = session.cancel.is_cancelled() || session.deadline.has_passed();
+    let Some(test) = finding.test.clone().filter(|_| support.runs_tests() && !is_over) else {
+        return;
+    };
     support.report_progress(&JudgeStep::Test(&test.path));
-    match support.try_test(test, session.deadline) {
-        TestTrial::Fails => true,
-        TestTrial::Passes | TestTrial::Rejected | TestTrial::NotTried => false,
+    // What a test prints may contain anything that it can read.
+    let safe = |foreign: &str| {
+        text::clean_line(&session.redactor.redact(&text::clean(foreign)), MAX_TRIAL_CHARS)
+    };
+    match support.try_test(finding, &test, session.deadline) {
+        TestTrial::Fails(how) => finding.shown_by = Some(safe(&how)),
+        TestTrial::Passes => {}
+        TestTrial::Rejected(why) => rejected.push(safe(&format!("{}: {why}", test.path))),
     }
 }
 

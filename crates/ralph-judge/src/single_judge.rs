@@ -27,7 +27,9 @@ pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
         reply = session.ask(&question, &JudgeStep::Verdict);
     }
     match reply {
-        Ok(ParsedReply::Answer { answer, malformed }) => weigh_answer(session, answer, malformed),
+        Ok(ParsedReply::Answer { answer, malformed, unread }) => {
+            weigh_answer(session, answer, malformed, unread)
+        }
         Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates twice"),
         Err(why) => JudgeOpinion::unknown(why),
     }
@@ -58,6 +60,7 @@ pub(crate) fn weigh_answer(
     session: &JudgeSession<'_>,
     answer: JudgeAnswer,
     malformed: u32,
+    unread: u32,
 ) -> JudgeOpinion {
     let request = session.request;
     let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
@@ -73,6 +76,10 @@ pub(crate) fn weigh_answer(
     let outcome = match answer.verdict {
         JudgeVerdict::Met if has_error => {
             unknown("it answered met and reported an error".to_string())
+        }
+        // One of them may be an error.
+        JudgeVerdict::Met if unread > 0 => {
+            unknown("it answered met and reported more findings than are read".to_string())
         }
         JudgeVerdict::Met if is_guess => {
             unknown("it answered met with little confidence".to_string())
@@ -91,5 +98,5 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Impossible => JudgeOutcome::Impossible,
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
     };
-    JudgeOpinion { outcome, findings: checked.kept, misquoted, unconfirmed: 0 }
+    JudgeOpinion { misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
 }

@@ -2,6 +2,7 @@
 //! different versions, and runs the gates in them: new code with old tests, and old code with new tests. What the
 //! results prove is decided in `ralph_core::proof`.
 
+mod added_test;
 mod canary;
 mod canary_scope;
 mod changed_file_facts;
@@ -44,6 +45,7 @@ mod unlisted_files;
 mod untested_base;
 mod worktree_packages;
 
+pub use added_test::{AddedTest, AddedTestResult, try_added_test};
 pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, run_checks_at_base, try_checks};
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::project_mounts;

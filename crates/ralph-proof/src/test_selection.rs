@@ -68,7 +68,7 @@ fn inside_directory<'a>(directory: &str, file: &'a str) -> Option<&'a str> {
 }
 
 /// Neither an option nor a pattern to any runner, and in no hidden directory.
-fn is_plain_path(file: &str) -> bool {
+pub(crate) fn is_plain_path(file: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     file.bytes().all(is_plain)
         && file.split('/').all(|part| !part.starts_with(['-', '.']) && !part.is_empty())

@@ -2,6 +2,7 @@
 
 use crate::digest64::Digest64;
 use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::judge_requirement::DroppedFindings;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
 use alloc::string::{String, ToString};
@@ -51,6 +52,15 @@ pub struct JudgeRecord {
     /// How many findings were dropped because no other reviewer confirmed them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unconfirmed: u32,
+    /// How many findings were beyond the limit of one answer, and not read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread: u32,
+    /// How many of the findings that stand a test shows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shown_by_tests: u32,
+    /// How many tests of reviewers were not accepted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rejected_tests: u32,
     /// Digests of the findings that stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<Digest64>,
@@ -67,6 +77,8 @@ impl JudgeRecord {
             JudgeOutcome::Met | JudgeOutcome::Unmet => None,
         };
         let model = result.model.as_deref().map(|model| text::clean_line(model, MAX_MODEL_CHARS));
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let shown = result.findings.iter().filter(|finding| finding.shown_by.is_some()).count();
         let raised = result.findings.iter().take(MAX_RAISED).map(finding_digest);
         Self {
             name: judge.name.clone(),
@@ -81,9 +93,12 @@ impl JudgeRecord {
             micro_usd: result.usage.micro_usd,
             took_ms: result.took_ms,
             cached,
-            findings: u32::try_from(result.findings.len()).unwrap_or(u32::MAX),
+            findings: count(result.findings.len()),
             misquoted: result.misquoted,
             unconfirmed: result.unconfirmed,
+            unread: result.unread,
+            shown_by_tests: count(shown),
+            rejected_tests: count(result.rejected_tests.len()),
             raised: raised.collect(),
         }
     }
@@ -106,8 +121,16 @@ impl JudgeRecord {
             findings: 0,
             misquoted: 0,
             unconfirmed: 0,
+            unread: 0,
+            shown_by_tests: 0,
+            rejected_tests: 0,
             raised: Vec::new(),
         }
+    }
+
+    pub fn dropped(&self) -> DroppedFindings {
+        let Self { misquoted, unconfirmed, unread, .. } = *self;
+        DroppedFindings { misquoted, unconfirmed, unread }
     }
 
     pub fn is_impossible(&self) -> bool {

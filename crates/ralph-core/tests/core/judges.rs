@@ -26,6 +26,7 @@ pub(crate) fn judge(name: &str, kind: JudgeKind) -> Judge {
         reviewers: 2,
         weight: RequirementWeight::Required,
         counts: false,
+        tests: false,
         when: Vec::new(),
         min_complexity: 0,
     }
@@ -39,6 +40,7 @@ fn finding(file: &str, quote: &str, claim: &str) -> JudgeFinding {
         severity: FindingSeverity::Error,
         quote: quote.to_string(),
         test: None,
+        shown_by: None,
     }
 }
 
@@ -49,6 +51,8 @@ fn result(outcome: JudgeOutcome, findings: &[JudgeFinding]) -> JudgeResult {
         findings: findings.to_vec(),
         misquoted: 1,
         unconfirmed: 0,
+        unread: 0,
+        rejected_tests: Vec::new(),
         prompt_hash: "ab12".to_string(),
         model: Some("model-1".to_string()),
         usage: JudgeUsage { calls: 1, input_tokens: 900, output_tokens: 100, micro_usd: Some(420) },

@@ -1,7 +1,6 @@
 //! The verdicts of judges that a decision rests on, as JSON and in one line.
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
-use ralph_core::judge_requirement::describe_dropped;
 use ralph_core::record::JudgeRecord;
 use ralph_core::text;
 use ralph_core::units;
@@ -34,6 +33,12 @@ pub struct JudgeVerdictView<'a> {
     pub misquoted: u32,
     /// Dropped, because no other reviewer confirmed them.
     pub unconfirmed: u32,
+    /// Beyond the limit of one answer.
+    pub unread: u32,
+    /// Of the findings that stand, those that a failing test of a reviewer shows.
+    pub shown_by_tests: u32,
+    /// Tests of reviewers that were not accepted.
+    pub rejected_tests: u32,
 }
 
 pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
@@ -53,6 +58,9 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         findings: record.findings,
         misquoted: record.misquoted,
         unconfirmed: record.unconfirmed,
+        unread: record.unread,
+        shown_by_tests: record.shown_by_tests,
+        rejected_tests: record.rejected_tests,
     }
 }
 
@@ -60,10 +68,16 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
 pub fn describe_verdict(record: &JudgeRecord) -> String {
     let why = record.why.as_ref().map(|why| format!(": {}", safe_line(why))).unwrap_or_default();
     let findings = (record.findings > 0).then(|| text::count_noun(record.findings, "finding"));
-    let dropped = describe_dropped(record.misquoted, record.unconfirmed);
+    let shown =
+        (record.shown_by_tests > 0).then(|| format!("{} shown by a test", record.shown_by_tests));
+    let dropped = record.dropped().describe();
+    let rejected = (record.rejected_tests > 0)
+        .then(|| format!("{} not accepted", text::count_noun(record.rejected_tests, "test")));
     let said: Vec<String> = std::iter::once(format!("{}{why}", record.outcome))
         .chain(findings)
+        .chain(shown)
         .chain(dropped)
+        .chain(rejected)
         .collect();
     let verdict = format!("{} judge: {}", record.kind.name(), said.join(", "));
     if record.prompt_hash.is_empty() {

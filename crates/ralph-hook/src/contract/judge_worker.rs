@@ -4,23 +4,27 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult,
-};
+use ralph_core::judge::{Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult};
 use ralph_core::run::RunState;
 use serde::{Deserialize, Serialize};
 
+use super::environment_evidence::InstalledState;
 use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
-use super::{ContractContext, base_checkpoint, judge_meter};
+use super::judge_support::{CandidateCheckouts, CheckoutSupport};
+use super::proof_sides::ProofSides;
+use super::{ContractContext, base_checkpoint, checkout_results, judge_meter};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{
     CheckoutRequest, Checkpoint, CheckpointError, CheckpointRepository, VerificationCheckout,
 };
-use ralph_judge::{JudgeRequest, JudgeSupport};
+use ralph_home::faults::describe_error;
+use ralph_judge::JudgeRequest;
 use ralph_policy::{config, price_list};
+use ralph_proof::{ProofError, ProofRequest};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
 use ralph_sys::fs::FreshDir;
@@ -72,11 +76,19 @@ pub(super) fn verdict_key(
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"verdict of a judge\0");
     let key = ralph_judge::case_key(judge, case);
-    for part in std::iter::once(&key).chain(seen_trees(judge, trees)).chain(contents) {
+    let gates = has_gates_run(judge).then(|| serde_json::to_string(&seal.policy.gates));
+    let gates = gates.and_then(Result::ok);
+    let parts = std::iter::once(&key).chain(seen_trees(judge, trees)).chain(&gates);
+    for part in parts.chain(contents) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
     ResultKey(hasher.finalize().into())
+}
+
+/// Whether gates run for the judge, so that its verdict depends on them and on the files that they read.
+fn has_gates_run(judge: &Judge) -> bool {
+    judge.kind == JudgeKind::Agent || judge.tests
 }
 
 /// The trees that decide a verdict, none if the judge sees only its case. Otherwise a file that the case leaves out could
@@ -84,7 +96,7 @@ pub(super) fn verdict_key(
 fn seen_trees<'a>(judge: &Judge, trees: &'a JudgedTrees) -> Vec<&'a String> {
     let reads_files = match judge.backend {
         JudgeBackend::Command(_) => true,
-        JudgeBackend::Host(_) | JudgeBackend::Http(_) => judge.kind == JudgeKind::Agent,
+        JudgeBackend::Host(_) | JudgeBackend::Http(_) => has_gates_run(judge),
     };
     if reads_files { vec![&trees.base, &trees.candidate] } else { Vec::new() }
 }
@@ -141,10 +153,17 @@ pub(super) fn ask_judges(
             continue;
         }
         let before = super::current_tree_mark(contract);
-        let asking =
-            VerdictRequest { contract, judge, case, scratch: scratch.path(), budget: left };
+        let checkouts = WorkerCheckouts { contract, repository: &repository, task: &task, cancel };
+        let asking = VerdictRequest {
+            contract,
+            judge,
+            case,
+            scratch: scratch.path(),
+            budget: left,
+            checkouts: &checkouts,
+        };
         let checkout = if judge.kind == JudgeKind::Agent {
-            let candidate = repository.find(task.checkpoint, &deadline)?;
+            let candidate = checkouts.candidate(&deadline)?;
             let directory = scratch.path().join(CHECKOUT_DIRECTORY);
             Some(checkout_for_judge(&repository, &candidate, directory, &deadline)?)
         } else {
@@ -184,6 +203,7 @@ struct VerdictRequest<'a> {
     case: &'a JudgeCase,
     scratch: &'a Path,
     budget: Option<u64>,
+    checkouts: &'a WorkerCheckouts<'a>,
 }
 
 impl VerdictRequest<'_> {
@@ -195,6 +215,16 @@ impl VerdictRequest<'_> {
         log.record_judge_start(&judge.name);
         let mut prices = price_list::price_table(&contract.run.prices);
         prices.prices.extend(config::load_prices(&world.home).unwrap_or_default());
+        let is_measured =
+            |gate: &&Gate| self.case.evidence.iter().any(|one| one.requirement == gate.name);
+        let support = CheckoutSupport {
+            judge,
+            policy: &seal.policy,
+            gates: seal.policy.gates.iter().filter(is_measured).collect(),
+            evidence: &self.case.evidence,
+            project_below: contract.project().strip_prefix(root).unwrap_or(Path::new("")),
+            checkouts: self.checkouts,
+        };
         let mut result = ralph_judge::ask_judge(
             &JudgeRequest {
                 judge,
@@ -209,7 +239,7 @@ impl VerdictRequest<'_> {
                 supervisor: &env::own_executable(),
                 prices: &prices,
                 budget_micro_usd: self.budget,
-                support: &KnownGates { evidence: &self.case.evidence },
+                support: &support,
             },
             cancel,
         );
@@ -229,19 +259,65 @@ fn strip_project(result: &mut JudgeResult, root: &Path, project: &Path) {
     }
 }
 
-/// An agent judge may ask for the results of the gates. They ran on this very content before any judge was asked.
-#[derive(Debug)]
-struct KnownGates<'a> {
-    evidence: &'a [CaseEvidence],
+/// Checkouts of the candidate that a task is about.
+struct WorkerCheckouts<'a> {
+    contract: &'a ContractContext<'a>,
+    repository: &'a CheckpointRepository,
+    task: &'a JudgeTask,
+    cancel: &'a CancelToken,
 }
 
-impl JudgeSupport for KnownGates<'_> {
-    fn gate_names(&self) -> Vec<String> {
-        self.evidence.iter().map(|one| one.requirement.clone()).collect()
+impl std::fmt::Debug for WorkerCheckouts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerCheckouts").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+impl WorkerCheckouts<'_> {
+    /// The checkpoint of the task, if it still has the tree that the cases are about.
+    fn candidate(&self, deadline: &Deadline) -> Result<Checkpoint, CheckpointError> {
+        let number = self.task.checkpoint;
+        let found = self.repository.find(number, deadline)?;
+        if self.repository.hex(&found.tree) == self.task.trees.candidate {
+            Ok(found)
+        } else {
+            Err(CheckpointError::Replaced { number })
+        }
     }
 
-    fn run_gate(&self, name: &str, _deadline: Deadline) -> Option<CaseEvidence> {
-        self.evidence.iter().find(|one| one.requirement == name).cloned()
+    fn run_request(
+        &self,
+        gates: &[&Gate],
+        deadline: Deadline,
+        run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
+    ) -> Result<(), GateWorkerError> {
+        let Self { contract, repository, cancel, .. } = *self;
+        // The measurement of the base may use the same port.
+        let measured = checkout_results::lock_base(contract, deadline.remaining(), cancel)?;
+        let Some(_measured) = measured else {
+            return Err(GateWorkerError::NoTreeResults("the base is being measured".to_string()));
+        };
+        let reading = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+        let candidate = self.candidate(&reading)?;
+        let base = base_checkpoint::find_proof_base(contract, repository, &reading)?;
+        let cache = ResultCache::open(&contract.world.home)?;
+        let installed = InstalledState::read(contract, &cache).content_mark();
+        let sides = ProofSides { repository, base: &base, candidate: &candidate, installed };
+        sides.with_request(contract, gates, &[], cancel, |request| {
+            // It is no step of the proof of the run.
+            Ok(run(&ProofRequest { watch: &|_| {}, ..*request })?)
+        })
+    }
+}
+
+impl CandidateCheckouts for WorkerCheckouts<'_> {
+    fn with_request(
+        &self,
+        gates: &[&Gate],
+        deadline: Deadline,
+        run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
+    ) -> Result<(), String> {
+        self.run_request(gates, deadline, run).map_err(|error| describe_error(&error))
     }
 }
 
@@ -278,6 +354,7 @@ mod tests {
                 reviewers: 1,
                 weight: RequirementWeight::Required,
                 counts: false,
+                tests: false,
                 when: Vec::new(),
                 min_complexity: 0,
             };

@@ -19,6 +19,7 @@ mod gate_writes;
 mod judge_case;
 mod judge_evidence;
 mod judge_meter;
+mod judge_support;
 mod judge_worker;
 mod late_gates;
 mod listing_notes;
@@ -72,6 +73,7 @@ pub use change_checks::{change_requirements, read_changes};
 pub use judge_case::{ComparedTrees, ManualCase};
 pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_judge};
 pub use judge_meter::judge_spending;
+pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::checkout_for_judge;
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{

@@ -132,6 +132,8 @@ mod tests {
             outcome,
             findings,
             misquoted: 1,
+            unread: 0,
+            rejected_tests: Vec::new(),
             unconfirmed: 0,
             prompt_hash: String::new(),
             model: Some("m".into()),

@@ -33,6 +33,12 @@ pub(super) fn check_judges(
             let hint = "only a judge of `kind = \"goal\"` can confirm the goal: remove `counts`";
             add_problem(entry, "counts", (message, hint.to_string()), sources, problems);
         }
+        if judge.tests && judge.kind != JudgeKind::Adversarial {
+            let message =
+                format!("`tests` has no meaning for a judge of kind `{}`", judge.kind.name());
+            let hint = "only reviewers of `kind = \"adversarial\"` write tests: remove `tests`";
+            add_problem(entry, "tests", (message, hint.to_string()), sources, problems);
+        }
     }
 }
 
@@ -114,6 +120,7 @@ pub(super) fn empty_judge() -> Judge {
         reviewers: 0,
         weight: ralph_core::requirement::RequirementWeight::Required,
         counts: false,
+        tests: false,
         when: Vec::new(),
         min_complexity: 0,
     }

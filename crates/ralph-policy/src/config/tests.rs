@@ -151,6 +151,11 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
             &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"sarif\"")]
         }
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
+        "[[judge]]" if name == Some("tests") => &[
+            ("name", "\"a\""),
+            ("kind", "\"adversarial\""),
+            ("backend", "{ command = [\"true\"] }"),
+        ],
         "[[judge]]" => {
             &[("name", "\"a\""), ("kind", "\"goal\""), ("backend", "{ command = [\"true\"] }")]
         }
@@ -180,7 +185,7 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
     if let Some(key) = key {
         let value = match (heading, key.name) {
             ("[[judge]]", "prompt") => "\"review.md\"".to_string(),
-            ("[[judge]]", "counts") | ("[[ci]]", "statuses") => "true".to_string(),
+            ("[[judge]]", "counts" | "tests") | ("[[ci]]", "statuses") => "true".to_string(),
             ("[[ci]]", "repo") => "\"acme/other\"".to_string(),
             ("[[ci]]", "host") => "\"git.example.org\"".to_string(),
             ("[[ci]]", "url") => "\"https://example.org/other/{commit}\"".to_string(),

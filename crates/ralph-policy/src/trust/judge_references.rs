@@ -42,10 +42,13 @@ pub fn judge_label(judge: &Judge) -> String {
 
 /// What each judge starts or calls.
 pub(super) fn judge_commands(policy: &Policy) -> impl Iterator<Item = GateCommand> {
-    policy.judges.iter().map(|judge| GateCommand {
-        gate: judge_label(judge),
-        command: text::reveal(&judge.backend.describe()),
-    })
+    let command = |judge: &Judge| {
+        let backend = text::reveal(&judge.backend.describe());
+        // The person must know that more than the backend runs.
+        if judge.tests { format!("{backend}, and tests that its reviewers write") } else { backend }
+    };
+    let shown = move |judge| GateCommand { gate: judge_label(judge), command: command(judge) };
+    policy.judges.iter().map(shown)
 }
 
 /// The files with the instructions of judges. A file that is gone has no entry.
@@ -113,6 +116,7 @@ mod tests {
                 reviewers: 1,
                 weight: RequirementWeight::Required,
                 counts: false,
+                tests: false,
                 when: Vec::new(),
                 min_complexity: 0,
             };

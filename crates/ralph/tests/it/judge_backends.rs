@@ -49,6 +49,7 @@ impl JudgeStage {
             reviewers: 2,
             weight: RequirementWeight::Required,
             counts: false,
+            tests: false,
             when: Vec::new(),
             min_complexity: 0,
         };

@@ -78,6 +78,7 @@ mod report;
 mod report_files;
 mod repository_programs;
 mod resume_and_fork;
+mod reviewer_tests;
 mod run_args;
 mod run_reports;
 mod runner;

@@ -88,6 +88,11 @@ static JUDGE_KEYS: &[ConfigKey] = &[
         description: "`true` lets a judge of kind `goal` confirm a goal that no test measures, so that the run ends `verified` instead of `green`.",
     },
     ConfigKey {
+        name: "tests",
+        kind: ValueKind::Flag(|draft, flag| draft.judge.tests = flag),
+        description: "`true` runs the tests that the reviewers of an `adversarial` judge write, in a checkout of the change: a finding also stands if its test fails. This is code that a model wrote, and it runs with your rights, isolated like a gate in a checkout.",
+    },
+    ConfigKey {
         name: "when",
         kind: ValueKind::Selection(|draft, texts| draft.judge.when = texts.to_vec()),
         description: "The judge is asked only if the run has changed one of these files. A glob after `!` excludes files. Empty means always.",

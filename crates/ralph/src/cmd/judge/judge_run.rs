@@ -1,5 +1,6 @@
 //! `ralph judge run`: asks judges by hand about the change in the work tree, without a run.
 
+use super::manual_checkouts::ManualCheckouts;
 use crate::cmd::gate::{load_policy, require_approval};
 use crate::cmd::prove::{capture_work_tree, find_commit};
 use crate::cmd::{ASK_A_PERSON, cancel_on_signals, open_home, print_json, refuse_agent};
@@ -7,23 +8,25 @@ use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::{FAILURE, SUCCESS};
 use clap::Args;
+use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
 use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
 use ralph_core::record::JudgeRecord;
 use ralph_core::redact::Redactor;
+use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
 use ralph_git::checkpoint::CheckpointRepository;
-use ralph_hook::contract::{ComparedTrees, ManualCase, checkout_for_judge};
-use ralph_judge::{JudgeRequest, JudgeStep, JudgeSupport};
+use ralph_hook::contract::{CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge};
+use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::{price_list, trust};
 use ralph_proof::ProofDirectory;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::{self, Env};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const GIT_TIMEOUT: Duration = Duration::from_mins(5);
@@ -125,6 +128,26 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
             })
             .transpose()?;
         let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
+        let checkouts = ManualCheckouts {
+            home: &home,
+            env,
+            config: &config,
+            path: path.as_deref(),
+            repository: &repository,
+            base: &base,
+            candidate: &now,
+            rules,
+            cancel: &cancel,
+            judge: &judge.name,
+        };
+        let support = CheckoutSupport {
+            judge,
+            policy: &config.policy,
+            gates: config.policy.gates.iter().filter(|gate| may_run(gate)).collect(),
+            evidence: &case.evidence,
+            project_below: project.strip_prefix(repository.root()).unwrap_or(Path::new("")),
+            checkouts: &checkouts,
+        };
         let result = ralph_judge::ask_judge(
             &JudgeRequest {
                 judge,
@@ -139,7 +162,7 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
                 supervisor: &env::own_executable(),
                 prices: &prices,
                 budget_micro_usd: None,
-                support: &ShownSteps { judge: &judge.name },
+                support: &support,
             },
             &cancel,
         );
@@ -186,27 +209,25 @@ fn find_judge<'a>(judges: &'a [Judge], name: &str) -> Result<&'a Judge, CommandF
     })
 }
 
-/// Prints what a judge is asked next, because a verdict takes minutes.
-#[derive(Debug)]
-struct ShownSteps<'a> {
-    judge: &'a str,
+/// Whether a gate may run for a judge: those that a stop needs, in a checkout.
+fn may_run(gate: &Gate) -> bool {
+    gate.weight == RequirementWeight::Required
+        && gate.on.contains(&GateTrigger::Stop)
+        && !gate.is_ci()
 }
 
-impl JudgeSupport for ShownSteps<'_> {
-    fn report_progress(&self, step: &JudgeStep<'_>) {
-        let what = match step {
-            JudgeStep::Verdict => "asking for a verdict".to_string(),
-            JudgeStep::Reviewer { number, of } => format!("asking reviewer {number} of {of}"),
-            JudgeStep::Confirmation { file, .. } => {
-                format!("having a finding in {} confirmed", safe_line(file))
-            }
-            JudgeStep::Gate(gate) => format!("looking up {}", safe_line(gate)),
-            JudgeStep::Test(test) => format!("trying a test in {}", safe_line(test)),
-            JudgeStep::Retry { after_ms } => {
-                format!("trying again in {}", ralph_core::units::format_duration(*after_ms))
-            }
-        };
-        term::err(&format!("{}: {what}\n", self.judge));
+pub(super) fn describe_step(step: &JudgeStep<'_>) -> String {
+    match step {
+        JudgeStep::Verdict => "asking for a verdict".to_string(),
+        JudgeStep::Reviewer { number, of } => format!("asking reviewer {number} of {of}"),
+        JudgeStep::Confirmation { file, .. } => {
+            format!("having a finding in {} confirmed", safe_line(file))
+        }
+        JudgeStep::Gate(gate) => format!("running {} in a checkout", safe_line(gate)),
+        JudgeStep::Test(test) => format!("trying the test {} in a checkout", safe_line(test)),
+        JudgeStep::Retry { after_ms } => {
+            format!("trying again in {}", ralph_core::units::format_duration(*after_ms))
+        }
     }
 }
 
@@ -227,6 +248,12 @@ fn show(args: &JudgeRunArgs, judged: &[ManualVerdict<'_>]) -> Result<(), Command
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let (file, claim) = (safe_line(&finding.file), safe_line(&finding.claim));
             out.push_str(&format!("    {file}{line}: {claim}\n"));
+            if let Some(test) = &finding.shown_by {
+                out.push_str(&format!("      a test fails: {}\n", safe_line(test)));
+            }
+        }
+        for why in &result.rejected_tests {
+            out.push_str(&format!("    not accepted: {}\n", safe_line(why)));
         }
     }
     term::out(&out)?;
