@@ -10,7 +10,7 @@ use crate::text_editor::TextEditor;
 use crate::watch_effect::{LoadRequest, WatchEffect};
 use crate::watch_state::{BoardSort, WatchState};
 use ralph_core::id::RunId;
-use ralph_deck::page::{ChangedFiles, RunStanding};
+use ralph_deck::page::{BoardRow, ChangedFiles, OpenQuestion, RunStanding};
 use ralph_deck::person_action::PersonAction;
 
 const LONGEST_SEARCH: usize = 100;
@@ -275,9 +275,14 @@ impl WatchState {
                 let action = pause_or_resume(row.standing);
                 return vec![WatchEffect::Act { run, action, asks_at_terminal: false }];
             }
-            WatchKey::Char('a') if row.question.is_none() => {
-                self.say(format!("{run} asks nothing; t tells the agent something"));
-            }
+            WatchKey::Char('a') => match &row.question {
+                None => self.say(format!("{run} asks nothing; t tells the agent something")),
+                Some(OpenQuestion { approval: Some(_), .. }) => {
+                    let action = answer_action(&row);
+                    return vec![WatchEffect::Act { run, action, asks_at_terminal: true }];
+                }
+                Some(OpenQuestion { approval: None, .. }) => self.open_message(run, row),
+            },
             WatchKey::Char('w') => {
                 let requirement = self.waivable_requirement();
                 let form = FormDialog::waive(run, row, &requirement);
@@ -289,13 +294,7 @@ impl WatchState {
             WatchKey::Char('x') => {
                 self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)));
             }
-            _ => {
-                let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
-                let rests_on = self.run.as_ref().map(|screen| open_lines(&screen.page));
-                let rests_on = rests_on.unwrap_or_default();
-                let message = MessageDialog::new(run, row, &draft, rests_on);
-                self.dialog = Some(WatchDialog::Message(message));
-            }
+            _ => self.open_message(run, row),
         }
         Vec::new()
     }
@@ -305,6 +304,14 @@ impl WatchState {
         let Some(screen) = &self.run else {
             // One of several has to be chosen; the form lists them.
             return match self.current_row().map(|row| row.open.as_slice()) {
+    /// Begins a message to the agent, which answers its question if there is one.
+    fn open_message(&mut self, run: RunId, row: BoardRow) {
+        let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
+        let rests_on = self.run.as_ref().map(|screen| open_lines(&screen.page));
+        let message = MessageDialog::new(run, row, &draft, rests_on.unwrap_or_default());
+        self.dialog = Some(WatchDialog::Message(message));
+    }
+
                 Some([only]) => only.clone(),
                 Some(_) | None => String::new(),
             };
@@ -329,7 +336,8 @@ impl WatchState {
         }
         let empty = String::new;
         let action = match key {
-            WatchKey::Char('a' | 't') => PersonAction::Tell { text: empty() },
+            WatchKey::Char('a') => answer_action(row),
+            WatchKey::Char('t') => PersonAction::Tell { text: empty() },
             WatchKey::Char('p') => pause_or_resume(row.standing),
             WatchKey::Char('x') => PersonAction::Cancel,
             WatchKey::Char('w') => PersonAction::Waive {
@@ -425,6 +433,15 @@ fn pause_or_resume(standing: RunStanding) -> PersonAction {
         RunStanding::Paused | RunStanding::Orphaned | RunStanding::Parked(_) => {
             PersonAction::Resume
         }
+/// What answers the question of a run: a message, or the approval that it waits for.
+fn answer_action(row: &BoardRow) -> PersonAction {
+    let approval = row.question.as_ref().and_then(|question| question.approval.clone());
+    match approval {
+        Some(name) => PersonAction::Approve { name },
+        None => PersonAction::Tell { text: String::new() },
+    }
+}
+
         RunStanding::Working | RunStanding::Waiting | RunStanding::Asks | RunStanding::Ended(_) => {
             PersonAction::Pause
         }

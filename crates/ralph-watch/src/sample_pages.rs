@@ -88,6 +88,7 @@ pub(crate) fn asking_row() -> BoardRow {
         text: QUESTION.to_string(),
         asked_ms: today(7, 31),
         until_ms: Some(today(8, 1)),
+        approval: None,
     });
     asks
 }

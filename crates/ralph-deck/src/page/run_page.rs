@@ -621,6 +621,7 @@ mod tests {
         style (quality): advisory .; 1 open, met since None
         always met: build, feature 3
         ");
+                CellState::AwaitsPerson => "awaits".to_string(),
     }
 
     /// A forged journal may have any numbers; a screen shows the greatest possible instead of failing.

@@ -254,8 +254,9 @@ fn report_change(report: &StopReport, before: Option<&StopReport>) -> String {
 fn line_change(line: &ReportLine, before: Option<&ReportLine>) -> String {
     let name = &line.name;
     match (line.standing, line.findings, before.map(|before| before.findings)) {
-        (ReportedStatus::Unknown, ..) => format!("{name}: {}", CellState::Unknown.label()),
-        (ReportedStatus::Pending, ..) => format!("{name}: {}", CellState::Pending.label()),
+        (ReportedStatus::Unknown | ReportedStatus::Pending, ..) => {
+            format!("{name}: {}", CellState::of_line(line).label())
+        }
         (_, 0, _) => name.clone(),
         (_, now, Some(then)) if now == then => {
             format!("{name}: {}, as before", text::count_noun(u64::from(now), "finding"))

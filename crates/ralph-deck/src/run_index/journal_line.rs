@@ -4,7 +4,7 @@
 
 use ralph_core::drive::{MeterBasis, WaitCause};
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::record::{MoveReason, PendingKind, ReportedStatus, RestoredRun, RunOrigin};
 use ralph_core::run::Spending;
 use ralph_core::status::RunStatus;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -39,6 +39,7 @@ pub(super) enum LineChange<'a> {
     WaiverRevoked(RequirementName<'a>),
     Disputed(RequirementName<'a>),
     HintGiven,
+    Approved,
     Limited(RunLimits),
     Drove(RunnerLine<'a>),
     Accepted(AcceptanceLine<'a>),
@@ -108,6 +109,8 @@ pub(super) struct WorktreeLine<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct StopLine<'a> {
+    #[serde(borrow)]
+    pub rule: LineText<'a>,
     pub outcome: OutcomeLine,
     #[serde(borrow)]
     pub because: LineText<'a>,
@@ -158,6 +161,10 @@ pub(super) struct RequirementLine<'a> {
     #[serde(default)]
     pub findings: u32,
 }
+    pub pending: Option<PendingKind>,
+    #[serde(borrow)]
+    pub note: LineText<'a>,
+    #[serde(default)]
 
 #[derive(Deserialize)]
 pub(super) struct GateLine<'a> {
@@ -382,3 +389,4 @@ impl<'de> TaggedLine<'de> for RunnerLine<'de> {
         Ok(skipped)
     }
 }
+            "approved" => Self::Approved,

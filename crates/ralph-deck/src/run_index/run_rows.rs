@@ -16,10 +16,10 @@ const PUT_RUN: &str = "INSERT OR REPLACE INTO run (
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line, cost_basis
+    damaged_line, cost_basis, question_approval
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40,
-    ?41)";
+    ?41, ?42)";
 const PUT_JOURNAL: &str = "INSERT OR REPLACE INTO journal
     (run, inode, length, modified_ns, read_to, tail, tally) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
@@ -27,7 +27,7 @@ const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
 const PUT_GATE: &str = "INSERT OR REPLACE INTO run_gate VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const PUT_DAY: &str = "INSERT OR REPLACE INTO run_day VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const DROP_RUN: [&str; 5] = [
+const DROP_RUN: [&str; 6] = [
     "DELETE FROM run_requirement WHERE run = ?1",
     "DELETE FROM run_gate WHERE run = ?1",
     "DELETE FROM run_day WHERE run = ?1",
@@ -35,7 +35,7 @@ const DROP_RUN: [&str; 5] = [
     "DELETE FROM journal WHERE run = ?1",
 ];
 /// The tables with several rows per run come first in `DROP_RUN`.
-const ROW_TABLES: usize = 3;
+const ROW_TABLES: usize = 4;
 
 /// Prepared statements for the rows of many runs.
 pub(super) struct RunWriter<'a> {
@@ -173,7 +173,8 @@ impl<'a> RunWriter<'a> {
             tally.lines.cast_signed(),
             tally.damaged.cast_signed(),
             tally.first_damaged.map(u64::cast_signed),
-            tally.spend.cost_basis().name()
+            tally.spend.cost_basis().name(),
+            asked.and_then(|asked| asked.approval.as_deref()).map(name)
         ])?;
         Ok(())
     }

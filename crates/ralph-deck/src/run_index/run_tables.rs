@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 2, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 3, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -57,7 +57,8 @@ CREATE TABLE run (
     wait_cause TEXT,          -- `rate limit`, `overload`, `network`, `server error` or `declared wait`
     lines INTEGER NOT NULL,   -- lines of the journal
     damaged INTEGER NOT NULL, -- of them, how many do not parse
-    damaged_line INTEGER      -- the first of those
+    damaged_line INTEGER,     -- the first of those
+    question_approval TEXT    -- what a person has to approve; NULL for a question of the agent
 ) WITHOUT ROWID;
 CREATE INDEX run_by_end ON run (ended_ms, id);
 CREATE TABLE run_requirement ( -- requirements that were open at least once

@@ -9,9 +9,10 @@ use super::journal_line::{
 use super::requirement_history::RequirementHistories;
 use super::spend_tally::SpendTally;
 use ralph_core::drive::WaitCause;
+use ralph_core::approval;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{MoveReason, RestoredRun, RunOrigin};
+use ralph_core::record::{DecisionRule, MoveReason, RestoredRun, RunOrigin};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
@@ -82,6 +83,8 @@ pub(super) struct AskedQuestion {
     pub until_ms: Option<u64>,
 }
 
+    /// What a person has to approve; `None` for a question that a message answers.
+    pub approval: Option<String>,
 /// A wait of the runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenWait {
@@ -240,8 +243,11 @@ impl RunTally {
                 self.requirements.mark_disputed(dispute.requirement.as_str(), at_ms);
             }
             LineChange::Limited(limits) => self.limits = Some(limits.clone()),
-            // The runner reads the message within a second.
-            LineChange::HintGiven => self.asked = None,
+            // The runner reads the message within a second. It approves nothing.
+            LineChange::HintGiven => {
+                self.asked.take_if(|asked| asked.approval.is_none());
+            }
+            LineChange::Approved => self.clear_declared(),
             LineChange::Accepted(_) | LineChange::Other => {}
         }
     }
@@ -298,8 +304,10 @@ impl RunTally {
         self.waivers = state.waivers.iter().map(|waiver| bounded(&waiver.requirement)).collect();
         self.disputes = u32::try_from(state.disputes.len()).unwrap_or(u32::MAX);
         match &state.declared {
-            Some(DeclaredPause::NeedsHuman(question) | DeclaredPause::Approval(question)) => {
-                self.ask(question, self.clock_ms, None);
+            Some(DeclaredPause::NeedsHuman(question)) => self.ask(question, self.clock_ms, None),
+            Some(DeclaredPause::Approval(question)) => {
+                let name = approval::first_awaited_name(state.report.as_ref());
+                self.ask(question, self.clock_ms, Some(bounded(&name)));
             }
             Some(DeclaredPause::Waiting { until_ms, .. }) => {
                 self.declared_wait_ms = Some(*until_ms);
@@ -314,7 +322,15 @@ impl RunTally {
     fn add_stop(&mut self, stop: &StopLine<'_>, at_ms: u64) {
         match &stop.outcome {
             OutcomeLine::Repeated => return,
-            OutcomeLine::Allowed => self.is_held = false,
+        let is_for_person = stop.rule.as_str() == DecisionRule::NeedsHuman.name();
+            OutcomeLine::Allowed => {
+                self.is_held = false;
+                if let Some(report) = stop.report.as_ref().filter(|_| is_for_person) {
+                    let waits = report.lines.iter().find(|line| line.awaits_person());
+                    let name = waits.map_or("", |line| approval::approval_name(line.name.as_str()));
+                    self.ask(stop.because.as_str(), at_ms, Some(bounded(name)));
+                }
+            }
             OutcomeLine::Blocked(_) => {
                 self.is_held = true;
                 self.held = self.held.saturating_add(1);
@@ -380,7 +396,7 @@ impl RunTally {
             }
             RunnerLine::WaitedEnough => self.clear_declared(),
             RunnerLine::AsksPerson(asked) => {
-                self.ask(asked.question.as_str(), at_ms, asked.until_ms);
+                self.ask_again(asked.question.as_str(), at_ms, asked.until_ms);
             }
             RunnerLine::PassedOn => self.asked = None,
             RunnerLine::Parked(parked) => {
@@ -392,14 +408,15 @@ impl RunTally {
         }
     }
 
-    /// A runner that repeats the agent's question says until when it waits for an answer.
-    fn ask(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
+    fn ask(&mut self, question: &str, at_ms: u64, approval: Option<String>) {
         let question = bounded(question);
         self.declared_wait_ms = None;
         match &mut self.asked {
-            Some(asked) if asked.question == question => asked.until_ms = until_ms,
+            Some(asked) if asked.question == question && asked.approval == approval => {
+                asked.until_ms = None;
+            }
             asked => {
-                *asked = Some(AskedQuestion { question, at_ms, until_ms });
+                *asked = Some(AskedQuestion { question, at_ms, until_ms: None, approval });
                 self.questions = self.questions.saturating_add(1);
             }
         }
@@ -408,6 +425,17 @@ impl RunTally {
     fn clear_declared(&mut self) {
         self.asked = None;
         self.declared_wait_ms = None;
+    }
+
+    /// A runner that repeats the agent's question says until when it waits for an answer.
+    fn ask_again(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
+        if self.asked.as_ref().is_none_or(|asked| asked.question != bounded(question)) {
+            self.ask(question, at_ms, None);
+        }
+        self.declared_wait_ms = None;
+        if let Some(asked) = &mut self.asked {
+            asked.until_ms = until_ms;
+        }
     }
 
     fn pause(&mut self) {
@@ -458,6 +486,7 @@ fn clock_effect(change: &LineChange<'_>) -> TallyClock {
         | LineChange::Limited(_)
         | LineChange::Accepted(_)
         | LineChange::Drove(RunnerLine::Granted) => TallyClock::Unchanged,
+        | LineChange::Approved
         LineChange::Started(_)
         | LineChange::Restored(_)
         | LineChange::Decided(_)

@@ -93,9 +93,13 @@ pub struct QuestionView<'a> {
 }
 
 pub(super) fn question_view(question: &OpenQuestion) -> QuestionView<'_> {
+    /// What has to be approved; missing for a question of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<&'a str>,
     QuestionView {
         text: &question.text,
         asked_at: clock::format_rfc3339(question.asked_ms),
         until: question.until_ms.map(clock::format_rfc3339),
     }
 }
+        approval: question.approval.as_deref(),

@@ -31,6 +31,7 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
             text: String::new(),
             asked_ms: value,
             until_ms: Some(value),
+            approval: None,
         }),
         note: Some(String::new()),
         until_ms: Some(value),
