@@ -60,6 +60,7 @@ impl WatchState {
             WatchKey::Char('e') => return self.toggle_earlier(),
             WatchKey::Escape | WatchKey::Char('h') => {
                 self.filter.replace("");
+                self.filter_problem = None;
                 self.earlier = None;
                 self.sort = BoardSort::NeedsYou;
             }
@@ -244,20 +245,24 @@ impl WatchState {
             WatchKey::Up => self.step(ListMove::Up),
             WatchKey::Down => self.step(ListMove::Down),
             key => {
-                let before = self.filter_text().to_string();
-                self.filter.press(key);
-                if self.filter_text() != before {
-                    self.filter_problem = None;
-                    self.earlier = None;
-                    return if self.filter_text().trim().is_empty() {
-                        Vec::new()
-                    } else {
-                        vec![self.load_earlier()]
-                    };
-                }
+                return self.change_filter(|filter| {
+                    filter.press(key);
+                });
             }
         }
         Vec::new()
+    }
+
+    /// Changes what is typed as a filter. What was found for another one no longer counts.
+    pub(crate) fn change_filter(&mut self, edit: impl FnOnce(&mut TextEditor)) -> Vec<WatchEffect> {
+        let before = self.filter_text().to_string();
+        edit(&mut self.filter);
+        if self.filter_text() == before {
+            return Vec::new();
+        }
+        self.filter_problem = None;
+        self.earlier = None;
+        if self.filter_text().trim().is_empty() { Vec::new() } else { vec![self.load_earlier()] }
     }
 
     /// Begins an action on the open or selected run.
@@ -299,11 +304,6 @@ impl WatchState {
         Vec::new()
     }
 
-    /// The selected requirement, or the first one that is not met.
-    fn waivable_requirement(&self) -> String {
-        let Some(screen) = &self.run else {
-            // One of several has to be chosen; the form lists them.
-            return match self.current_row().map(|row| row.open.as_slice()) {
     /// Begins a message to the agent, which answers its question if there is one.
     fn open_message(&mut self, run: RunId, row: BoardRow) {
         let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
@@ -312,6 +312,11 @@ impl WatchState {
         self.dialog = Some(WatchDialog::Message(message));
     }
 
+    /// The selected requirement, or the first one that is not met.
+    fn waivable_requirement(&self) -> String {
+        let Some(screen) = &self.run else {
+            // One of several has to be chosen; the form lists them.
+            return match self.current_row().map(|row| row.open.as_slice()) {
                 Some([only]) => only.clone(),
                 Some(_) | None => String::new(),
             };
@@ -428,11 +433,6 @@ fn has_ended_message(run: &RunId) -> String {
     format!("{run} has ended; `ralph why {run}` says what to do next")
 }
 
-fn pause_or_resume(standing: RunStanding) -> PersonAction {
-    match standing {
-        RunStanding::Paused | RunStanding::Orphaned | RunStanding::Parked(_) => {
-            PersonAction::Resume
-        }
 /// What answers the question of a run: a message, or the approval that it waits for.
 fn answer_action(row: &BoardRow) -> PersonAction {
     let approval = row.question.as_ref().and_then(|question| question.approval.clone());
@@ -442,6 +442,11 @@ fn answer_action(row: &BoardRow) -> PersonAction {
     }
 }
 
+fn pause_or_resume(standing: RunStanding) -> PersonAction {
+    match standing {
+        RunStanding::Paused | RunStanding::Orphaned | RunStanding::Parked(_) => {
+            PersonAction::Resume
+        }
         RunStanding::Working | RunStanding::Waiting | RunStanding::Asks | RunStanding::Ended(_) => {
             PersonAction::Pause
         }
