@@ -381,5 +381,7 @@ pub(crate) fn sample_run() -> RunPage {
         damage: None,
         journal_edit: None,
         claimed: 0,
+        judges: Vec::new(),
+        judged: 0,
     }
 }

@@ -118,6 +118,8 @@ pub(super) struct StopLine<'a> {
     pub report: Option<ReportSummary<'a>>,
     #[serde(borrow, default)]
     pub gates: Vec<GateLine<'a>>,
+    #[serde(borrow, default)]
+    pub judges: Vec<JudgeLine<'a>>,
     #[serde(default)]
     pub judge_spending: Option<Spending>,
     #[serde(borrow, default)]
@@ -159,12 +161,45 @@ pub(super) struct RequirementLine<'a> {
     pub stage: LineText<'a>,
     pub standing: ReportedStatus,
     #[serde(default)]
-    pub findings: u32,
-}
     pub pending: Option<PendingKind>,
     #[serde(borrow)]
     pub note: LineText<'a>,
     #[serde(default)]
+    pub findings: u32,
+}
+
+impl RequirementLine<'_> {
+    pub(super) fn awaits_person(&self) -> bool {
+        let kind = || self.pending.unwrap_or_else(|| PendingKind::of_note(self.note.as_str()));
+        self.standing == ReportedStatus::Pending && kind() == PendingKind::AwaitsPerson
+    }
+}
+
+/// The verdict of a judge.
+#[derive(Deserialize)]
+pub(super) struct JudgeLine<'a> {
+    #[serde(borrow)]
+    pub name: LineText<'a>,
+    #[serde(borrow)]
+    pub kind: LineText<'a>,
+    #[serde(borrow)]
+    pub outcome: LineText<'a>,
+    /// Missing if the judge was not asked.
+    #[serde(borrow, default)]
+    pub prompt_hash: Option<LineText<'a>>,
+    #[serde(default)]
+    pub calls: u32,
+    #[serde(default)]
+    pub input_tokens: u64,
+    #[serde(default)]
+    pub output_tokens: u64,
+    #[serde(default)]
+    pub micro_usd: Option<u64>,
+    #[serde(default)]
+    pub took_ms: u64,
+    #[serde(default)]
+    pub cached: bool,
+}
 
 #[derive(Deserialize)]
 pub(super) struct GateLine<'a> {
@@ -358,6 +393,7 @@ impl<'de> TaggedLine<'de> for LineChange<'de> {
             "denied" => Self::Denied,
             "interrupted" => Self::Paused,
             "hint_given" => Self::HintGiven,
+            "approved" => Self::Approved,
             _ => Self::Other,
         };
         map.next_value::<IgnoredAny>()?;
@@ -389,4 +425,3 @@ impl<'de> TaggedLine<'de> for RunnerLine<'de> {
         Ok(skipped)
     }
 }
-            "approved" => Self::Approved,

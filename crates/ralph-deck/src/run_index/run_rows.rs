@@ -26,10 +26,13 @@ const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const PUT_GATE: &str = "INSERT OR REPLACE INTO run_gate VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+const PUT_JUDGE: &str = "INSERT OR REPLACE INTO run_judge VALUES
+    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 const PUT_DAY: &str = "INSERT OR REPLACE INTO run_day VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const DROP_RUN: [&str; 6] = [
     "DELETE FROM run_requirement WHERE run = ?1",
     "DELETE FROM run_gate WHERE run = ?1",
+    "DELETE FROM run_judge WHERE run = ?1",
     "DELETE FROM run_day WHERE run = ?1",
     "DELETE FROM run WHERE id = ?1",
     "DELETE FROM journal WHERE run = ?1",
@@ -44,6 +47,7 @@ pub(super) struct RunWriter<'a> {
     run: CachedStatement<'a>,
     requirement: CachedStatement<'a>,
     gate: CachedStatement<'a>,
+    judge: CachedStatement<'a>,
     day: CachedStatement<'a>,
 }
 
@@ -55,6 +59,7 @@ impl<'a> RunWriter<'a> {
             run: transaction.prepare_cached(PUT_RUN)?,
             requirement: transaction.prepare_cached(PUT_REQUIREMENT)?,
             gate: transaction.prepare_cached(PUT_GATE)?,
+            judge: transaction.prepare_cached(PUT_JUDGE)?,
             day: transaction.prepare_cached(PUT_DAY)?,
         })
     }
@@ -117,6 +122,23 @@ impl<'a> RunWriter<'a> {
                 gate.saved_ms.cast_signed(),
                 gate.longest_ms.cast_signed(),
                 gate.tests
+            ])?;
+        }
+        for judge in &tally.judges.0 {
+            self.judge.execute(params![
+                run,
+                name(&judge.name),
+                name(&judge.kind),
+                judge.verdicts,
+                judge.cached,
+                judge.met,
+                judge.unmet,
+                judge.impossible,
+                judge.no_verdict,
+                judge.calls,
+                judge.tokens.cast_signed(),
+                judge.micro_usd.map(u64::cast_signed),
+                judge.took_ms.cast_signed()
             ])?;
         }
         for day in &tally.days {

@@ -92,6 +92,22 @@ CREATE TABLE run_gate (
     tests INTEGER,            -- tests of the last result that counted any
     PRIMARY KEY (run, name, site)
 ) WITHOUT ROWID;
+CREATE TABLE run_judge (
+    run TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,       -- `prompt`, `agent`, `adversarial`, `plan`, `goal` or `amended`
+    verdicts INTEGER NOT NULL, -- = met + unmet + impossible + no_verdict, each stop that used one
+    cached INTEGER NOT NULL,  -- of them, how many were known already and cost nothing
+    met INTEGER NOT NULL,
+    unmet INTEGER NOT NULL,
+    impossible INTEGER NOT NULL,
+    no_verdict INTEGER NOT NULL,
+    calls INTEGER NOT NULL,   -- calls, tokens, cost and time of the others
+    tokens INTEGER NOT NULL,
+    micro_usd INTEGER,        -- NULL if unknown
+    took_ms INTEGER NOT NULL,
+    PRIMARY KEY (run, name)
+) WITHOUT ROWID;
 CREATE TABLE run_day (
     run TEXT NOT NULL,
     day TEXT NOT NULL,        -- `2026-11-15`, local time

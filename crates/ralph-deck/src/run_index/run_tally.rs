@@ -6,10 +6,11 @@ use super::gate_tally::GateTallies;
 use super::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
 };
+use super::judge_tally::JudgeTallies;
 use super::requirement_history::RequirementHistories;
 use super::spend_tally::SpendTally;
-use ralph_core::drive::WaitCause;
 use ralph_core::approval;
+use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::RunLimits;
 use ralph_core::record::{DecisionRule, MoveReason, RestoredRun, RunOrigin};
@@ -64,6 +65,7 @@ pub(super) struct RunTally {
     pub first_damaged: Option<u64>,
     pub requirements: RequirementHistories,
     pub gates: GateTallies,
+    pub judges: JudgeTallies,
     pub days: Vec<DayTally>,
 }
 
@@ -81,10 +83,10 @@ pub(super) struct AskedQuestion {
     pub question: String,
     pub at_ms: u64,
     pub until_ms: Option<u64>,
-}
-
     /// What a person has to approve; `None` for a question that a message answers.
     pub approval: Option<String>,
+}
+
 /// A wait of the runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct OpenWait {
@@ -320,9 +322,9 @@ impl RunTally {
     }
 
     fn add_stop(&mut self, stop: &StopLine<'_>, at_ms: u64) {
+        let is_for_person = stop.rule.as_str() == DecisionRule::NeedsHuman.name();
         match &stop.outcome {
             OutcomeLine::Repeated => return,
-        let is_for_person = stop.rule.as_str() == DecisionRule::NeedsHuman.name();
             OutcomeLine::Allowed => {
                 self.is_held = false;
                 if let Some(report) = stop.report.as_ref().filter(|_| is_for_person) {
@@ -360,6 +362,9 @@ impl RunTally {
         }
         for gate in &stop.gates {
             self.gates.add(gate);
+        }
+        for judge in &stop.judges {
+            self.judges.add(judge);
         }
         if let Some(spent) = stop.judge_spending {
             self.spend.set_judges(spent);
@@ -422,11 +427,6 @@ impl RunTally {
         }
     }
 
-    fn clear_declared(&mut self) {
-        self.asked = None;
-        self.declared_wait_ms = None;
-    }
-
     /// A runner that repeats the agent's question says until when it waits for an answer.
     fn ask_again(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
         if self.asked.as_ref().is_none_or(|asked| asked.question != bounded(question)) {
@@ -436,6 +436,11 @@ impl RunTally {
         if let Some(asked) = &mut self.asked {
             asked.until_ms = until_ms;
         }
+    }
+
+    fn clear_declared(&mut self) {
+        self.asked = None;
+        self.declared_wait_ms = None;
     }
 
     fn pause(&mut self) {
@@ -481,12 +486,12 @@ fn clock_effect(change: &LineChange<'_>) -> TallyClock {
     match change {
         LineChange::Resumed => TallyClock::Restart,
         LineChange::HintGiven
+        | LineChange::Approved
         | LineChange::Waived(_)
         | LineChange::WaiverRevoked(_)
         | LineChange::Limited(_)
         | LineChange::Accepted(_)
         | LineChange::Drove(RunnerLine::Granted) => TallyClock::Unchanged,
-        | LineChange::Approved
         LineChange::Started(_)
         | LineChange::Restored(_)
         | LineChange::Decided(_)

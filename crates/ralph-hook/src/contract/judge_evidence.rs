@@ -122,8 +122,10 @@ fn add_requirements(
     }
     for JudgeReply { judge, requirement, verdict } in answers {
         let record = verdict.map(|verdict| {
+            // Without a verdict, the judge is asked about the same case again.
             let is_known = verdict.run != contract.run.id
-                || state.judges.has_seen(&judge.name, &verdict.result.prompt_hash);
+                || (judge_worker::is_definite(&verdict.result)
+                    && state.judges.has_seen(&judge.name, &verdict.result.prompt_hash));
             JudgeRecord::new(judge, &verdict.result, is_known)
         });
         let not_asked = || match &requirement.status {
