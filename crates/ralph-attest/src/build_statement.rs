@@ -3,15 +3,16 @@
 use crate::attested_policy::attest_policy;
 use crate::run_statement::{
     AttestedAcceptance, AttestedDispute, AttestedGate, AttestedGoal, AttestedJournal,
-    AttestedPolicy, AttestedProof, AttestedRequirements, AttestedStatus, AttestedTests,
-    AttestedWaiver, JUDGED_SUBJECT, LANDED_SUBJECT, PREDICATE_TYPE, RunPredicate, RunStatement,
-    STATEMENT_TYPE, StatementSubject, TREE_SUBJECT,
+    AttestedJudge, AttestedPolicy, AttestedProof, AttestedRequirements, AttestedStatus,
+    AttestedTests, AttestedWaiver, JUDGED_SUBJECT, LANDED_SUBJECT, PREDICATE_TYPE, RunPredicate,
+    RunStatement, STATEMENT_TYPE, StatementSubject, TREE_SUBJECT,
 };
 use ralph_core::id::RunId;
+use ralph_core::judge::Judge;
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
-    Acceptance, GateRecord, JournalEntry, JudgedContent, MeasuredSite, PolicySeal, RunChange,
-    RunRecord, StopOutcome, StopRecord, Waiver,
+    Acceptance, GateRecord, JournalEntry, JudgeRecord, JudgedContent, MeasuredSite, PolicySeal,
+    RunChange, RunRecord, StopOutcome, StopRecord, Waiver,
 };
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::run::{RunPhase, RunState};
@@ -210,6 +211,7 @@ impl EndedRun<'_> {
                 met: report.met,
             },
             gates: stop.gates.iter().map(|gate| attest_gate(gate, seal)).collect(),
+            judges: stop.judges.iter().map(|judge| attest_judge(judge, seal)).collect(),
             proof: stop.proof.as_ref().map(attest_proof),
             waivers: in_force.map(attest_waiver).collect(),
             disputes: state
@@ -249,6 +251,21 @@ fn attest_gate(record: &GateRecord, seal: Option<&PolicySeal>) -> AttestedGate {
         }),
         findings: record.findings,
         key: record.key.clone(),
+    }
+}
+
+/// A judge that the sealed policy does not have confirms nothing.
+fn attest_judge(record: &JudgeRecord, seal: Option<&PolicySeal>) -> AttestedJudge {
+    let mut judges = seal.into_iter().flat_map(|seal| &seal.policy.judges);
+    let judge = judges.find(|judge| judge.name == record.name);
+    AttestedJudge {
+        name: record.name.clone(),
+        kind: record.kind,
+        required: judge.is_some_and(Judge::is_required),
+        counts: judge.is_some_and(|judge| judge.counts),
+        outcome: record.outcome.clone(),
+        model: record.model.clone(),
+        prompt_hash: record.prompt_hash.clone(),
     }
 }
 

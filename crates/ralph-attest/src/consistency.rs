@@ -1,13 +1,15 @@
 //! Whether the results in a statement can have led to its status. A genuine statement never contradicts itself: ralph
 //! decides by the same results that it attests.
 
-use crate::run_statement::{AttestedGate, AttestedStatus, RunPredicate};
+use crate::run_statement::{AttestedGate, AttestedJudge, AttestedStatus, RunPredicate};
+use ralph_core::judge::JudgeKind;
 use ralph_core::proof::ProofVerdict;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 
 const MAX_NAME_CHARS: usize = 80;
 const PASSED: &str = "passed";
+const MET: &str = "met";
 /// Gates that ran on the base measure the tests, not the work.
 const BASE_SITE: &str = "base";
 
@@ -17,7 +19,15 @@ impl RunPredicate {
         let status = self.status;
         let is_measured = match self.accepted {
             Some(_) => self.policy.is_some() || !self.gates.is_empty(),
-            None => status == AttestedStatus::Claimed || self.required_gates().next().is_some(),
+            None => match status {
+                AttestedStatus::Claimed => true,
+                AttestedStatus::Green => {
+                    self.has_required_gate() || self.goal_judges().next().is_some()
+                }
+                AttestedStatus::Verified => {
+                    self.has_required_gate() || self.counting_judges().next().is_some()
+                }
+            },
         };
         if !is_measured {
             return Some("no required gate has a result".to_string());
@@ -40,6 +50,15 @@ impl RunPredicate {
         if let Some(gate) = failed {
             return Some(format!("gate `{}` did not pass", clean_name(&gate.name)));
         }
+        let open_judge = self.judges.iter().find(|judge| {
+            let is_waived = self.waivers.iter().any(|waiver| waiver.requirement == judge.name);
+            judge.required
+                && judge.outcome != MET
+                && !(status == AttestedStatus::Claimed && is_waived)
+        });
+        if let Some(judge) = open_judge {
+            return Some(format!("judge `{}` did not say met", clean_name(&judge.name)));
+        }
         if status == AttestedStatus::Claimed {
             return None;
         }
@@ -52,11 +71,45 @@ impl RunPredicate {
         }
         let proved = self.proof.as_ref().map(|proof| proof.verdict);
         let fits = match status {
-            AttestedStatus::Verified => matches!(proved, None | Some(ProofVerdict::Verified)),
-            AttestedStatus::Green => proved == Some(ProofVerdict::Green),
+            AttestedStatus::Verified => match proved {
+                None | Some(ProofVerdict::Verified) => true,
+                Some(ProofVerdict::Green) => self.counting_judges().next().is_some(),
+                Some(ProofVerdict::NeedsReview | ProofVerdict::Failed) => false,
+            },
+            // A goal that only a judge confirms ends like this, whatever the tests show.
+            AttestedStatus::Green => match proved {
+                Some(ProofVerdict::Green) => true,
+                None | Some(ProofVerdict::Verified) => self.goal_judges().next().is_some(),
+                Some(ProofVerdict::NeedsReview | ProofVerdict::Failed) => false,
+            },
             AttestedStatus::Claimed => true,
         };
         (!fits).then(|| "the proof has another verdict".to_string())
+    }
+
+    fn has_required_gate(&self) -> bool {
+        self.required_gates().next().is_some()
+    }
+
+    /// The judges that the goal rests on: required ones of kind `goal` that said `met`.
+    fn goal_judges(&self) -> impl Iterator<Item = &AttestedJudge> {
+        let is_met = |judge: &&AttestedJudge| {
+            judge.required && judge.kind == JudgeKind::Goal && judge.outcome == MET
+        };
+        self.judges.iter().filter(is_met)
+    }
+
+    /// The judges without which the run would not be `verified`.
+    pub(crate) fn decisive_judges(&self) -> impl Iterator<Item = &AttestedJudge> {
+        let is_proved_green =
+            self.proof.as_ref().is_some_and(|proof| proof.verdict == ProofVerdict::Green);
+        let is_decisive = is_proved_green || !self.has_required_gate();
+        self.counting_judges().filter(move |_| is_decisive)
+    }
+
+    /// Those of them that may make a run `verified`.
+    fn counting_judges(&self) -> impl Iterator<Item = &AttestedJudge> {
+        self.goal_judges().filter(|judge| judge.counts)
     }
 
     fn required_gates(&self) -> impl Iterator<Item = &AttestedGate> {
@@ -103,11 +156,23 @@ mod tests {
         AttestedAcceptance { by: text(), why: text(), at: text(), was: was.into() }
     }
 
+    fn judge(kind: JudgeKind, counts: bool, outcome: &str) -> AttestedJudge {
+        AttestedJudge {
+            name: "review".into(),
+            kind,
+            required: true,
+            counts,
+            outcome: outcome.into(),
+            model: None,
+            prompt_hash: String::new(),
+        }
+    }
+
     /// Every way in which results can contradict a status, and none that an honest run has.
     #[test]
     fn a_status_needs_results_that_lead_to_it() {
         type Change = fn(&mut RunPredicate);
-        let cases: [(&str, &str, &str, Change); 18] = [
+        let cases: [(&str, &str, &str, Change); 27] = [
             ("as it is", "verified", "verified", |_| {}),
             ("without proof", "verified", "verified", |one| one.proof = None),
             ("green", "green", "green", |_| {}),
@@ -137,6 +202,35 @@ mod tests {
             ("accepted, stuck", "verified", "failed", |one| {
                 one.accepted = Some(acceptance("stuck"));
             }),
+            ("counted judge", "verified", "green", |one| {
+                one.judges = vec![judge(JudgeKind::Goal, true, "met")];
+            }),
+            ("counted judge, no gates, no proof", "verified", "green", |one| {
+                one.judges = vec![judge(JudgeKind::Goal, true, "met")];
+                (one.proof, one.gates) = (None, Vec::new());
+            }),
+            ("counted judge, old tests fail", "verified", "needs_review", |one| {
+                one.judges = vec![judge(JudgeKind::Goal, true, "met")];
+            }),
+            ("judge that does not count", "verified", "green", |one| {
+                one.judges = vec![judge(JudgeKind::Goal, false, "met")];
+            }),
+            ("judge of another kind", "verified", "green", |one| {
+                one.judges = vec![judge(JudgeKind::Prompt, true, "met")];
+            }),
+            ("advisory judge", "verified", "green", |one| {
+                let required = false;
+                one.judges =
+                    vec![AttestedJudge { required, ..judge(JudgeKind::Goal, true, "met") }];
+            }),
+            ("judge says unmet", "verified", "verified", |one| {
+                one.judges = vec![judge(JudgeKind::Prompt, false, "unmet")];
+            }),
+            ("judged only", "green", "verified", |one| {
+                one.judges = vec![judge(JudgeKind::Goal, false, "met")];
+                one.gates.clear();
+            }),
+            ("green, proved", "green", "verified", |_| {}),
         ];
         let mut found = String::new();
         for (name, status, verdict, change) in cases {
@@ -164,6 +258,15 @@ mod tests {
         accepted: -
         accepted, green: its acceptance does not fit its status
         accepted, stuck: its acceptance does not fit its status
+        counted judge: -
+        counted judge, no gates, no proof: -
+        counted judge, old tests fail: the proof has another verdict
+        judge that does not count: the proof has another verdict
+        judge of another kind: the proof has another verdict
+        advisory judge: the proof has another verdict
+        judge says unmet: judge `review` did not say met
+        judged only: -
+        green, proved: the proof has another verdict
         ");
     }
 }

@@ -1,5 +1,6 @@
 //! The statement: in-toto's fields around a predicate of ralph's own. Names are part of the format.
 
+use ralph_core::judge::JudgeKind;
 use ralph_core::limits::RunLimits;
 use ralph_core::proof::{BrokenTest, ProofVerdict};
 use ralph_core::status::RunStatus;
@@ -53,6 +54,9 @@ pub struct RunPredicate {
     pub policy: Option<AttestedPolicy>,
     pub requirements: AttestedRequirements,
     pub gates: Vec<AttestedGate>,
+    /// The verdicts at the end of the run. They are opinions, and stand apart from what was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judges: Vec<AttestedJudge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<AttestedProof>,
     /// Those that had not expired when the run ended.
@@ -166,6 +170,23 @@ pub struct AttestedTests {
     pub run: u32,
     pub failed: u32,
     pub skipped: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct AttestedJudge {
+    pub name: String,
+    pub kind: JudgeKind,
+    pub required: bool,
+    /// Whether the policy lets a run whose goal only this judge confirms end `verified`.
+    pub counts: bool,
+    /// `met`, `unmet`, `impossible` or `unknown`.
+    pub outcome: String,
+    /// As the backend named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Of the instructions and the case.
+    pub prompt_hash: String,
 }
 
 /// What running old and new tests on old and new code showed.

@@ -1,7 +1,7 @@
 //! Checks a statement: its signature first, then what it says, against the repository.
 
 use crate::envelope::{EnvelopeError, SignedEnvelope};
-use crate::run_statement::{AttestedPolicy, AttestedStatus, RunStatement};
+use crate::run_statement::{AttestedPolicy, AttestedStatus, RunPredicate, RunStatement};
 use crate::signing_key::PublicKey;
 use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
@@ -154,9 +154,25 @@ fn check_status(statement: &RunStatement, lowest: AttestedStatus) -> StatementCh
         let hint = format!("if that is enough, pass `--accept {}`", status.name());
         return StatementCheck::failed("status", detail, &hint);
     }
-    let count = predicate.gates.len();
-    let results = if count == 1 { "result" } else { "results" };
-    StatementCheck::passed("status", format!("{detail}, as {count} gate {results} say"))
+    StatementCheck::passed("status", format!("{detail}, {}", describe_basis(predicate)))
+}
+
+/// `as 2 gate results say; judge goal-review counts as the measure of the goal`
+fn describe_basis(predicate: &RunPredicate) -> String {
+    let measured = match predicate.gates.len() {
+        0 => "without a gate result".to_string(),
+        1 => "as 1 gate result says".to_string(),
+        count => format!("as {count} gate results say"),
+    };
+    let judges = predicate.decisive_judges();
+    let names: Vec<_> = judges.map(|one| text::clean_line(&one.name, MAX_NAME_CHARS)).collect();
+    match names.as_slice() {
+        [] => measured,
+        [name] => format!("{measured}; judge {name} counts as the measure of the goal"),
+        names => {
+            format!("{measured}; judges {} count as the measure of the goal", names.join(", "))
+        }
+    }
 }
 
 /// Compares trees. Returns the tree to compare the policy with.

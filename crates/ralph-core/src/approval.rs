@@ -2,10 +2,10 @@
 //! (`[orchestrator] approvals`). The journal records them, so an approval counts as measured.
 
 use crate::policy::Chunk;
-use crate::record::{ReportLine, ReportedStatus};
+use crate::record::{PendingKind, ReportLine, StopReport};
 use crate::requirement::{
     EvidenceKind, PendingReason, Requirement, RequirementStage, RequirementStatus,
-    RequirementWeight, WAITS_PREFIX,
+    RequirementWeight,
 };
 use crate::source::orchestrator::OrchestratorPhase;
 use crate::text;
@@ -15,10 +15,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Starts the reason why a finished piece of work is still open, in requirements and stored reports.
-const APPROVAL_PREFIX: &str = "waits for a person: ";
-
-const QUESTION_PREFIX: &str = "a person has to approve ";
 const PHASE_SUFFIX: &str = " approved";
 const MAX_NAMED: usize = 3;
 
@@ -67,9 +63,8 @@ pub fn require_chunk_approval(
     if !chunk.approval || !is_done || approver(approvals, &chunk.requirement_name()).is_some() {
         return done;
     }
-    let why = format!("{APPROVAL_PREFIX}nobody has approved it yet");
     Requirement {
-        status: RequirementStatus::Pending(PendingReason::AwaitsPerson(why)),
+        status: RequirementStatus::Pending(PendingReason::awaits_approval()),
         next: next_step(&format!("chunk `{}`", chunk.name)),
         ..done
     }
@@ -81,13 +76,12 @@ pub fn phase_approval_requirement(approval: &PhaseApproval, is_phase_done: bool)
     let (status, next) = match (&approval.by, is_phase_done) {
         (Some(_), _) => (RequirementStatus::Met(EvidenceKind::Measured), String::new()),
         (None, true) => {
-            let why = format!("{APPROVAL_PREFIX}nobody has approved it yet");
-            let status = RequirementStatus::Pending(PendingReason::AwaitsPerson(why));
+            let status = RequirementStatus::Pending(PendingReason::awaits_approval());
             (status, next_step(&format!("phase `{phase}`")))
         }
         (None, false) => {
-            let why = format!("{WAITS_PREFIX}the conditions of phase `{phase}`");
-            (RequirementStatus::Pending(PendingReason::NotReached(why)), String::new())
+            let why = PendingReason::comes_after(format_args!("the conditions of phase `{phase}`"));
+            (RequirementStatus::Pending(why), String::new())
         }
     };
     Requirement {
@@ -108,17 +102,14 @@ fn next_step(what: &str) -> String {
 
 /// Whether the last stop reported that this requirement waits for a person.
 pub fn awaits_person(line: &ReportLine) -> bool {
-    line.standing == ReportedStatus::Pending && line.note.starts_with(APPROVAL_PREFIX)
+    line.pending_kind() == Some(PendingKind::AwaitsPerson)
 }
 
 /// What a run waits for, if everything that is open waits for a person or for what does:
 /// `` a person has to approve design: `ralph approve k7f2 design` ``
 pub fn describe_wait(run: &str, requirements: &[Requirement]) -> Option<String> {
-    let is_late = |one: &Requirement| {
-        matches!(one.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
-    };
     let open: Vec<&Requirement> = requirements.iter().filter(|one| one.is_open()).collect();
-    if open.iter().any(|one| !one.awaits_person() && !is_late(one)) {
+    if open.iter().any(|one| !one.awaits_person() && !one.comes_later()) {
         return None;
     }
     let waits = open.iter().filter(|one| one.awaits_person());
@@ -133,12 +124,15 @@ pub fn describe_wait(run: &str, requirements: &[Requirement]) -> Option<String> 
         Some((last, others)) => format!("{} and {last}", others.join(", ")),
         None => String::new(),
     };
-    Some(format!("{QUESTION_PREFIX}{listed}: `ralph approve {run} {first}`"))
+    Some(format!("a person has to approve {listed}: `ralph approve {run} {first}`"))
 }
 
-/// Whether a run that asks this waits for an approval and not for an answer.
-pub fn is_approval_question(question: &str) -> bool {
-    question.starts_with(QUESTION_PREFIX)
+/// The name that `ralph approve` takes for the first requirement of a report that waits for a person; empty if the report
+/// does not list it.
+pub fn first_awaited_name(report: Option<&StopReport>) -> String {
+    let lines = report.map_or(&[][..], |report| &report.lines);
+    let first = lines.iter().find(|line| awaits_person(line));
+    first.map_or_else(String::new, |line| approval_name(&line.name).to_owned())
 }
 
 /// What can be approved in a run, by the names that `ralph approve` takes.

@@ -9,7 +9,7 @@ use crate::policy::Chunk;
 use crate::record::{PartKind, PartRule};
 use crate::requirement::{
     EvidenceKind, PendingReason, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight, WAITS_PREFIX,
+    RequirementStatus, RequirementWeight,
 };
 use crate::run::PartState;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -156,8 +156,8 @@ fn judge_unmeasured_chunk<'a>(chunk: &'a Chunk, parts: &[PartState]) -> JudgedCh
 
 /// Judges a chunk that waits for prerequisites.
 pub fn judge_waiting_chunk<'a>(chunk: &'a Chunk, undone: &[&str]) -> JudgedChunk<'a> {
-    let why = format!("{WAITS_PREFIX}{}", join_names(undone, ToString::to_string));
-    let status = RequirementStatus::Pending(PendingReason::NotReached(why));
+    let why = PendingReason::comes_after(join_names(undone, ToString::to_string));
+    let status = RequirementStatus::Pending(why);
     let requirement = build_requirement(chunk, status, String::new());
     JudgedChunk { chunk, requirement, needs_agent: false }
 }

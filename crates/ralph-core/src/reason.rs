@@ -11,7 +11,8 @@ use crate::goal_origin::goal_label;
 use crate::hint;
 use crate::hold::StopHold;
 use crate::id::RunId;
-use crate::record::{ReportedStatus, RunOrigin, StopReport};
+use crate::proof_summary::PROOF_REQUIREMENT;
+use crate::record::{ReportLine, ReportedStatus, RunOrigin, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
 use crate::requirement_tally::RequirementTally;
@@ -111,7 +112,9 @@ pub fn render_reason(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String
     let same = same.filter(|before| !has_new_advisory(held.requirements, before, context.redactor));
     let notes = message_notes::message_notes(held, context.redactor);
     let reason = match same {
-        _ if only_gates_running(held) => format!("{}{notes}", render_waiting(held, context)),
+        _ if held.tampering.is_none() && awaits_results_only(held.requirements) => {
+            format!("{}{notes}", render_waiting(held, context))
+        }
         Some(before) => format!("{}{notes}", render_unchanged(held, before)),
         None => render_full(held, before, &notes, context),
     };
@@ -148,18 +151,22 @@ fn has_new_advisory(
     })
 }
 
-/// Whether all open requirements are gates that are still running.
-fn only_gates_running(held: &HeldStop<'_>) -> bool {
-    held.tampering.is_none()
-        && open_requirements(held.requirements).next().is_some()
-        && open_requirements(held.requirements).all(Requirement::is_running)
+/// Whether the agent can only wait: gates or judges are running, and what else is open comes after others.
+pub(crate) fn awaits_results_only(requirements: &[Requirement]) -> bool {
+    let open = || open_requirements(requirements);
+    open().any(Requirement::is_running) && open().all(|one| one.is_running() || one.comes_later())
 }
 
 fn render_waiting(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String {
-    let names: Vec<_> =
-        open_requirements(held.requirements).map(|one| safe_name(one, context.redactor)).collect();
+    let running = open_requirements(held.requirements).filter(|one| one.is_running());
+    let names: Vec<_> = running.map(|one| safe_name(one, context.redactor)).collect();
     let tail = run_label(held.hold).map(|run| format!(" ({run})")).unwrap_or_default();
-    let opening = format!("ralph: waiting for {}; nothing else is open", names.join(", "));
+    let rest = if open_requirements(held.requirements).any(Requirement::comes_later) {
+        "what else is open comes later"
+    } else {
+        "nothing else is open"
+    };
+    let opening = format!("ralph: waiting for {}; {rest}", names.join(", "));
     let closing = render_closing(held, None, context);
     format!("{}{closing}\n", first_line(&opening, &tail))
 }
@@ -393,17 +400,23 @@ fn render_closing(
 ) -> String {
     let mut out = String::from("\n");
     if let Some(before) = before {
-        let (was, now) = (before.unmet, RequirementTally::count(held.requirements).unmet);
+        // A proof holds once. That it no longer does says nothing about it.
+        let is_open = |name: &str| {
+            let mut open = held.requirements.iter().filter(|one| !is_met(one));
+            open.any(|one| safe_name(one, context.redactor) == name)
+        };
+        let is_old_proof =
+            |line: &&ReportLine| line.name == PROOF_REQUIREMENT && !is_open(&line.name);
+        let proofs = before.lines.iter().filter(is_old_proof).count();
+        let was = before.unmet.saturating_sub(u32::try_from(proofs).unwrap_or(u32::MAX));
+        let now = RequirementTally::count(held.requirements).unmet;
         let done: Vec<_> = before
             .lines
             .iter()
             .filter(|line| {
                 line.standing != ReportedStatus::Advisory && line.name != hint::REQUIREMENT_NAME
             })
-            .filter(|line| {
-                let mut open = held.requirements.iter().filter(|one| !is_met(one));
-                !open.any(|one| safe_name(one, context.redactor) == line.name)
-            })
+            .filter(|line| !is_open(&line.name) && !is_old_proof(line))
             .map(|line| line.name.as_str())
             .take(6)
             .collect();

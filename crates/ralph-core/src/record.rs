@@ -36,7 +36,7 @@ pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use judge_record::JudgeRecord;
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
-pub use report_line::{ReportLine, ReportedStatus};
+pub use report_line::{PendingKind, ReportLine, ReportedStatus};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
 /// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.

@@ -2,9 +2,11 @@
 //! converted to requirements first.
 
 use crate::judge::JudgeKind;
+use crate::record::PendingKind;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Display;
 use serde::{Deserialize, Serialize};
 
 /// A goal that nothing measures; it is met by a completion marker.
@@ -48,13 +50,17 @@ pub enum RequirementStage {
     Judged(JudgeKind),
 }
 
-/// Starts the reason why a gate or chunk waits for another one, in requirements and stored reports.
+/// What the requirements that cost the most come after, see [`PendingReason::comes_after`].
+pub const EVERYTHING_ELSE: &str = "everything else is met";
+/// Starts the reason why a requirement is not reached yet. Stored reports of older versions have no other sign of it.
 pub(crate) const WAITS_PREFIX: &str = "comes after ";
+/// Starts the reason why a finished piece of work is still open, likewise.
+pub(crate) const APPROVAL_PREFIX: &str = "waits for a person: ";
 
 impl RequirementStage {
     /// Why a gate of a later stage does not run yet.
-    pub fn wait_reason(self) -> String {
-        format!("{WAITS_PREFIX}{} has passed", self.name())
+    pub fn wait_reason(self) -> PendingReason {
+        PendingReason::comes_after(format_args!("{} has passed", self.name()))
     }
 }
 
@@ -188,6 +194,11 @@ impl Requirement {
         matches!(self.status, RequirementStatus::Pending(PendingReason::Running(_)))
     }
 
+    /// Whether it is evaluated once earlier requirements are met.
+    pub fn comes_later(&self) -> bool {
+        matches!(self.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
+    }
+
     /// Whether only a person's approval is missing.
     pub fn awaits_person(&self) -> bool {
         matches!(self.status, RequirementStatus::Pending(PendingReason::AwaitsPerson(_)))
@@ -212,6 +223,24 @@ impl Finding {
 }
 
 impl PendingReason {
+    /// It is evaluated once `what` is done: `the fast gates`
+    pub fn comes_after(what: impl Display) -> Self {
+        Self::NotReached(format!("{WAITS_PREFIX}{what}"))
+    }
+
+    /// A person has to approve the finished work.
+    pub fn awaits_approval() -> Self {
+        Self::AwaitsPerson(format!("{APPROVAL_PREFIX}nobody has approved it yet"))
+    }
+
+    pub fn kind(&self) -> PendingKind {
+        match self {
+            Self::Running(_) => PendingKind::Running,
+            Self::NotReached(_) => PendingKind::NotReached,
+            Self::AwaitsPerson(_) => PendingKind::AwaitsPerson,
+        }
+    }
+
     pub fn why(&self) -> &str {
         match self {
             Self::Running(why) | Self::NotReached(why) | Self::AwaitsPerson(why) => why,

@@ -35,6 +35,10 @@ pub enum PersonAction {
         duration: String,
         cost: String,
     },
+    /// Approves a chunk, a phase or the plan, by the name that `ralph approve` takes. An empty one is the only one that waits.
+    Approve {
+        name: String,
+    },
     /// Accepts the work of a run that ended without proof. The reason may be empty.
     Accept {
         why: String,
@@ -68,6 +72,8 @@ impl PersonAction {
                 let given = given.map(|(option, value)| format!(" {option} {}", quoted(value)));
                 format!("ralph limits {run}{}", given.collect::<String>())
             }
+            Self::Approve { name } if name.is_empty() => format!("ralph approve {run}"),
+            Self::Approve { name } => format!("ralph approve {run} {}", quoted(name)),
             Self::Accept { why } if why.is_empty() => format!("ralph accept {run}"),
             Self::Accept { why } => format!("ralph accept {run} --why {}", quoted(why)),
         }
@@ -108,6 +114,8 @@ mod tests {
                 "ralph limits k7f2 --max-iterations 40 --max-cost 50",
             ),
             (PersonAction::Accept { why: String::new() }, "ralph accept k7f2"),
+            (PersonAction::Approve { name: String::new() }, "ralph approve k7f2"),
+            (PersonAction::Approve { name: "$(id)".into() }, "ralph approve k7f2 '$(id)'"),
             (PersonAction::Tell { text: "{a,b}".into() }, "ralph tell k7f2 '{a,b}'"),
             (PersonAction::Accept { why: "read it".into() }, "ralph accept k7f2 --why 'read it'"),
         ] {

@@ -1,13 +1,22 @@
 //! Puts what a run in progress is at into words: its last stop, its question and its last event.
 
 use crate::page::OpenQuestion;
+use crate::person_action::PersonAction;
 use crate::wording::{FactMark, MarkedText, ago, local_time, safe_line};
-use ralph_core::approval;
+use ralph_core::id::RunId;
 use ralph_core::record::RunRecord;
 use ralph_core::run::RunState;
 
 /// A run without an event for this long says when the last one was.
 const QUIET_AFTER_MS: u64 = 5 * 60 * 1000;
+
+/// What a run waits for if only a person's approval is missing.
+pub const AWAITS_APPROVAL: &str = "waits for your approval";
+
+/// The command that approves what a run waits for.
+pub fn approve_command(run: &RunId, name: &str) -> String {
+    PersonAction::Approve { name: name.to_string() }.command_line(run)
+}
 
 /// What the last stop of a run led to; `None` before the first one.
 pub fn last_stop(state: &RunState) -> Option<&'static str> {
@@ -17,12 +26,21 @@ pub fn last_stop(state: &RunState) -> Option<&'static str> {
     (state.report.is_some() || state.delivery.is_some()).then_some("let go")
 }
 
-/// ``asks until 14:05: which licence?; answer with `ralph tell k7f2 "…"` ``
+/// ``asks until 14:05: which licence?; answer with `ralph tell k7f2 "…"` ``, or ``waits for your approval: `ralph approve
+/// k7f2 design` ``
 pub fn question_line(run: &RunRecord, question: &OpenQuestion) -> MarkedText {
     let until = question.until_ms.map(|until_ms| format!(" until {}", local_time(until_ms)));
+    if let Some(name) = &question.approval {
+        let text = format!(
+            "{}{}: `{}`",
+            AWAITS_APPROVAL,
+            until.unwrap_or_default(),
+            safe_line(&approve_command(&run.id, name))
+        );
+        return MarkedText::new(FactMark::Unclear, text);
+    }
     // In a session that a person works in, the answer is typed there.
-    let is_approval = approval::is_approval_question(&question.text);
-    let driven = run.drive.as_ref().filter(|_| !is_approval);
+    let driven = run.drive.as_ref();
     let how = driven.map(|_| format!("; answer with `ralph tell {} \"…\"`", run.id));
     let text = format!(
         "asks{}: {}{}",

@@ -34,6 +34,7 @@ fn action_of(name: &str, form: &PostedForm) -> Option<PersonAction> {
             duration: field("duration"),
             cost: field("cost"),
         }),
+        "approve" => Some(PersonAction::Approve { name: field("name") }),
         "accept" => Some(PersonAction::Accept { why: field("why") }),
         "require" => Some(PersonAction::Require { requirement: field("requirement") }),
         _ => None,

@@ -7,6 +7,7 @@ use crate::glyphs::GlyphSet;
 use crate::palette::TextInk;
 use crate::text_editor::TextEditor;
 use crate::watch_state::WatchState;
+use ralph_deck::page::OpenQuestion;
 
 const FORM_LABEL_COLUMNS: usize = 13;
 
@@ -38,7 +39,8 @@ fn draw_message(message: &MessageDialog, state: &WatchState, canvas: &mut CellCa
     let title = format!("{run} {}  {}", row.standing.label(), row.title);
     canvas.put(1, 0, &title, end.saturating_sub(1), TextInk::Strong);
     let mut at = 2;
-    if let Some(question) = &row.question {
+    let question = answered_question(message);
+    if let Some(question) = question {
         let asked = format!("The agent asks, {}", (state.time_text)(question.asked_ms));
         canvas.put(1, at, &asked, end, TextInk::Plain);
         let most = rows.saturating_sub(14).max(1);
@@ -59,7 +61,7 @@ fn draw_message(message: &MessageDialog, state: &WatchState, canvas: &mut CellCa
         }
         at += 1;
     }
-    let label = if row.question.is_some() { "Your answer" } else { "A message for the agent" };
+    let label = if question.is_some() { "Your answer" } else { "A message for the agent" };
     canvas.put(1, at, label, end, TextInk::Plain);
     let count = format!("{} of {}", editor.chars(), editor.most_chars());
     canvas.put_right(30, end, at, &count, TextInk::Quiet);
@@ -76,9 +78,14 @@ fn draw_message(message: &MessageDialog, state: &WatchState, canvas: &mut CellCa
     draw_foot(state, canvas, "ctrl-s send   ctrl-e open $EDITOR   esc keep as draft");
 }
 
+/// The question that the message answers. It approves nothing.
+fn answered_question(message: &MessageDialog) -> Option<&OpenQuestion> {
+    message.row.question.as_ref().filter(|question| question.approval.is_none())
+}
+
 fn note_lines(message: &MessageDialog, state: &WatchState) -> Vec<String> {
     let run = &message.run;
-    let Some(question) = &message.row.question else {
+    let Some(question) = answered_question(message) else {
         return vec!["The agent gets it at its next stop".to_string()];
     };
     let Some(until_ms) = question.until_ms else {
@@ -175,7 +182,7 @@ const HELP: &str = "\
   ↑ ↓  k j     move                      1 to 6  stops, reason, gates, diff,
   enter        open                              checkpoints, log
   esc  h       back                      ← →     older, newer stops
-  g  G         top, bottom               a       answer the question
+  g  G         top, bottom               a       answer, or approve
   /            filter; on a run: search  t       tell the agent something
   n  N         next, previous match      w       waive the selected row
   s            sort: needs you, newest,  p       pause, resume
@@ -193,6 +200,7 @@ const HELP: &str = "\
 
   In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
                  ? no result   w waived or advisory   • still running
+                 a waits for approval
   Quitting never stops a run.";
 
 const ASCII_HELP: [(&str, &str); 12] = [
@@ -223,7 +231,7 @@ fn draw_help(canvas: &mut CellCanvas) {
     }
     canvas.put(1, 0, "ralph  keys", end, TextInk::Strong);
     canvas.put_right(30, end, 0, "any key closes", TextInk::Quiet);
-    let is_short = canvas.rows < 25;
+    let is_short = canvas.rows < 26;
     let lines = text.lines().filter(|line| !is_short || !line.is_empty());
     for (number, line) in lines.enumerate() {
         canvas.put(0, 1 + number, line, end, TextInk::Plain);

@@ -10,7 +10,7 @@ use crate::text_editor::TextEditor;
 use crate::watch_effect::{LoadRequest, WatchEffect};
 use crate::watch_state::{BoardSort, WatchState};
 use ralph_core::id::RunId;
-use ralph_deck::page::{ChangedFiles, RunStanding};
+use ralph_deck::page::{BoardRow, ChangedFiles, OpenQuestion, RunStanding};
 use ralph_deck::person_action::PersonAction;
 
 const LONGEST_SEARCH: usize = 100;
@@ -60,6 +60,7 @@ impl WatchState {
             WatchKey::Char('e') => return self.toggle_earlier(),
             WatchKey::Escape | WatchKey::Char('h') => {
                 self.filter.replace("");
+                self.filter_problem = None;
                 self.earlier = None;
                 self.sort = BoardSort::NeedsYou;
             }
@@ -244,20 +245,24 @@ impl WatchState {
             WatchKey::Up => self.step(ListMove::Up),
             WatchKey::Down => self.step(ListMove::Down),
             key => {
-                let before = self.filter_text().to_string();
-                self.filter.press(key);
-                if self.filter_text() != before {
-                    self.filter_problem = None;
-                    self.earlier = None;
-                    return if self.filter_text().trim().is_empty() {
-                        Vec::new()
-                    } else {
-                        vec![self.load_earlier()]
-                    };
-                }
+                return self.change_filter(|filter| {
+                    filter.press(key);
+                });
             }
         }
         Vec::new()
+    }
+
+    /// Changes what is typed as a filter. What was found for another one no longer counts.
+    pub(crate) fn change_filter(&mut self, edit: impl FnOnce(&mut TextEditor)) -> Vec<WatchEffect> {
+        let before = self.filter_text().to_string();
+        edit(&mut self.filter);
+        if self.filter_text() == before {
+            return Vec::new();
+        }
+        self.filter_problem = None;
+        self.earlier = None;
+        if self.filter_text().trim().is_empty() { Vec::new() } else { vec![self.load_earlier()] }
     }
 
     /// Begins an action on the open or selected run.
@@ -275,9 +280,14 @@ impl WatchState {
                 let action = pause_or_resume(row.standing);
                 return vec![WatchEffect::Act { run, action, asks_at_terminal: false }];
             }
-            WatchKey::Char('a') if row.question.is_none() => {
-                self.say(format!("{run} asks nothing; t tells the agent something"));
-            }
+            WatchKey::Char('a') => match &row.question {
+                None => self.say(format!("{run} asks nothing; t tells the agent something")),
+                Some(OpenQuestion { approval: Some(_), .. }) => {
+                    let action = answer_action(&row);
+                    return vec![WatchEffect::Act { run, action, asks_at_terminal: true }];
+                }
+                Some(OpenQuestion { approval: None, .. }) => self.open_message(run, row),
+            },
             WatchKey::Char('w') => {
                 let requirement = self.waivable_requirement();
                 let form = FormDialog::waive(run, row, &requirement);
@@ -289,15 +299,17 @@ impl WatchState {
             WatchKey::Char('x') => {
                 self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)));
             }
-            _ => {
-                let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
-                let rests_on = self.run.as_ref().map(|screen| open_lines(&screen.page));
-                let rests_on = rests_on.unwrap_or_default();
-                let message = MessageDialog::new(run, row, &draft, rests_on);
-                self.dialog = Some(WatchDialog::Message(message));
-            }
+            _ => self.open_message(run, row),
         }
         Vec::new()
+    }
+
+    /// Begins a message to the agent, which answers its question if there is one.
+    fn open_message(&mut self, run: RunId, row: BoardRow) {
+        let draft = self.drafts.get(run.as_str()).cloned().unwrap_or_default();
+        let rests_on = self.run.as_ref().map(|screen| open_lines(&screen.page));
+        let message = MessageDialog::new(run, row, &draft, rests_on.unwrap_or_default());
+        self.dialog = Some(WatchDialog::Message(message));
     }
 
     /// The selected requirement, or the first one that is not met.
@@ -329,7 +341,8 @@ impl WatchState {
         }
         let empty = String::new;
         let action = match key {
-            WatchKey::Char('a' | 't') => PersonAction::Tell { text: empty() },
+            WatchKey::Char('a') => answer_action(row),
+            WatchKey::Char('t') => PersonAction::Tell { text: empty() },
             WatchKey::Char('p') => pause_or_resume(row.standing),
             WatchKey::Char('x') => PersonAction::Cancel,
             WatchKey::Char('w') => PersonAction::Waive {
@@ -418,6 +431,15 @@ fn comparison(run: RunId, files: &ChangedFiles, path: String) -> LoadRequest {
 
 fn has_ended_message(run: &RunId) -> String {
     format!("{run} has ended; `ralph why {run}` says what to do next")
+}
+
+/// What answers the question of a run: a message, or the approval that it waits for.
+fn answer_action(row: &BoardRow) -> PersonAction {
+    let approval = row.question.as_ref().and_then(|question| question.approval.clone());
+    match approval {
+        Some(name) => PersonAction::Approve { name },
+        None => PersonAction::Tell { text: String::new() },
+    }
 }
 
 fn pause_or_resume(standing: RunStanding) -> PersonAction {

@@ -119,7 +119,9 @@ impl WatchPages {
                 total: page.total,
                 next: page.next,
             },
-            Err(HistoryError::Filter(why)) => LoadedPage::FilterRefused(show(&why)),
+            Err(HistoryError::Filter(why)) => {
+                LoadedPage::FilterRefused { filter: filter.to_string(), why: show(&why) }
+            }
             Err(why @ (HistoryError::Index(_) | HistoryError::Key(_))) => {
                 LoadedPage::Failed(show(&why))
             }

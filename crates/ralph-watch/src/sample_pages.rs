@@ -88,6 +88,7 @@ pub(crate) fn asking_row() -> BoardRow {
         text: QUESTION.to_string(),
         asked_ms: today(7, 31),
         until_ms: Some(today(8, 1)),
+        approval: None,
     });
     asks
 }
@@ -380,5 +381,7 @@ pub(crate) fn sample_run() -> RunPage {
         damage: None,
         journal_edit: None,
         claimed: 0,
+        judges: Vec::new(),
+        judged: 0,
     }
 }

@@ -91,7 +91,10 @@ pub enum LoadedPage {
         text: Option<String>,
     },
     /// What is wrong with the filter.
-    FilterRefused(String),
+    FilterRefused {
+        filter: String,
+        why: String,
+    },
     Files {
         run: RunId,
         files: Result<ChangedFiles, String>,

@@ -71,10 +71,7 @@ impl WatchState {
                 self.message = None;
                 self.press(key)
             }
-            PersonInput::Paste(text) => {
-                self.paste(&text);
-                Vec::new()
-            }
+            PersonInput::Paste(text) => self.paste(&text),
             PersonInput::Click { row, .. } => self.click(usize::from(row)),
             PersonInput::ScrollUp => self.turn_wheel(ListMove::Up),
             PersonInput::ScrollDown => self.turn_wheel(ListMove::Down),
@@ -97,7 +94,7 @@ impl WatchState {
         self.press_anywhere(key)
     }
 
-    fn paste(&mut self, text: &str) {
+    fn paste(&mut self, text: &str) -> Vec<WatchEffect> {
         // Pasted text is never a key: a line of a log must not pause a run.
         match &mut self.dialog {
             Some(WatchDialog::Message(message)) => message.editor.insert(text),
@@ -107,13 +104,16 @@ impl WatchState {
                 }
             }
             Some(WatchDialog::Help) => {}
-            None if self.is_typing_filter => self.filter.insert(text),
+            None if self.is_typing_filter => {
+                return self.change_filter(|filter| filter.insert(text));
+            }
             None => {
                 if let Some(search) = &mut self.search {
                     search.insert(text);
                 }
             }
         }
+        Vec::new()
     }
 
     fn click(&mut self, row: usize) -> Vec<WatchEffect> {
@@ -169,7 +169,11 @@ impl WatchState {
                     self.earlier = Some(EarlierRuns { total, next, ..known });
                 }
             }
-            LoadedPage::FilterRefused(why) => self.filter_problem = Some(why),
+            LoadedPage::FilterRefused { filter, why } => {
+                if self.filter_text() == filter {
+                    self.filter_problem = Some(why);
+                }
+            }
             LoadedPage::Reason { run, seq, text } => {
                 if let Some(screen) = self.screen_of(&run) {
                     let text = text.unwrap_or_default();

@@ -135,7 +135,7 @@ pub(super) fn hand_over(stop: &RunStop<'_>) -> Option<StopDecision> {
         return None;
     }
     // While only gates are running there is nothing to hand over.
-    if stop.only_gates_running() {
+    if stop.awaits_results_only() {
         return None;
     }
     let full = stop.case.facts.context_permille.filter(|_| stop.is_context_nearly_full());

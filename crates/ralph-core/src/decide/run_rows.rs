@@ -14,7 +14,7 @@ use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{
-    EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT, PendingReason,
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT,
     RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
 use crate::requirement_tally::RequirementTally;
@@ -192,10 +192,9 @@ impl<'a> RunStop<'a> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
     }
 
-    /// Whether all open requirements are running gates and a time limit bounds the wait.
-    pub(super) fn only_gates_running(&self) -> bool {
-        self.open_count() > 0
-            && self.required().filter(|one| one.is_open()).all(Requirement::is_running)
+    /// Whether the agent can only wait for gates and judges, and a time limit bounds the wait.
+    pub(super) fn awaits_results_only(&self) -> bool {
+        reason::awaits_results_only(&self.evidence.requirements)
             && self.limits().max_duration_ms.is_some()
             && self.tampering().is_none()
     }
@@ -303,10 +302,7 @@ fn disputed(stop: &RunStop<'_>) -> Option<StopDecision> {
         let name = reason::safe_name(one, redactor);
         standing.iter().find(|dispute| dispute.requirement == name).copied()
     };
-    let waits = |one: &Requirement| {
-        matches!(one.status, RequirementStatus::Pending(PendingReason::NotReached(_)))
-    };
-    let open = stop.required().filter(|one| one.is_open() && !waits(one));
+    let open = stop.required().filter(|one| one.is_open() && !one.comes_later());
     let disputes: Option<Vec<_>> = open.map(dispute).collect();
     let disputes = disputes?;
     let first = disputes.first()?;
@@ -419,7 +415,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     };
     let reason = reason::render_reason(&held, stop.context);
     let decision = StopDecision { mark, ..block(rule, because, reason.clone()) };
-    if stop.only_gates_running() {
+    if stop.awaits_results_only() {
         StopDecision { outcome: StopOutcome::Awaited { reason }, ..decision }
     } else {
         decision

@@ -1,9 +1,7 @@
 //! The order in which gates run: the fast gates stage by stage, then the slow ones.
 
 use crate::gate::Gate;
-use crate::requirement::{RequirementStage, WAITS_PREFIX};
-use alloc::format;
-use alloc::string::String;
+use crate::requirement::{PendingReason, RequirementStage};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -48,11 +46,11 @@ impl GateTurn {
     }
 
     /// Why a gate of this turn does not run while a gate of `earlier` is open.
-    pub fn wait_reason(self, earlier: Self) -> String {
+    pub fn wait_reason(self, earlier: Self) -> PendingReason {
         if self.tier == earlier.tier {
             earlier.stage.wait_reason()
         } else {
-            format!("{WAITS_PREFIX}the fast gates")
+            PendingReason::comes_after("the fast gates")
         }
     }
 }
@@ -82,7 +80,10 @@ mod tests {
                 last.wait_reason(*first),
                 last.wait_reason(slow_correctness),
                 fast_adversarial.wait_reason(*first),
-            ],
+            ]
+            .iter()
+            .map(PendingReason::why)
+            .collect::<Vec<_>>(),
             [
                 "comes after the fast gates",
                 "comes after correctness has passed",

@@ -62,22 +62,36 @@ impl GateReport {
             && self.all_findings().all(|finding| finding.since == FindingAge::PreExisting)
     }
 
-    /// The condition of the policy that its findings do not meet: `coverage is 71 % (15 of 21 lines), 80 % is required`.
-    fn unmet_condition(&self) -> Option<&str> {
+    /// The finding that a condition of the policy is not met: `coverage is 71 % (15 of 21 lines), 80 % is required`.
+    fn unmet_condition(&self) -> Option<usize> {
         let rules = [LOW_COVERAGE_RULE, COVERAGE_FELL_RULE, TOO_MANY_RULE];
         let is_condition =
-            |one: &&Finding| one.rule.as_deref().is_some_and(|rule| rules.contains(&rule));
-        self.findings.iter().find(is_condition).map(|one| one.message.as_str())
+            |one: &Finding| one.rule.as_deref().is_some_and(|rule| rules.contains(&rule));
+        let has_failed = self.tests.is_some_and(|tests| tests.failed > 0);
+        self.findings.iter().position(is_condition).filter(|_| !has_failed)
+    }
+
+    /// The findings beside the summary, which may be one of them.
+    pub fn shown_findings(&self) -> impl Iterator<Item = &Finding> {
+        let summary = self.unmet_condition();
+        let findings = self.findings.iter().enumerate();
+        findings.filter(move |(at, _)| Some(*at) != summary).map(|(_, finding)| finding)
+    }
+
+    /// How many findings there are beside the summary.
+    pub fn shown_count(&self) -> u32 {
+        self.finding_count.saturating_sub(u32::from(self.unmet_condition().is_some()))
     }
 
     /// `2 of 148 tests failed`, `3 findings`, `exit code 1`.
     pub fn summary(&self) -> String {
+        let condition = self.unmet_condition().and_then(|at| self.findings.get(at));
         let counted = match (self.tests, self.finding_count) {
             (Some(TestCounts { run, failed, .. }), _) if failed > 0 => {
                 format!("{failed} of {} failed", text::count_noun(run, "test"))
             }
-            (_, _) if self.unmet_condition().is_some() => {
-                self.unmet_condition().unwrap_or_default().to_string()
+            (_, _) if condition.is_some() => {
+                condition.map(|finding| finding.message.clone()).unwrap_or_default()
             }
             (_, 0) => match self.exit {
                 Some(code) => format!("exit code {code}"),
@@ -91,10 +105,10 @@ impl GateReport {
     }
 
     pub fn failure(&self) -> RequirementFailure {
-        let mut findings = self.findings.clone();
+        let mut findings: Vec<Finding> = self.shown_findings().cloned().collect();
         // New findings first: the agent caused them and can fix them.
         findings.sort_by_key(|finding| finding.since == FindingAge::PreExisting);
-        let count = usize::try_from(self.finding_count).unwrap_or(usize::MAX);
+        let count = usize::try_from(self.shown_count()).unwrap_or(usize::MAX);
         RequirementFailure {
             summary: self.summary(),
             unlisted: count.saturating_sub(findings.len()),

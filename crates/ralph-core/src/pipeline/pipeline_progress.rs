@@ -1,13 +1,12 @@
 //! The progress of a pipeline, computed from the journal. Nothing is run or evaluated here.
 
 use super::{join_names, layers};
-use crate::approval;
 use crate::part_stop::{self, AgentTally};
 use crate::policy::Chunk;
 use crate::record::{
-    JournalEntry, PartKind, PartRecord, PartRule, ReportedStatus, RunChange, StopReport,
+    JournalEntry, PartKind, PartRecord, PartRule, PendingKind, ReportedStatus, RunChange,
+    StopReport,
 };
-use crate::requirement;
 use crate::run::PartState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -138,13 +137,20 @@ impl ProgressTracker {
             let seen = if report.met.contains(&name) {
                 ChunkProgress::new(ChunkStatus::Done, "")
             } else if let Some(line) = line {
-                let at = match line.standing {
-                    ReportedStatus::Unmet | ReportedStatus::Advisory => ChunkStatus::Failing,
-                    ReportedStatus::Unknown => ChunkStatus::Unknown,
-                    ReportedStatus::Pending if approval::awaits_person(line) => {
-                        ChunkStatus::AwaitsPerson
+                let at = match (line.standing, line.pending_kind()) {
+                    // Its own state is not known, and its prerequisites may be done since.
+                    (_, Some(PendingKind::NotReached)) => {
+                        self.chunks.remove(&chunk.name);
+                        continue;
                     }
-                    ReportedStatus::Pending => ChunkStatus::Running,
+                    (_, Some(PendingKind::AwaitsPerson)) => ChunkStatus::AwaitsPerson,
+                    (_, Some(PendingKind::Running)) | (ReportedStatus::Pending, None) => {
+                        ChunkStatus::Running
+                    }
+                    (ReportedStatus::Unmet | ReportedStatus::Advisory, None) => {
+                        ChunkStatus::Failing
+                    }
+                    (ReportedStatus::Unknown, None) => ChunkStatus::Unknown,
                 };
                 ChunkProgress::new(at, &line.note)
             } else {
@@ -190,13 +196,6 @@ impl ProgressTracker {
         let is_bare = chunk.gates.is_empty() && chunk.outputs.is_empty();
         let unseen = || ChunkProgress::new(ChunkStatus::Unknown, "not checked yet");
         let seen = match self.chunks.get(&chunk.name) {
-            // The report is older than the completion of its prerequisites, so its own state is not known.
-            Some(seen)
-                if seen.status == ChunkStatus::Running
-                    && seen.note.starts_with(requirement::WAITS_PREFIX) =>
-            {
-                unseen()
-            }
             Some(seen) => seen.clone(),
             None => unseen(),
         };

@@ -114,8 +114,15 @@ fn report_line(requirement: &Requirement, redactor: &Redactor) -> ReportLine {
         | RequirementStatus::Pending(_) => Vec::new(),
     };
     let listed = lines.split_off(lines.len().min(1));
+    let pending = match &requirement.status {
+        RequirementStatus::Pending(reason) => Some(reason.kind()),
+        RequirementStatus::Met(_) | RequirementStatus::Unmet(_) | RequirementStatus::Unknown(_) => {
+            None
+        }
+    };
     ReportLine {
         was: None,
+        pending,
         first: lines.pop(),
         listed,
         name: safe_name(requirement, redactor),

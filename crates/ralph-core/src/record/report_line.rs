@@ -2,6 +2,7 @@
 
 use crate::digest64::Digest64;
 use crate::judge::JudgeKind;
+use crate::requirement::{APPROVAL_PREFIX, WAITS_PREFIX};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ pub struct ReportLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<JudgeKind>,
     pub standing: ReportedStatus,
+    /// Why it is pending. Missing in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<PendingKind>,
     /// Its previous status, kept while its gate runs again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub was: Option<ReportedStatus>,
@@ -37,4 +41,35 @@ pub enum ReportedStatus {
     Unknown,
     Pending,
     Advisory,
+}
+
+/// Why a requirement has no result yet, as a report keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    Running,
+    /// Earlier requirements come first.
+    NotReached,
+    AwaitsPerson,
+}
+
+impl ReportLine {
+    /// Why it is pending; `None` if it is not. Reports of older versions have only the text.
+    pub fn pending_kind(&self) -> Option<PendingKind> {
+        let is_pending = self.standing == ReportedStatus::Pending;
+        is_pending.then(|| self.pending.unwrap_or_else(|| PendingKind::of_note(&self.note)))
+    }
+}
+
+impl PendingKind {
+    /// From the text of a report by an older version.
+    pub fn of_note(note: &str) -> Self {
+        if note.starts_with(APPROVAL_PREFIX) {
+            Self::AwaitsPerson
+        } else if note.starts_with(WAITS_PREFIX) {
+            Self::NotReached
+        } else {
+            Self::Running
+        }
+    }
 }

@@ -114,7 +114,7 @@ fn rows_of_a_required_judge() {
         &[finding("", "", "two of the features contradict each other")],
     );
     let running = PendingReason::Running("asks model-1".to_string());
-    let waits = PendingReason::NotReached("comes after everything else".to_string());
+    let waits = PendingReason::comes_after("everything else is met");
     let green = |tree| stop_at(tree).met("tests").proof(ProofVerdict::Green, &[]);
     let before_judges = |tree| {
         let mut stop = green(tree).judge_is(&goal, waits.clone());
@@ -144,6 +144,14 @@ fn rows_of_a_required_judge() {
             run().stop(proved(1).judged(&review, &unmet)).stop(proved(2).judged(&review, &met)),
         ),
         ("running", run().stop(proved(1).judge_is(&review, running))),
+        (
+            "waits for a gate that runs",
+            run().stop(stop_at(1).running("tests").judge_is(&review, waits.clone())),
+        ),
+        (
+            "waits for a gate, other work is open",
+            run().stop(stop_at(1).running("tests").unmet("lint").judge_is(&review, waits.clone())),
+        ),
         (
             "deterministic work first",
             run().stop(stop_at(1).unmet("tests").judge_is(&review, waits.clone())),

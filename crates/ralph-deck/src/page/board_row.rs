@@ -4,6 +4,8 @@ use super::open_question::open_question;
 use super::run_standing::RunStanding;
 use crate::json_units;
 use crate::run_index::IndexedRun;
+use crate::{standing_wording, wording};
+use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
@@ -79,7 +81,7 @@ pub struct BoardRow {
     pub seq: u64,
 }
 
-/// A question that a person has not answered.
+/// A question that a person has not answered, or an approval that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenQuestion {
     pub text: String,
@@ -88,6 +90,22 @@ pub struct OpenQuestion {
     /// The run is parked then; `None` if nothing waits for the answer.
     #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
+    /// The chunk or phase that a person has to approve, by the name that `ralph approve` takes; empty if that is not known.
+    /// `None` for a question that a message answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
+}
+
+impl OpenQuestion {
+    /// `The agent asks: which licence?` or `Waits for your approval: design`
+    pub fn summary(&self) -> String {
+        let waits = || wording::capitalized(standing_wording::AWAITS_APPROVAL);
+        match self.approval.as_deref() {
+            None => format!("The agent asks: {}", self.text),
+            Some("") => waits(),
+            Some(name) => format!("{}: {name}", waits()),
+        }
+    }
 }
 
 /// A gate that runs now.
@@ -126,11 +144,14 @@ impl BoardRow {
         };
         let mut question = None;
         match &state.declared {
-            Some(DeclaredPause::NeedsHuman(asked) | DeclaredPause::Approval(asked)) => {
+            Some(
+                declared @ (DeclaredPause::NeedsHuman(asked) | DeclaredPause::Approval(asked)),
+            ) => {
                 question = Some(OpenQuestion {
                     text: clean_question(asked),
                     asked_ms: state.last_seen_ms,
                     until_ms: None,
+                    approval: awaited_approval(declared, state.report.as_ref()),
                 });
             }
             Some(DeclaredPause::Waiting { until_ms: until, why }) => {
@@ -178,6 +199,7 @@ impl BoardRow {
             text: clean_question(question),
             asked_ms: run.asked_ms.unwrap_or(run.last_ms),
             until_ms: run.question_until_ms,
+            approval: run.question_approval.as_ref().map(|name| clean_title(name)),
         });
         let standing = RunStanding::from_names(&run.phase, &run.status)?;
         let project = text::clean_line(&run.project, LONGEST_PATH);
@@ -273,6 +295,17 @@ pub(super) fn stop_report(change: &RunChange) -> Option<&StopReport> {
 pub(super) fn project_name(project: &str) -> String {
     let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| project.to_string())
+}
+
+/// What a person has to approve, if the run waits for that.
+pub(super) fn awaited_approval(
+    declared: &DeclaredPause,
+    report: Option<&StopReport>,
+) -> Option<String> {
+    match declared {
+        DeclaredPause::Approval(_) => Some(clean_title(&approval::first_awaited_name(report))),
+        DeclaredPause::NeedsHuman(_) | DeclaredPause::Waiting { .. } => None,
+    }
 }
 
 /// The text of a question, without control characters and bounded.

@@ -12,6 +12,7 @@ mod checkpoint_reader;
 mod curves;
 mod gate_history;
 mod history_page;
+mod judge_history;
 mod look_first;
 pub mod metrics;
 mod open_question;
@@ -30,13 +31,14 @@ pub use checkpoint_reader::{CheckpointReadError, CheckpointReader, CheckpointRow
 pub use curves::{CurvePoint, context_curve, spend_curve};
 pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
+pub use judge_history::JudgeHistoryRow;
 pub use look_first::{LookFirst, LookFirstKind, look_first};
 pub use open_question::{open_question, view_question};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };
+pub(crate) use run_page::{MetCount, proof_text};
 pub use run_page::{ProofTable, ProofTableRow, RunPage};
-pub(crate) use run_page::{met_text, proof_text};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
 pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

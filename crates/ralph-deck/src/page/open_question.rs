@@ -3,7 +3,8 @@
 //! The state of a run has only what the agent declared. A runner also asks on behalf of the client, such as for a
 //! permission, and only the journal has until when it waits.
 
-use super::board_row::{OpenQuestion, clean_question};
+use super::board_row::{OpenQuestion, awaited_approval, clean_question, clean_title};
+use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{JournalEntry, MoveReason, RunChange, StopOutcome};
@@ -16,15 +17,31 @@ pub fn open_question(entries: &[JournalEntry]) -> Option<OpenQuestion> {
     let mut open: Option<OpenQuestion> = None;
     for entry in entries {
         match effect_of(&entry.change) {
-            QuestionEffect::Asked { text, until_ms } => {
+            QuestionEffect::Asked { text, approval } => {
                 let text = clean_question(text);
+                let asked_ms = entry.at_ms;
                 match &mut open {
-                    Some(known) if known.text == text => known.until_ms = until_ms,
+                    Some(known) if known.text == text && known.approval == approval => {
+                        known.until_ms = None;
+                    }
                     known => {
-                        *known = Some(OpenQuestion { text, asked_ms: entry.at_ms, until_ms });
+                        *known = Some(OpenQuestion { text, asked_ms, until_ms: None, approval });
                     }
                 }
             }
+            QuestionEffect::Repeated { text, until_ms } => {
+                let text = clean_question(text);
+                let asked_ms = entry.at_ms;
+                let until_ms = Some(until_ms);
+                match &mut open {
+                    Some(known) if known.text == text => known.until_ms = until_ms,
+                    known => {
+                        *known = Some(OpenQuestion { text, asked_ms, until_ms, approval: None });
+                    }
+                }
+            }
+            // A message approves nothing.
+            QuestionEffect::Answered => open = open.filter(|known| known.approval.is_some()),
             QuestionEffect::Closed => open = None,
             QuestionEffect::Unchanged => {}
         }
@@ -44,17 +61,27 @@ pub fn view_question(home: &RalphHome, view: &RunView) -> Option<OpenQuestion> {
     }
     match overview::run_history(home, &view.opened.run.id) {
         Ok(history) => open_question(&history.entries),
-        Err(_) => declared.map(|text| OpenQuestion {
+        Err(_) => declared.map(|(declared, text)| OpenQuestion {
             text: clean_question(text),
             asked_ms: state.last_seen_ms,
             until_ms: None,
+            approval: awaited_approval(declared, state.report.as_ref()),
         }),
     }
 }
 
 /// What a journal line does to an open question.
 enum QuestionEffect<'a> {
-    Asked { text: &'a str, until_ms: Option<u64> },
+    Asked {
+        text: &'a str,
+        approval: Option<String>,
+    },
+    /// A runner asks what the agent asked, or asks for the client.
+    Repeated {
+        text: &'a str,
+        until_ms: u64,
+    },
+    Answered,
     Closed,
     Unchanged,
 }
@@ -62,15 +89,18 @@ enum QuestionEffect<'a> {
 fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
     let is_closed = match change {
         RunChange::Asked { question } => {
-            return QuestionEffect::Asked { text: question, until_ms: None };
+            return QuestionEffect::Asked { text: question, approval: None };
         }
         RunChange::Restored(known) => match declared_question(known.state.declared.as_ref()) {
-            Some(text) => return QuestionEffect::Asked { text, until_ms: None },
+            Some((declared, text)) => {
+                let approval = awaited_approval(declared, known.state.report.as_ref());
+                return QuestionEffect::Asked { text, approval };
+            }
             None => true,
         },
         RunChange::Drove(drove) => match drove.as_ref() {
             RunnerEvent::AsksPerson { question, until_ms } => {
-                return QuestionEffect::Asked { text: question, until_ms: Some(*until_ms) };
+                return QuestionEffect::Repeated { text: question, until_ms: *until_ms };
             }
             RunnerEvent::PassedOn | RunnerEvent::Session(_) | RunnerEvent::WaitedEnough { .. } => {
                 true
@@ -88,15 +118,17 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
             | RunnerEvent::Granted { .. } => false,
         },
         RunChange::Decided(decided) if decided.awaits_approval() => {
-            return QuestionEffect::Asked { text: &decided.because, until_ms: None };
+            let approval = approval::first_awaited_name(decided.report.as_ref());
+            let approval = Some(clean_title(&approval));
+            return QuestionEffect::Asked { text: &decided.because, approval };
         }
         RunChange::Decided(decided) => {
             matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver)
         }
         RunChange::Moved { how, .. } => *how == MoveReason::Resumed,
         // The runner reads the message within a second.
-        RunChange::HintGiven { .. }
-        | RunChange::Approved(_)
+        RunChange::HintGiven { .. } => return QuestionEffect::Answered,
+        RunChange::Approved(_)
         | RunChange::Paused
         | RunChange::Interrupted { .. }
         | RunChange::Resumed
@@ -121,14 +153,19 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
     if is_closed { QuestionEffect::Closed } else { QuestionEffect::Unchanged }
 }
 
-fn declared_question(declared: Option<&DeclaredPause>) -> Option<&str> {
-    declared.and_then(DeclaredPause::question)
+fn declared_question(declared: Option<&DeclaredPause>) -> Option<(&DeclaredPause, &str)> {
+    declared.and_then(|declared| Some((declared, declared.question()?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ralph_core::record::FORMAT_VERSION;
+    use ralph_core::approval::PersonApproval;
+    use ralph_core::digest64::Digest64;
+    use ralph_core::record::{
+        DecisionRule, FORMAT_VERSION, PendingKind, ReportLine, ReportedStatus, StopRecord,
+        StopReport,
+    };
 
     const THEN: u64 = 1_794_000_000_000;
 
@@ -148,6 +185,28 @@ mod tests {
         open_question(&entries)
     }
 
+    /// A stop at which only a person's approval is missing.
+    fn awaits_approval(because: &str) -> RunChange {
+        let outcome = StopOutcome::Allowed;
+        let mut stop = StopRecord::new(DecisionRule::NeedsHuman, outcome, because.to_string());
+        stop.report = Some(StopReport {
+            lines: vec![ReportLine {
+                name: "chunk design".into(),
+                stage: "correctness".into(),
+                standing: ReportedStatus::Pending,
+                pending: Some(PendingKind::AwaitsPerson),
+                was: None,
+                note: "waits for a person".into(),
+                first: None,
+                listed: Vec::new(),
+                findings: 0,
+                signature: Digest64(1),
+            }],
+            ..StopReport::default()
+        });
+        RunChange::Decided(Box::new(stop))
+    }
+
     fn runner_asks(question: &str, until_ms: u64) -> RunChange {
         let question = question.to_string();
         RunChange::Drove(Box::new(RunnerEvent::AsksPerson { question, until_ms }))
@@ -158,7 +217,19 @@ mod tests {
     fn question_is_open_until_something_answers_it() {
         let asked = || RunChange::Asked { question: "which licence?".into() };
         let question = |text: &str, after: u64, until_ms| {
-            Some(OpenQuestion { text: text.into(), asked_ms: THEN + after * 1000, until_ms })
+            let asked_ms = THEN + after * 1000;
+            Some(OpenQuestion { text: text.into(), asked_ms, until_ms, approval: None })
+        };
+        let wait = "a person has to approve design: `ralph approve k7f2 design`";
+        let approval = |until_ms| {
+            let question = question(wait, 0, until_ms).unwrap();
+            Some(OpenQuestion { approval: Some("design".into()), ..question })
+        };
+        let approved = || {
+            RunChange::Approved(PersonApproval {
+                requirement: "chunk design".into(),
+                by: "kim".into(),
+            })
         };
         let told = || RunChange::HintGiven { text: "MIT".into(), by: Some("kim".into()) };
         let passed_on = || RunChange::Drove(Box::new(RunnerEvent::PassedOn));
@@ -188,6 +259,20 @@ mod tests {
             ("paused", vec![asked(), RunChange::Paused], None),
             ("answered", vec![asked(), runner_asks("which licence?", THEN + 9), told()], None),
             ("passed on", vec![asked(), passed_on()], None),
+            ("waits for an approval", vec![awaits_approval(wait)], approval(None)),
+            ("a message approves nothing", vec![awaits_approval(wait), told()], approval(None)),
+            ("approved", vec![awaits_approval(wait), told(), approved()], None),
+            (
+                "a runner waits for an approval",
+                vec![awaits_approval(wait), runner_asks(wait, THEN + 9)],
+                approval(Some(THEN + 9)),
+            ),
+            (
+                "the agent asks in the words of an approval",
+                vec![RunChange::Asked { question: wait.into() }],
+                question(wait, 0, None),
+            ),
+            ("and is answered", vec![RunChange::Asked { question: wait.into() }, told()], None),
         ] {
             assert_eq!(open_after(changes), expected, "{name}");
         }

@@ -1,7 +1,9 @@
 //! The requirements of a run over its stops.
 
 use crate::json_units;
-use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, StopReport};
+use ralph_core::record::{
+    JournalEntry, PendingKind, ReportLine, ReportedStatus, RunChange, StopReport,
+};
 use ralph_core::text;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -64,12 +66,25 @@ pub enum CellState {
     Advisory,
     /// Its gate still ran.
     Pending,
+    /// The work is done, and a person has to approve it.
+    AwaitsPerson,
     /// Its gate gave no result.
     Unknown,
     Unmet,
 }
 
 impl CellState {
+    pub(super) fn of_line(line: &ReportLine) -> Self {
+        match (line.standing, line.pending_kind()) {
+            (_, Some(PendingKind::NotReached)) => Self::NotReached,
+            (_, Some(PendingKind::AwaitsPerson)) => Self::AwaitsPerson,
+            (_, Some(PendingKind::Running)) | (ReportedStatus::Pending, None) => Self::Pending,
+            (ReportedStatus::Unmet, None) => Self::Unmet,
+            (ReportedStatus::Unknown, None) => Self::Unknown,
+            (ReportedStatus::Advisory, None) => Self::Advisory,
+        }
+    }
+
     /// The state for people.
     pub fn label(self) -> &'static str {
         match self {
@@ -77,6 +92,7 @@ impl CellState {
             Self::Met => "met",
             Self::Advisory => "waived or advisory",
             Self::Pending => "still running",
+            Self::AwaitsPerson => "waits for approval",
             Self::Unknown => "no result",
             Self::Unmet => "not met",
         }
@@ -86,19 +102,12 @@ impl CellState {
 impl MatrixCell {
     const NOT_REACHED: Self = Self { state: CellState::NotReached, findings: 0 };
     const MET: Self = Self { state: CellState::Met, findings: 0 };
+    const UNMET: Self = Self { state: CellState::Unmet, findings: 0 };
 
-    fn open(standing: ReportedStatus, findings: u32) -> Self {
-        let state = match standing {
-            ReportedStatus::Unmet => CellState::Unmet,
-            ReportedStatus::Unknown => CellState::Unknown,
-            ReportedStatus::Pending => CellState::Pending,
-            ReportedStatus::Advisory => CellState::Advisory,
-        };
-        Self { state, findings: if state == CellState::Unmet { findings } else { 0 } }
-    }
-
-    fn is_open(self) -> bool {
-        self.state > CellState::Met
+    /// The cell of a requirement that a report lists.
+    fn of_line(line: &ReportLine) -> Self {
+        let state = CellState::of_line(line);
+        Self { state, findings: if state == CellState::Unmet { line.findings } else { 0 } }
     }
 
     fn worse(self, other: Self) -> Self {
@@ -164,11 +173,11 @@ impl MatrixBuilder {
             self.add_cell(column, number, name, "", MatrixCell::MET);
         }
         for line in &report.lines {
-            let cell = MatrixCell::open(line.standing, line.findings);
+            let cell = MatrixCell::of_line(line);
             self.add_cell(column, number, &line.name, &line.stage, cell);
         }
         for name in &report.also_open {
-            self.add_cell(column, number, name, "", MatrixCell::open(ReportedStatus::Unmet, 0));
+            self.add_cell(column, number, name, "", MatrixCell::UNMET);
         }
     }
 
@@ -181,7 +190,8 @@ impl MatrixBuilder {
         if let Some(known) = row.cells.get_mut(column) {
             *known = known.worse(cell);
         }
-        if cell.is_open() {
+        // A requirement that a report lists is open, even if it was not its turn yet.
+        if cell.state != CellState::Met {
             row.open_stops = row.open_stops.saturating_add(1);
             row.met_since = None;
         } else {

@@ -3,6 +3,7 @@
 use super::board_row::{BoardRow, clean_paragraph};
 use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
+use super::judge_history::{JudgeHistoryRow, judge_history, judged_count};
 use super::look_first::{LookFirst, LookFirstContext, run_look_first};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
@@ -56,6 +57,7 @@ pub struct RunPage {
     pub matrix: RequirementMatrix,
     pub timeline: Vec<TimelineRow>,
     pub gates: Vec<GateHistoryRow>,
+    pub judges: Vec<JudgeHistoryRow>,
     /// The latest proof.
     pub proof: Option<ProofTable>,
     /// In thousandths.
@@ -82,6 +84,8 @@ pub struct RunPage {
     pub journal_edit: Option<&'static str>,
     /// How many of the met requirements only a claim of the agent meets.
     pub claimed: u32,
+    /// How many of them only the verdict of a judge meets.
+    pub judged: u32,
 }
 
 /// The four runs of a proof.
@@ -166,6 +170,7 @@ impl RunPage {
             matrix: requirement_matrix(entries, MAX_COLUMNS),
             timeline: timeline(entries),
             gates: gate_history(entries),
+            judges: judge_history(entries),
             proof: proof.and_then(proof_table),
             context: context_curve(entries, MAX_POINTS),
             handover_at_permille: state.limits(record).handover_at_permille,
@@ -180,6 +185,8 @@ impl RunPage {
             damage: history.broken.as_ref().map(journal_damage_text),
             journal_edit,
             claimed: state.report.as_ref().map_or(0, |report| report.claimed),
+            judged: latest_stop(entries, |decided| decided.report.is_some())
+                .map_or(0, judged_count),
             row,
         })
     }
@@ -209,18 +216,31 @@ fn describe_edit(damage: &JournalDamage) -> Option<&'static str> {
     }
 }
 
-/// `6 of 6 requirements met, 2 of them only claimed`
-pub(crate) fn met_text(met: u32, all: u32, claimed: u32) -> String {
-    let requirements = text::count_noun(u64::from(all), "requirement");
-    match claimed {
-        0 => format!("{met} of {requirements} met"),
-        claimed if claimed >= met => {
-            format!("{met} of {requirements} met, none measured: all are claims")
+/// How many requirements of a run are met, and what that rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetCount {
+    pub met: u32,
+    pub all: u32,
+    pub claimed: u32,
+    pub judged: u32,
+}
+
+impl MetCount {
+    /// `6 of 6 requirements met: 3 measured, 1 judged, 2 claimed`
+    pub(crate) fn describe(self) -> String {
+        let Self { met, all, claimed, judged } = self;
+        let met_text = format!("{met} of {} met", text::count_noun(u64::from(all), "requirement"));
+        let measured = met.saturating_sub(claimed).saturating_sub(judged);
+        if claimed == 0 && judged == 0 {
+            return met_text;
         }
-        claimed => {
-            let measured = met.saturating_sub(claimed);
-            format!("{met} of {requirements} met: {measured} measured, {claimed} claimed")
+        if measured == 0 && judged == 0 {
+            return format!("{met_text}, none measured: all are claims");
         }
+        let counts = [(measured, "measured"), (judged, "judged"), (claimed, "claimed")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<_> = counts.map(|(count, how)| format!("{count} {how}")).collect();
+        format!("{met_text}: {}", counts.join(", "))
     }
 }
 
@@ -260,7 +280,8 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
     let mut sentences = Vec::new();
     if let Some(report) = &last.report {
         let met = report.total.saturating_sub(report.open_count());
-        let met = met_text(met, report.total, report.claimed);
+        let (all, claimed, judged) = (report.total, report.claimed, judged_count(last));
+        let met = MetCount { met, all, claimed, judged }.describe();
         let proof = last.proof.as_ref().and_then(|proof| proof_text(proof.verdict.name()));
         let proof = proof.map(|proof| format!("; {proof}")).unwrap_or_default();
         let at = crate::wording::local_time(*at_ms);
@@ -331,7 +352,10 @@ fn old_tests_result(proof: &ProofRecord) -> String {
     };
     match proof.held.saturating_add(proof.broken_count) {
         0 => "no old tests".to_string(),
-        all => format!("{} of {} pass{removed}", proof.held, text::count_noun(all, "old test")),
+        all => {
+            let verb = if all == 1 { "passes" } else { "pass" };
+            format!("{} of {} {verb}{removed}", proof.held, text::count_noun(all, "old test"))
+        }
     }
 }
 
@@ -576,9 +600,12 @@ mod tests {
 
     #[test]
     fn claims_and_a_failed_proof_are_counted_apart() {
-        insta::assert_snapshot!(met_text(6, 6, 0), @"6 of 6 requirements met");
-        insta::assert_snapshot!(met_text(6, 6, 1), @"6 of 6 requirements met: 5 measured, 1 claimed");
-        insta::assert_snapshot!(met_text(6, 6, 6), @"6 of 6 requirements met, none measured: all are claims");
+        let met = |claimed, judged| MetCount { met: 6, all: 6, claimed, judged }.describe();
+        insta::assert_snapshot!(met(0, 0), @"6 of 6 requirements met");
+        insta::assert_snapshot!(met(1, 0), @"6 of 6 requirements met: 5 measured, 1 claimed");
+        insta::assert_snapshot!(met(6, 0), @"6 of 6 requirements met, none measured: all are claims");
+        insta::assert_snapshot!(met(0, 2), @"6 of 6 requirements met: 4 measured, 2 judged");
+        insta::assert_snapshot!(met(4, 2), @"6 of 6 requirements met: 2 judged, 4 claimed");
         assert_eq!(proof_text("verified"), None);
         assert_eq!(proof_text("needs_review").as_deref(), Some("proof: needs review"));
     }
@@ -594,6 +621,7 @@ mod tests {
                 CellState::Met => "met".to_string(),
                 CellState::Advisory => "advisory".to_string(),
                 CellState::Pending => "pending".to_string(),
+                CellState::AwaitsPerson => "awaits".to_string(),
                 CellState::Unknown => "unknown".to_string(),
                 CellState::Unmet => format!("unmet:{}", cell.findings),
             });

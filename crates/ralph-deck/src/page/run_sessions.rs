@@ -123,11 +123,16 @@ pub(super) fn handover_rows(paths: &RunPaths, sessions: usize) -> Vec<HandoverRo
 /// The questions of the agent, oldest first.
 pub(super) fn question_rows(entries: &[JournalEntry]) -> Vec<QuestionRow> {
     let mut rows: Vec<QuestionRow> = Vec::new();
+    let mut awaited_approval: Option<&str> = None;
     for entry in entries {
+        if let RunChange::Decided(decided) = &entry.change {
+            awaited_approval = decided.awaits_approval().then_some(decided.because.as_str());
+        }
         let (question, until_ms) = if let RunChange::Asked { question } = &entry.change {
             (question, None)
         } else if let RunChange::Drove(drove) = &entry.change
             && let RunnerEvent::AsksPerson { question, until_ms } = drove.as_ref()
+            && awaited_approval != Some(question.as_str())
         {
             (question, Some(*until_ms))
         } else {

@@ -7,6 +7,7 @@ use crate::json_units;
 use crate::wording;
 use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
+use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::{
     JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
     StopReport,
@@ -241,7 +242,9 @@ fn report_change(report: &StopReport, before: Option<&StopReport>) -> String {
     let done = before
         .iter()
         .flat_map(|before| &before.lines)
-        .filter(|line| line.standing != ReportedStatus::Advisory && !open(&line.name));
+        .filter(|line| line.standing != ReportedStatus::Advisory && !open(&line.name))
+        // A proof holds once. That it no longer does says nothing about it.
+        .filter(|line| line.name != PROOF_REQUIREMENT);
     let more = parts.len().saturating_sub(MAX_NAMED);
     parts.truncate(MAX_NAMED);
     if more > 0 {
@@ -254,8 +257,9 @@ fn report_change(report: &StopReport, before: Option<&StopReport>) -> String {
 fn line_change(line: &ReportLine, before: Option<&ReportLine>) -> String {
     let name = &line.name;
     match (line.standing, line.findings, before.map(|before| before.findings)) {
-        (ReportedStatus::Unknown, ..) => format!("{name}: {}", CellState::Unknown.label()),
-        (ReportedStatus::Pending, ..) => format!("{name}: {}", CellState::Pending.label()),
+        (ReportedStatus::Unknown | ReportedStatus::Pending, ..) => {
+            format!("{name}: {}", CellState::of_line(line).label())
+        }
         (_, 0, _) => name.clone(),
         (_, now, Some(then)) if now == then => {
             format!("{name}: {}, as before", text::count_noun(u64::from(now), "finding"))

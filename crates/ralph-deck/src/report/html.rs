@@ -177,7 +177,36 @@ impl HtmlPage<'_> {
                     }
                 }
             }
+            @if !self.report.page.judges.is_empty() { (self.judges()) }
             @if let Some(proof) = &self.report.page.proof { (self.proof(proof)) }
+        }
+    }
+
+    fn judges(&self) -> Markup {
+        html! {
+            h2 { "Judges " span class="q" { "opinions, not measurements" } }
+            table {
+                thead { tr {
+                    th scope="col" { "Judge" }
+                    th scope="col" { "Kind" }
+                    th scope="col" { "Verdict" }
+                    th scope="col" { "Model" }
+                    th scope="col" class="n" { "Asked" }
+                    th scope="col" { "Usage" }
+                } }
+                tbody {
+                    @for judge in &self.report.page.judges {
+                        tr {
+                            th scope="row" { (self.redacted(&judge.name)) }
+                            td { (judge.kind.name()) }
+                            td { (sign(judge.is_met())) " " (self.redacted(&judge.verdict())) }
+                            td { (self.redacted(judge.model.as_deref().unwrap_or_default())) }
+                            td class="n" { (judge.asked) }
+                            td { (judge.usage()) }
+                        }
+                    }
+                }
+            }
         }
     }
 

@@ -113,6 +113,18 @@ impl MarkdownPage<'_> {
                 "| {name} | {mark} {outcome} | {tests} | {site} | {content} | {took} |\n"
             ));
         }
+        if !report.page.judges.is_empty() {
+            self.add("\nOpinions, not measurements:\n\n| Judge | Kind | Verdict | Model | Asked | Usage |\n|---|---|---|---|--:|---|\n");
+        }
+        for judge in &report.page.judges {
+            let mark = if judge.is_met() { "✓" } else { "✗" };
+            let (name, verdict) = (self.cell(&judge.name), self.cell(&judge.verdict()));
+            let model = self.cell(judge.model.as_deref().unwrap_or_default());
+            let (kind, asked, usage) = (judge.kind.name(), judge.asked, judge.usage());
+            self.add(&format!(
+                "| {name} | {kind} | {mark} {verdict} | {model} | {asked} | {usage} |\n"
+            ));
+        }
         if let Some(proof) = &report.page.proof {
             self.add("\n| Run | Code | Tests | Result |\n|---|---|---|---|\n");
             for row in &proof.rows {

@@ -6,7 +6,7 @@ use crate::page::{
     Attention, ChangedFileRow, GateHistoryRow, LookFirst, RunPage, RunStanding, SessionRow,
     TimelineKind, TimelineRow,
 };
-use crate::page::{met_text, proof_text};
+use crate::page::{MetCount, proof_text};
 use crate::wording::short_duration;
 use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
@@ -79,10 +79,14 @@ pub(super) fn summary(page: &RunPage) -> String {
     if !gates.is_empty() {
         facts.push(count_noun(gates.len() as u64, "gate"));
     }
+    if !page.judges.is_empty() {
+        facts.push(count_noun(page.judges.len() as u64, "judge"));
+    }
     if let (Some(met), Some(all)) = (row.met, row.requirements) {
         // Without its journal, nothing shows that they were measured.
         if page.journal_edit.is_none() {
-            facts.push(met_text(met, all, page.claimed));
+            let (claimed, judged) = (page.claimed, page.judged);
+            facts.push(MetCount { met, all, claimed, judged }.describe());
             facts.extend(page.proof.as_ref().and_then(|proof| proof_text(&proof.verdict)));
         }
     }

@@ -38,7 +38,7 @@ fn bar(index: usize, state: CellState) -> Markup {
     let full = CELL_WIDTH - 2;
     let (class, y, width, height) = match state {
         CellState::Unmet => ("u", 1, full, 14),
-        CellState::Unknown | CellState::Pending => ("p", 1, full, 14),
+        CellState::Unknown | CellState::Pending | CellState::AwaitsPerson => ("p", 1, full, 14),
         CellState::Met => ("m", 12, full, 3),
         CellState::Advisory => ("w", 8, full, 7),
         CellState::NotReached => ("p", 13, 2, 2),

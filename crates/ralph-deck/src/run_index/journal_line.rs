@@ -4,7 +4,7 @@
 
 use ralph_core::drive::{MeterBasis, WaitCause};
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::record::{MoveReason, PendingKind, ReportedStatus, RestoredRun, RunOrigin};
 use ralph_core::run::Spending;
 use ralph_core::status::RunStatus;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -39,6 +39,7 @@ pub(super) enum LineChange<'a> {
     WaiverRevoked(RequirementName<'a>),
     Disputed(RequirementName<'a>),
     HintGiven,
+    Approved,
     Limited(RunLimits),
     Drove(RunnerLine<'a>),
     Accepted(AcceptanceLine<'a>),
@@ -108,6 +109,8 @@ pub(super) struct WorktreeLine<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct StopLine<'a> {
+    #[serde(borrow)]
+    pub rule: LineText<'a>,
     pub outcome: OutcomeLine,
     #[serde(borrow)]
     pub because: LineText<'a>,
@@ -115,6 +118,8 @@ pub(super) struct StopLine<'a> {
     pub report: Option<ReportSummary<'a>>,
     #[serde(borrow, default)]
     pub gates: Vec<GateLine<'a>>,
+    #[serde(borrow, default)]
+    pub judges: Vec<JudgeLine<'a>>,
     #[serde(default)]
     pub judge_spending: Option<Spending>,
     #[serde(borrow, default)]
@@ -156,7 +161,44 @@ pub(super) struct RequirementLine<'a> {
     pub stage: LineText<'a>,
     pub standing: ReportedStatus,
     #[serde(default)]
+    pub pending: Option<PendingKind>,
+    #[serde(borrow)]
+    pub note: LineText<'a>,
+    #[serde(default)]
     pub findings: u32,
+}
+
+impl RequirementLine<'_> {
+    pub(super) fn awaits_person(&self) -> bool {
+        let kind = || self.pending.unwrap_or_else(|| PendingKind::of_note(self.note.as_str()));
+        self.standing == ReportedStatus::Pending && kind() == PendingKind::AwaitsPerson
+    }
+}
+
+/// The verdict of a judge.
+#[derive(Deserialize)]
+pub(super) struct JudgeLine<'a> {
+    #[serde(borrow)]
+    pub name: LineText<'a>,
+    #[serde(borrow)]
+    pub kind: LineText<'a>,
+    #[serde(borrow)]
+    pub outcome: LineText<'a>,
+    /// Missing if the judge was not asked.
+    #[serde(borrow, default)]
+    pub prompt_hash: Option<LineText<'a>>,
+    #[serde(default)]
+    pub calls: u32,
+    #[serde(default)]
+    pub input_tokens: u64,
+    #[serde(default)]
+    pub output_tokens: u64,
+    #[serde(default)]
+    pub micro_usd: Option<u64>,
+    #[serde(default)]
+    pub took_ms: u64,
+    #[serde(default)]
+    pub cached: bool,
 }
 
 #[derive(Deserialize)]
@@ -351,6 +393,7 @@ impl<'de> TaggedLine<'de> for LineChange<'de> {
             "denied" => Self::Denied,
             "interrupted" => Self::Paused,
             "hint_given" => Self::HintGiven,
+            "approved" => Self::Approved,
             _ => Self::Other,
         };
         map.next_value::<IgnoredAny>()?;

@@ -9,6 +9,7 @@ mod detail_views;
 mod gate_tally;
 mod journal_line;
 mod journal_reader;
+mod judge_tally;
 mod requirement_history;
 mod run_filter;
 mod run_queries;

@@ -49,6 +49,7 @@ pub struct IndexedRun {
     pub question: Option<String>,
     pub asked_ms: Option<u64>,
     pub question_until_ms: Option<u64>,
+    pub question_approval: Option<String>,
     pub wait_until_ms: Option<u64>,
     pub wait_cause: Option<String>,
     pub lines: u64,
@@ -122,7 +123,7 @@ const RUN_COLUMNS: &str = "id, project, title, host, origin, branch, started_ms,
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line, cost_basis";
+    damaged_line, cost_basis, question_approval";
 /// When a run took its place in the history.
 const PAGE_TIME: &str = "coalesce(ended_ms, last_ms)";
 
@@ -297,6 +298,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<IndexedRun> {
         damaged_line: read_optional(row, 39)?,
         // A name of another version.
         cost_basis: CostBasis::parse(&row.get::<_, String>(40)?).unwrap_or(CostBasis::Unknown),
+        question_approval: row.get(41)?,
     })
 }
 

@@ -16,26 +16,29 @@ const PUT_RUN: &str = "INSERT OR REPLACE INTO run (
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line, cost_basis
+    damaged_line, cost_basis, question_approval
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40,
-    ?41)";
+    ?41, ?42)";
 const PUT_JOURNAL: &str = "INSERT OR REPLACE INTO journal
     (run, inode, length, modified_ns, read_to, tail, tally) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const PUT_GATE: &str = "INSERT OR REPLACE INTO run_gate VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+const PUT_JUDGE: &str = "INSERT OR REPLACE INTO run_judge VALUES
+    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 const PUT_DAY: &str = "INSERT OR REPLACE INTO run_day VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-const DROP_RUN: [&str; 5] = [
+const DROP_RUN: [&str; 6] = [
     "DELETE FROM run_requirement WHERE run = ?1",
     "DELETE FROM run_gate WHERE run = ?1",
+    "DELETE FROM run_judge WHERE run = ?1",
     "DELETE FROM run_day WHERE run = ?1",
     "DELETE FROM run WHERE id = ?1",
     "DELETE FROM journal WHERE run = ?1",
 ];
 /// The tables with several rows per run come first in `DROP_RUN`.
-const ROW_TABLES: usize = 3;
+const ROW_TABLES: usize = 4;
 
 /// Prepared statements for the rows of many runs.
 pub(super) struct RunWriter<'a> {
@@ -44,6 +47,7 @@ pub(super) struct RunWriter<'a> {
     run: CachedStatement<'a>,
     requirement: CachedStatement<'a>,
     gate: CachedStatement<'a>,
+    judge: CachedStatement<'a>,
     day: CachedStatement<'a>,
 }
 
@@ -55,6 +59,7 @@ impl<'a> RunWriter<'a> {
             run: transaction.prepare_cached(PUT_RUN)?,
             requirement: transaction.prepare_cached(PUT_REQUIREMENT)?,
             gate: transaction.prepare_cached(PUT_GATE)?,
+            judge: transaction.prepare_cached(PUT_JUDGE)?,
             day: transaction.prepare_cached(PUT_DAY)?,
         })
     }
@@ -119,6 +124,23 @@ impl<'a> RunWriter<'a> {
                 gate.tests
             ])?;
         }
+        for judge in &tally.judges.0 {
+            self.judge.execute(params![
+                run,
+                name(&judge.name),
+                name(&judge.kind),
+                judge.verdicts,
+                judge.cached,
+                judge.met,
+                judge.unmet,
+                judge.impossible,
+                judge.no_verdict,
+                judge.calls,
+                judge.tokens.cast_signed(),
+                judge.micro_usd.map(u64::cast_signed),
+                judge.took_ms.cast_signed()
+            ])?;
+        }
         for day in &tally.days {
             let (spent, tokens) = (day.micro_usd.cast_signed(), day.tokens.cast_signed());
             self.day.execute(params![run, day.day, spent, tokens, day.stops, day.held])?;
@@ -173,7 +195,8 @@ impl<'a> RunWriter<'a> {
             tally.lines.cast_signed(),
             tally.damaged.cast_signed(),
             tally.first_damaged.map(u64::cast_signed),
-            tally.spend.cost_basis().name()
+            tally.spend.cost_basis().name(),
+            asked.and_then(|asked| asked.approval.as_deref()).map(name)
         ])?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 2, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 3, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -57,7 +57,8 @@ CREATE TABLE run (
     wait_cause TEXT,          -- `rate limit`, `overload`, `network`, `server error` or `declared wait`
     lines INTEGER NOT NULL,   -- lines of the journal
     damaged INTEGER NOT NULL, -- of them, how many do not parse
-    damaged_line INTEGER      -- the first of those
+    damaged_line INTEGER,     -- the first of those
+    question_approval TEXT    -- what a person has to approve; NULL for a question of the agent
 ) WITHOUT ROWID;
 CREATE INDEX run_by_end ON run (ended_ms, id);
 CREATE TABLE run_requirement ( -- requirements that were open at least once
@@ -90,6 +91,22 @@ CREATE TABLE run_gate (
     longest_ms INTEGER NOT NULL,
     tests INTEGER,            -- tests of the last result that counted any
     PRIMARY KEY (run, name, site)
+) WITHOUT ROWID;
+CREATE TABLE run_judge (
+    run TEXT NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,       -- `prompt`, `agent`, `adversarial`, `plan`, `goal` or `amended`
+    verdicts INTEGER NOT NULL, -- = met + unmet + impossible + no_verdict, each stop that used one
+    cached INTEGER NOT NULL,  -- of them, how many were known already and cost nothing
+    met INTEGER NOT NULL,
+    unmet INTEGER NOT NULL,
+    impossible INTEGER NOT NULL,
+    no_verdict INTEGER NOT NULL,
+    calls INTEGER NOT NULL,   -- calls, tokens, cost and time of the others
+    tokens INTEGER NOT NULL,
+    micro_usd INTEGER,        -- NULL if unknown
+    took_ms INTEGER NOT NULL,
+    PRIMARY KEY (run, name)
 ) WITHOUT ROWID;
 CREATE TABLE run_day (
     run TEXT NOT NULL,

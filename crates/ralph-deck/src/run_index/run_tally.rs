@@ -6,12 +6,14 @@ use super::gate_tally::GateTallies;
 use super::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
 };
+use super::judge_tally::JudgeTallies;
 use super::requirement_history::RequirementHistories;
 use super::spend_tally::SpendTally;
+use ralph_core::approval;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{MoveReason, RestoredRun, RunOrigin};
+use ralph_core::record::{DecisionRule, MoveReason, RestoredRun, RunOrigin};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use serde::{Deserialize, Serialize};
@@ -63,6 +65,7 @@ pub(super) struct RunTally {
     pub first_damaged: Option<u64>,
     pub requirements: RequirementHistories,
     pub gates: GateTallies,
+    pub judges: JudgeTallies,
     pub days: Vec<DayTally>,
 }
 
@@ -80,6 +83,8 @@ pub(super) struct AskedQuestion {
     pub question: String,
     pub at_ms: u64,
     pub until_ms: Option<u64>,
+    /// What a person has to approve; `None` for a question that a message answers.
+    pub approval: Option<String>,
 }
 
 /// A wait of the runner.
@@ -240,8 +245,11 @@ impl RunTally {
                 self.requirements.mark_disputed(dispute.requirement.as_str(), at_ms);
             }
             LineChange::Limited(limits) => self.limits = Some(limits.clone()),
-            // The runner reads the message within a second.
-            LineChange::HintGiven => self.asked = None,
+            // The runner reads the message within a second. It approves nothing.
+            LineChange::HintGiven => {
+                self.asked.take_if(|asked| asked.approval.is_none());
+            }
+            LineChange::Approved => self.clear_declared(),
             LineChange::Accepted(_) | LineChange::Other => {}
         }
     }
@@ -298,8 +306,10 @@ impl RunTally {
         self.waivers = state.waivers.iter().map(|waiver| bounded(&waiver.requirement)).collect();
         self.disputes = u32::try_from(state.disputes.len()).unwrap_or(u32::MAX);
         match &state.declared {
-            Some(DeclaredPause::NeedsHuman(question) | DeclaredPause::Approval(question)) => {
-                self.ask(question, self.clock_ms, None);
+            Some(DeclaredPause::NeedsHuman(question)) => self.ask(question, self.clock_ms, None),
+            Some(DeclaredPause::Approval(question)) => {
+                let name = approval::first_awaited_name(state.report.as_ref());
+                self.ask(question, self.clock_ms, Some(bounded(&name)));
             }
             Some(DeclaredPause::Waiting { until_ms, .. }) => {
                 self.declared_wait_ms = Some(*until_ms);
@@ -312,9 +322,17 @@ impl RunTally {
     }
 
     fn add_stop(&mut self, stop: &StopLine<'_>, at_ms: u64) {
+        let is_for_person = stop.rule.as_str() == DecisionRule::NeedsHuman.name();
         match &stop.outcome {
             OutcomeLine::Repeated => return,
-            OutcomeLine::Allowed => self.is_held = false,
+            OutcomeLine::Allowed => {
+                self.is_held = false;
+                if let Some(report) = stop.report.as_ref().filter(|_| is_for_person) {
+                    let waits = report.lines.iter().find(|line| line.awaits_person());
+                    let name = waits.map_or("", |line| approval::approval_name(line.name.as_str()));
+                    self.ask(stop.because.as_str(), at_ms, Some(bounded(name)));
+                }
+            }
             OutcomeLine::Blocked(_) => {
                 self.is_held = true;
                 self.held = self.held.saturating_add(1);
@@ -344,6 +362,9 @@ impl RunTally {
         }
         for gate in &stop.gates {
             self.gates.add(gate);
+        }
+        for judge in &stop.judges {
+            self.judges.add(judge);
         }
         if let Some(spent) = stop.judge_spending {
             self.spend.set_judges(spent);
@@ -380,7 +401,7 @@ impl RunTally {
             }
             RunnerLine::WaitedEnough => self.clear_declared(),
             RunnerLine::AsksPerson(asked) => {
-                self.ask(asked.question.as_str(), at_ms, asked.until_ms);
+                self.ask_again(asked.question.as_str(), at_ms, asked.until_ms);
             }
             RunnerLine::PassedOn => self.asked = None,
             RunnerLine::Parked(parked) => {
@@ -392,16 +413,28 @@ impl RunTally {
         }
     }
 
-    /// A runner that repeats the agent's question says until when it waits for an answer.
-    fn ask(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
+    fn ask(&mut self, question: &str, at_ms: u64, approval: Option<String>) {
         let question = bounded(question);
         self.declared_wait_ms = None;
         match &mut self.asked {
-            Some(asked) if asked.question == question => asked.until_ms = until_ms,
+            Some(asked) if asked.question == question && asked.approval == approval => {
+                asked.until_ms = None;
+            }
             asked => {
-                *asked = Some(AskedQuestion { question, at_ms, until_ms });
+                *asked = Some(AskedQuestion { question, at_ms, until_ms: None, approval });
                 self.questions = self.questions.saturating_add(1);
             }
+        }
+    }
+
+    /// A runner that repeats the agent's question says until when it waits for an answer.
+    fn ask_again(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
+        if self.asked.as_ref().is_none_or(|asked| asked.question != bounded(question)) {
+            self.ask(question, at_ms, None);
+        }
+        self.declared_wait_ms = None;
+        if let Some(asked) = &mut self.asked {
+            asked.until_ms = until_ms;
         }
     }
 
@@ -453,6 +486,7 @@ fn clock_effect(change: &LineChange<'_>) -> TallyClock {
     match change {
         LineChange::Resumed => TallyClock::Restart,
         LineChange::HintGiven
+        | LineChange::Approved
         | LineChange::Waived(_)
         | LineChange::WaiverRevoked(_)
         | LineChange::Limited(_)

@@ -1,5 +1,6 @@
 //! Random journals with every kind of change, for the tests of the index.
 
+use ralph_core::approval::PersonApproval;
 use ralph_core::digest64::Digest64;
 use ralph_core::drive::{
     CostSource, MeterBasis, MeterReading, PlannedWait, RunnerEvent, RunnerSession, SessionOrigin,
@@ -104,6 +105,9 @@ fn sample_change(random: &mut SampleRandom, at_ms: u64) -> RunChange {
         11 => RunChange::Limited(RunLimits { max_iterations: Some(7), ..RunLimits::DEFAULT }),
         12 => RunChange::HintGiven { text: "faster".to_string(), by: None },
         13 => RunChange::Trouble { class: "network".to_string() },
+        14 if requirement == "tests" => {
+            RunChange::Approved(PersonApproval { requirement, by: "kim".to_string() })
+        }
         14 => RunChange::Compacted,
         15 => RunChange::Anchored,
         16 if random.is_one_in(3) => RunChange::Cancelled,
@@ -127,11 +131,17 @@ fn sample_stop(random: &mut SampleRandom) -> StopRecord {
         8 | 9 => StopOutcome::Allowed,
         _ => StopOutcome::Blocked { reason: reason() },
     };
-    let mut stop = StopRecord::new(DecisionRule::Block, outcome, "2 not met".to_string());
+    // An agent that is let go with a report waits for an approval.
+    let rule = match outcome {
+        StopOutcome::Allowed => DecisionRule::NeedsHuman,
+        _ => DecisionRule::Block,
+    };
+    let mut stop = StopRecord::new(rule, outcome, "2 not met".to_string());
     let names = ["tests", "lint", "goal"];
     let is_open = names.map(|_| random.is_one_in(2));
     let open = || names.iter().zip(is_open).filter(|(_, open)| *open).map(|(name, _)| *name);
     let line = |name: &str| ReportLine {
+        pending: None,
         name: name.to_string(),
         stage: "correctness".to_string(),
         judge: None,

@@ -3,6 +3,7 @@
 use super::status_view::BoardRun;
 use crate::page::{OpenQuestion, RunStanding, view_question};
 use crate::view::{decisions, driven_run, journal_check, pipeline_chunks};
+use ralph_core::facts::DeclaredPause;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_home::paths::RalphHome;
@@ -20,7 +21,9 @@ impl BoardRun {
         let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
         // An unreadable journal says nothing about the work tree; `ralph why` reports it.
         let needs_person = view.opened.state.accepted.is_none()
-            && matches!(view.phase, RunPhase::Ended(status) if is_unfinished(status));
+            && matches!(view.phase, RunPhase::Ended(status) if is_unfinished(status))
+            // The question of the agent is shown instead.
+            && !matches!(view.opened.state.declared, Some(DeclaredPause::NeedsHuman(_)));
         let is_history_shown = has_worktree || needs_person;
         let history = is_history_shown.then(|| overview::run_history(home, &run.id).ok()).flatten();
         let ending_reason = history
@@ -69,6 +72,7 @@ pub(super) fn view_standing(view: &RunView, question: Option<&OpenQuestion>) -> 
 fn is_unfinished(status: RunStatus) -> bool {
     match status {
         RunStatus::Green
+        | RunStatus::NeedsHuman
         | RunStatus::NeedsReview
         | RunStatus::Stuck
         | RunStatus::Exhausted
@@ -77,7 +81,6 @@ fn is_unfinished(status: RunStatus) -> bool {
         | RunStatus::Overridden => true,
         RunStatus::Verified
         | RunStatus::Claimed
-        | RunStatus::NeedsHuman
         | RunStatus::RateLimited
         | RunStatus::Cancelled => false,
     }
@@ -90,6 +93,9 @@ pub struct QuestionView<'a> {
     pub asked_at: String,
     /// The run is parked then; `null` if nothing waits for the answer.
     pub until: Option<String>,
+    /// What has to be approved; missing for a question of the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<&'a str>,
 }
 
 pub(super) fn question_view(question: &OpenQuestion) -> QuestionView<'_> {
@@ -97,5 +103,6 @@ pub(super) fn question_view(question: &OpenQuestion) -> QuestionView<'_> {
         text: &question.text,
         asked_at: clock::format_rfc3339(question.asked_ms),
         until: question.until_ms.map(clock::format_rfc3339),
+        approval: question.approval.as_deref(),
     }
 }

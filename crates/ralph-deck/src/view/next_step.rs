@@ -1,5 +1,7 @@
 //! What a person can do next with a run, in the words of every screen.
 
+use crate::standing_wording::approve_command;
+use ralph_core::approval;
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{ReportedStatus, RunRecord};
@@ -22,7 +24,8 @@ pub fn next_step(
         }
         (RunPhase::Active, _) if asks == AsksPerson::No => None,
         (RunPhase::Active, _) if matches!(state.declared, Some(DeclaredPause::Approval(_))) => {
-            Some(format!("review it, then run `ralph approve {id}`"))
+            let name = approval::first_awaited_name(state.report.as_ref());
+            Some(format!("review it, then run `{}`", approve_command(id, &name)))
         }
         (RunPhase::Active, _) if run.drive.is_some() => {
             Some(format!("answer with `ralph tell {id} \"…\"`"))

@@ -47,6 +47,7 @@ fn journal(changes: Vec<RunChange>) -> Vec<JournalEntry> {
 
 fn unmet(name: &str, note: &str, first: Option<&str>) -> ReportLine {
     ReportLine {
+        pending: None,
         name: name.into(),
         stage: "correctness".into(),
         judge: None,

@@ -26,7 +26,7 @@ pub(super) fn run_stages(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>) 
         let members = sort_by_duration(members, &history);
         if let (Some(earlier), GateOrder::Staged) = (waiting_for, course.order) {
             results.extend(members.into_iter().map(|(at, gate)| {
-                let why = turn.wait_reason(earlier);
+                let why = turn.wait_reason(earlier).why().to_string();
                 (at, report_ended(course, not_run_result(gate, UnknownReason::Skipped(why))))
             }));
             continue;

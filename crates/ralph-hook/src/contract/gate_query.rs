@@ -389,9 +389,7 @@ impl GateQuery<'_> {
                 let requirement = match (waiting_for, result) {
                     (Some(earlier), _) => {
                         let why = turn.wait_reason(earlier);
-                        gate.requirement_with(RequirementStatus::Pending(
-                            PendingReason::NotReached(why),
-                        ))
+                        gate.requirement_with(RequirementStatus::Pending(why))
                     }
                     (None, Some(CachedResult::Result(report)))
                         if left == WorkerState::Running

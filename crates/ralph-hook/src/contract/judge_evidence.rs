@@ -8,7 +8,7 @@ use ralph_core::facts::{StopDriver, StopEvidence};
 use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind};
 use ralph_core::record::JudgeRecord;
 use ralph_core::requirement::{
-    EvidenceKind, PendingReason, Requirement, RequirementStatus, RequirementWeight,
+    EVERYTHING_ELSE, EvidenceKind, PendingReason, Requirement, RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::RunState;
 use ralph_core::units;
@@ -20,7 +20,6 @@ use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_home::faults::describe_error;
 
-const WAITS_TEXT: &str = "comes after everything else is met";
 const RUNNING_TEXT: &str = "is being asked; the verdict will be available at the next stop";
 
 /// Whether judges may be asked now.
@@ -105,9 +104,7 @@ fn add_requirements(
             .is_some_and(|proof| decide::holds_for_proof(proof, mode, state, now_ms));
     if is_open || waits_for_proof || contract.world.env.is_rehearsal() {
         evidence.judging.waits_for_proof = waits_for_proof;
-        evidence
-            .requirements
-            .extend(applicable.iter().filter_map(|judge| waiting(judge, WAITS_TEXT)));
+        evidence.requirements.extend(applicable.iter().copied().filter_map(waiting));
         return;
     }
     let lines = judge_case::evidence_lines(
@@ -125,8 +122,10 @@ fn add_requirements(
     }
     for JudgeReply { judge, requirement, verdict } in answers {
         let record = verdict.map(|verdict| {
+            // Without a verdict, the judge is asked about the same case again.
             let is_known = verdict.run != contract.run.id
-                || state.judges.has_seen(&judge.name, &verdict.result.prompt_hash);
+                || (judge_worker::is_definite(&verdict.result)
+                    && state.judges.has_seen(&judge.name, &verdict.result.prompt_hash));
             JudgeRecord::new(judge, &verdict.result, is_known)
         });
         let not_asked = || match &requirement.status {
@@ -141,8 +140,8 @@ fn add_requirements(
 }
 
 /// The requirement of a judge that is not asked yet. An advisory one is not worth a line.
-fn waiting(judge: &Judge, why: &str) -> Option<Requirement> {
-    let status = RequirementStatus::Pending(PendingReason::NotReached(why.to_string()));
+fn waiting(judge: &Judge) -> Option<Requirement> {
+    let status = RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE));
     (judge.weight == RequirementWeight::Required).then(|| judge.requirement_with(status))
 }
 

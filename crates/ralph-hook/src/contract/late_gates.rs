@@ -3,7 +3,7 @@
 //! Whatever runs last asks [`open_before_late`] first, and is pending with that reason while there is one.
 
 use ralph_core::gate::{Gate, GateTier};
-use ralph_core::requirement::{PendingReason, Requirement, RequirementStatus};
+use ralph_core::requirement::{EVERYTHING_ELSE, PendingReason, Requirement, RequirementStatus};
 
 use super::ContractContext;
 use super::gate_query::{self, GateQuery, JudgedGates};
@@ -27,12 +27,8 @@ pub(super) fn open_before_late(
     }
     let gates = &contract.seal.policy.gates;
     let is_gate = |one: &&Requirement| gates.iter().any(|gate| gate.name == one.name);
-    let why = if open.iter().any(is_gate) {
-        "comes after the fast gates"
-    } else {
-        "comes after everything else"
-    };
-    (!open.is_empty()).then(|| PendingReason::NotReached(why.to_string()))
+    let earlier = if open.iter().any(is_gate) { "the fast gates" } else { EVERYTHING_ELSE };
+    (!open.is_empty()).then(|| PendingReason::comes_after(earlier))
 }
 
 /// The requirements of late gates. They do not run while something else is open.

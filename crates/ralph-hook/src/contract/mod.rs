@@ -44,8 +44,8 @@ use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
 use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, Waiver};
 use ralph_core::requirement::{
-    EvidenceKind, Finding, PendingReason, Requirement, RequirementFailure, RequirementStage,
-    RequirementStatus, RequirementWeight,
+    EVERYTHING_ELSE, EvidenceKind, Finding, PendingReason, Requirement, RequirementFailure,
+    RequirementStage, RequirementStatus, RequirementWeight,
 };
 use ralph_core::run::PartState;
 use ralph_core::text;
@@ -315,7 +315,7 @@ pub fn ci_requirements(
         return (Vec::new(), Vec::new());
     }
     if is_held {
-        let why = PendingReason::NotReached("comes after everything else".to_string());
+        let why = PendingReason::comes_after(EVERYTHING_ELSE);
         let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
         return (wanted.iter().map(waits).collect(), Vec::new());
     }

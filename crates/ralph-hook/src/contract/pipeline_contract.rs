@@ -7,7 +7,7 @@ use ralph_core::gate::{Gate, GateTrigger, GateTurn};
 use ralph_core::pipeline::{self, JudgedChunk};
 use ralph_core::policy::Chunk;
 use ralph_core::record::GateRecord;
-use ralph_core::requirement::{PendingReason, Requirement, RequirementStatus};
+use ralph_core::requirement::{Requirement, RequirementStatus};
 use ralph_core::run::PartState;
 use ralph_core::waiver;
 
@@ -175,11 +175,7 @@ impl<'a> PipelineEvaluation<'a> {
             demands.extend(self.known.get(&gate.name).cloned().or_else(|| {
                 let earlier = self.open_before(&demand, gate.turn())?;
                 let why = gate.turn().wait_reason(earlier);
-                Some(
-                    gate.requirement_with(RequirementStatus::Pending(PendingReason::NotReached(
-                        why,
-                    ))),
-                )
+                Some(gate.requirement_with(RequirementStatus::Pending(why)))
             }));
         }
         demands.sort_by_key(|one| one.stage);

@@ -105,9 +105,10 @@ pub(super) fn follow_judges(judges: &[String], requirements: &mut [Requirement])
         return;
     }
     condition.status = match open {
-        Some(judge) => RequirementStatus::Pending(PendingReason::NotReached(format!(
-            "comes after the judge {judge}"
-        ))),
+        Some(judge) => {
+            let why = PendingReason::comes_after(format_args!("the judge {judge}"));
+            RequirementStatus::Pending(why)
+        }
         None => RequirementStatus::Met(EvidenceKind::Judged),
     };
 }

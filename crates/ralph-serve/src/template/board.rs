@@ -59,7 +59,9 @@ pub(crate) fn board_title(page: &BoardPage) -> String {
 pub(crate) fn board_news(page: &BoardPage) -> Option<String> {
     let asks = page.waiting.iter().filter(|row| row.standing == RunStanding::Asks);
     let newest = asks.max_by_key(|row| row.question.as_ref().map(|question| question.asked_ms))?;
-    Some(format!("Run {} asks a question: {}", newest.run, newest.title))
+    let is_approval = newest.question.as_ref().is_some_and(|question| question.approval.is_some());
+    let what = if is_approval { standing_wording::AWAITS_APPROVAL } else { "asks a question" };
+    Some(format!("Run {} {what}: {}", newest.run, newest.title))
 }
 
 fn is_empty(page: &BoardPage) -> bool {
@@ -222,12 +224,13 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                     }
                 }
                 @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
+                    @let (verb, answer) = if question.approval.is_some() { ("Approve", "an approval") } else { ("Answer", "an answer") };
                     p.asked { (question.text) }
                     p.act {
-                        a.btn.go href={ "/run/" (row.run) "#question" } { "Answer" span.sr { " run " (row.run) } }
+                        a.btn.go href={ "/run/" (row.run) "#question" } { (verb) span.sr { " run " (row.run) } }
                         @if let Some(until_ms) = question.until_ms {
                             span {
-                                "The run is parked at " (facts::time(until_ms, now_ms)) " without an answer"
+                                "The run is parked at " (facts::time(until_ms, now_ms)) " without " (answer)
                                 (facts::in_time(until_ms, now_ms))
                             }
                         } @else { span { "asked " (facts::time(question.asked_ms, now_ms)) } }

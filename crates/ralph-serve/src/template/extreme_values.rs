@@ -31,6 +31,7 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
             text: String::new(),
             asked_ms: value,
             until_ms: Some(value),
+            approval: None,
         }),
         note: Some(String::new()),
         until_ms: Some(value),
@@ -75,6 +76,8 @@ fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
         numbers.iter().map(|number| CurvePoint { at_ms: *number, value: *number }).collect();
     RunPage {
         claimed: u32::MAX,
+        judged: u32::MAX,
+        judges: Vec::new(),
         journal_edit: None,
         v: 1,
         now_ms,

@@ -26,6 +26,7 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                     tbody { @for gate in &page.gates { (gate_row(gate)) } }
                 }
             }
+            @if !page.judges.is_empty() { (judges(page)) }
             @if let Some(proof) = &page.proof {
                 h3 { "Proof: " (state_label(&proof.verdict)) }
                 table.tbl {
@@ -48,6 +49,38 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
                     }
                 }
                 @for doubt in &proof.doubts { p.hint { (doubt) } }
+            }
+        }
+    }
+}
+
+/// Verdicts are opinions, so they are apart from what was measured.
+fn judges(page: &RunPage) -> Markup {
+    html! {
+        h3 { "Judges" }
+        table.tbl {
+            thead { tr {
+                th scope="col" { "Judge" } th scope="col" { "Kind" } th scope="col" { "Verdict" }
+                th scope="col" { "Model" } th.num scope="col" { "Asked" } th scope="col" { "Usage" }
+            } }
+            tbody {
+                @for judge in &page.judges {
+                    tr {
+                        th scope="row" { (judge.name) }
+                        td { (judge.kind.name()) }
+                        td {
+                            @match judge.outcome.as_str() {
+                                "met" => { span.s-met { "✓" } },
+                                "unmet" => { span.s-unmet { "✗" } },
+                                _ => { span.s-unknown { "?" } },
+                            }
+                            " " (judge.verdict())
+                        }
+                        td { (judge.model.as_deref().unwrap_or_default()) }
+                        td.num { (judge.asked) }
+                        td { (judge.usage()) }
+                    }
+                }
             }
         }
     }

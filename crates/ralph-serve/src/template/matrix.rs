@@ -79,7 +79,7 @@ fn cell_row(row: &MatrixRow, old: usize) -> Markup {
 }
 
 fn is_open(state: CellState) -> bool {
-    matches!(state, CellState::Unmet | CellState::Unknown | CellState::Pending)
+    state > CellState::Advisory
 }
 
 fn now(row: &MatrixRow) -> Markup {
@@ -89,7 +89,7 @@ fn now(row: &MatrixRow) -> Markup {
             (_, Some(since)) => { span.s-met { (CellState::Met.label()) } span.quiet { " since stop " (since) } },
             (CellState::Unmet, None) => { span.s-unmet { (state.label()) } },
             (CellState::Unknown, None) => { span.s-unknown { (state.label()) } },
-            (CellState::Pending, None) => { span.s-pending { (state.label()) } },
+            (CellState::Pending | CellState::AwaitsPerson, None) => { span.s-pending { (state.label()) } },
             (CellState::Advisory, None) => { span.s-waived { (state.label()) } },
             (CellState::NotReached | CellState::Met, None) => { span.quiet { (CellState::NotReached.label()) } },
         }
@@ -119,10 +119,10 @@ fn cell(cell: MatrixCell, turned: bool) -> Markup {
         CellState::NotReached => html! {
             svg.cell.c-pend viewBox="0 0 26 26" role="img" aria-label=(label) { circle.d cx="13" cy="13" r="1.8" {} }
         },
-        CellState::Pending | CellState::Unknown => html! {
+        CellState::Pending | CellState::AwaitsPerson | CellState::Unknown => html! {
             svg.cell.c-unk viewBox="0 0 26 26" role="img" aria-label=(label) {
                 rect.q x="1" y="1" width="24" height="24" rx="2" {}
-                text x="13" y="17" { @if cell.state == CellState::Unknown { "?" } @else { "…" } }
+                text x="13" y="17" { (open_mark(cell.state)) }
             }
         },
         CellState::Advisory => html! {
@@ -131,6 +131,19 @@ fn cell(cell: MatrixCell, turned: bool) -> Markup {
                 text x="13" y="17" { "w" }
             }
         },
+    }
+}
+
+/// The letter of a requirement that is open without having failed.
+fn open_mark(state: CellState) -> &'static str {
+    match state {
+        CellState::Unknown => "?",
+        CellState::AwaitsPerson => "a",
+        CellState::NotReached
+        | CellState::Met
+        | CellState::Advisory
+        | CellState::Pending
+        | CellState::Unmet => "…",
     }
 }
 
@@ -150,7 +163,7 @@ fn key() -> Markup {
             li { (cell(unmet(7), false)) " " (CellState::Unmet.label()) ", findings" }
             li { (cell(unmet(0), false)) " " (CellState::Unmet.label()) }
             li { (cell(state(CellState::Met), true)) " became met" }
-            @for other in [CellState::Met, CellState::Pending, CellState::Unknown, CellState::Advisory, CellState::NotReached] {
+            @for other in [CellState::Met, CellState::Pending, CellState::AwaitsPerson, CellState::Unknown, CellState::Advisory, CellState::NotReached] {
                 li { (cell(state(other), false)) " " (other.label()) }
             }
         }
@@ -201,7 +214,7 @@ fn strip(row: &MatrixRow, columns: &[StopColumn]) -> Markup {
                 @let x = at * STRIP_UNIT;
                 @match cell.state {
                     CellState::Unmet => { rect.unmet x=(x) y="0" width=(STRIP_UNIT - 1) height="18" {} },
-                    CellState::Unknown | CellState::Pending => { rect.unknown x=(x) y="4" width=(STRIP_UNIT - 1) height="10" {} },
+                    CellState::Unknown | CellState::Pending | CellState::AwaitsPerson => { rect.unknown x=(x) y="4" width=(STRIP_UNIT - 1) height="10" {} },
                     CellState::Advisory => { rect.waived x=(x) y="6" width=(STRIP_UNIT - 1) height="6" {} },
                     CellState::Met => { rect.met x=(x) y="15" width=(STRIP_UNIT - 1) height="3" {} },
                     CellState::NotReached => {},

@@ -5,8 +5,9 @@ use crate::run_source::RunDetails;
 use crate::template::facts;
 use maud::{Markup, html};
 use ralph_core::units;
-use ralph_deck::page::{CellState, RunPage, RunStanding};
+use ralph_deck::page::{CellState, OpenQuestion, RunPage, RunStanding};
 use ralph_deck::person_action::{LONGEST_ACCEPT_REASON, LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
+use ralph_deck::{standing_wording, wording};
 
 const WAIVER_TIMES: [(&str, &str); 4] =
     [("2h", "2 hours"), ("8h", "8 hours"), ("1d", "1 day"), ("7d", "7 days")];
@@ -29,13 +30,15 @@ fn action_path(page: &RunPage, action: &str) -> String {
     format!("/run/{}/{action}", page.row.run)
 }
 
-/// The question of the agent with a field to answer, if there is one.
+/// The question of the agent with a field to answer, or what waits for an approval with a button, if there is one.
 pub(crate) fn question_box(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
     let open = page.row.question.as_ref().filter(|_| page.row.standing == RunStanding::Asks);
     let path = action_path(page, "tell");
     html! {
         div #question {
-            @if let Some(question) = open {
+            @if let Some((question, name)) = open.and_then(|open| Some((open, open.approval.as_ref()?))) {
+                (approval_box(page, question, name, forms))
+            } @else if let Some(question) = open {
                 section.box.you.ask aria-labelledby="h-q" {
                     h2 #h-q { "The agent asks" }
                     blockquote { (question.text) }
@@ -52,6 +55,37 @@ pub(crate) fn question_box(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
                                     (facts::in_time(until_ms, page.now_ms))
                                 }
                             }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a person has to approve. An answer would approve nothing.
+fn approval_box(
+    page: &RunPage,
+    question: &OpenQuestion,
+    name: &str,
+    forms: &FormKeys<'_>,
+) -> Markup {
+    let path = action_path(page, "approve");
+    html! {
+        section.box.you.ask aria-labelledby="h-q" {
+            h2 #h-q { (wording::capitalized(standing_wording::AWAITS_APPROVAL)) }
+            blockquote { (question.text) }
+            form method="post" action=(path) {
+                (forms.token(&path))
+                input type="hidden" name="name" value=(name);
+                p.row-btns {
+                    button.btn.go { "Approve " (name) }
+                    span.hint {
+                        "Review the work first. Same as " code { "ralph approve " (page.row.run) " " (name) }
+                        ": while a run holds an agent, ralph asks for a word at the terminal of " code { "ralph serve" }
+                        @if let Some(until_ms) = question.until_ms {
+                            ". Without an approval, the run is parked at " (facts::time(until_ms, page.now_ms))
+                            (facts::in_time(until_ms, page.now_ms))
                         }
                     }
                 }

@@ -66,7 +66,7 @@ fn verified_cost(page: &StatsPage, cost: CostRange) -> Markup {
                 div { dt { "Verified runs with a known cost" } dd { (cost.runs) } }
                 div {
                     dt { "Spent on runs that did not end verified" }
-                    dd { (format_usd(page.unverified_micro_usd)) " " small { "of " (format_usd(page.spent_micro_usd)) } }
+                    dd { (format_usd(page.unverified_micro_usd)) " " small { "of " (format_usd(page.ended_micro_usd)) } }
                 }
             }
         }

@@ -18,7 +18,7 @@ const FULL_ROWS: usize = 24;
 /// From here on every run has its second lines.
 const SPACIOUS_ROWS: usize = 36;
 /// The lines that the problem of a filter may take.
-const LONGEST_PROBLEM_LINES: usize = 8;
+const LONGEST_PROBLEM_LINES: usize = 5;
 /// How many problems are listed.
 const MAX_PROBLEMS: usize = 5;
 
@@ -43,10 +43,7 @@ impl RowDensity {
 /// The board as it is shown: grouped, sorted and filtered.
 pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout {
     let query = RunFilter::parse_typed(state.filter_text(), state.now_ms);
-    let is_flat = !query.is_empty()
-        || state.filter_problem.is_some()
-        || state.earlier.is_some()
-        || state.sort != BoardSort::NeedsYou;
+    let is_flat = !query.is_empty() || state.earlier.is_some() || state.sort != BoardSort::NeedsYou;
     let mut layout = ScreenLayout { foot: board_foot(state, glyphs), ..ScreenLayout::default() };
     let density = RowDensity::of_rows(state.rows);
     layout.head.push(head_line(state, glyphs, &query));
@@ -54,6 +51,7 @@ pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout
         layout.head.push(ScreenLine::blank());
     }
     layout.head.extend(state.filter_line(glyphs));
+    layout.head.extend(problem_of_filter(state, glyphs));
     let lines = RowLines {
         columns: state.columns,
         now_ms: state.now_ms,
@@ -88,19 +86,21 @@ pub(crate) fn flat_rows<'a>(state: &'a WatchState, query: &RunFilter) -> Vec<&'a
     rows
 }
 
+/// Why the filter is not one. It is part of the head, where no selection scrolls it away.
+fn problem_of_filter(state: &WatchState, glyphs: GlyphSet) -> Vec<ScreenLine> {
+    let Some(problem) = &state.filter_problem else { return Vec::new() };
+    let most = if state.rows < FULL_ROWS { 1 } else { LONGEST_PROBLEM_LINES };
+    let texts = glyphs.wrap(problem, state.columns.saturating_sub(2), most);
+    let lines = texts.into_iter().map(|text| ScreenLine::text(1, text, TextInk::Bad));
+    lines.chain([ScreenLine::blank()]).collect()
+}
+
 fn flat_lines(
     state: &WatchState,
     query: &RunFilter,
     lines: &RowLines<'_>,
     body: &mut Vec<ScreenLine>,
 ) {
-    if let Some(problem) = &state.filter_problem {
-        let width = lines.columns.saturating_sub(2);
-        for text in lines.glyphs.wrap(problem, width, LONGEST_PROBLEM_LINES) {
-            body.push(ScreenLine::text(1, text, TextInk::Bad));
-        }
-        body.push(ScreenLine::blank());
-    }
     let rows = flat_rows(state, query);
     if query.is_empty() {
         let title = match (&state.earlier, state.sort) {

@@ -6,7 +6,7 @@ use crate::layout::board_layout::{RowDensity, WIDE_COLUMNS};
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
 use ralph_core::units::format_duration;
-use ralph_deck::page::{ActiveGateRow, BoardGroup, BoardRow, RunStanding};
+use ralph_deck::page::{ActiveGateRow, BoardGroup, BoardRow, OpenQuestion, RunStanding};
 use ralph_deck::standing_wording;
 
 /// How the lines of runs are laid out.
@@ -96,7 +96,7 @@ impl RowLines<'_> {
 
     fn details(&self, row: &BoardRow) -> Vec<ScreenLine> {
         if let Some(question) = &row.question {
-            return self.question_lines(&question.text, question.until_ms);
+            return self.question_lines(question);
         }
         let mut lines = Vec::new();
         let progress = self.progress(row);
@@ -115,7 +115,7 @@ impl RowLines<'_> {
     }
 
     /// The question in full where there is room, else two lines of it, and how long it waits.
-    fn question_lines(&self, question: &str, until_ms: Option<u64>) -> Vec<ScreenLine> {
+    fn question_lines(&self, question: &OpenQuestion) -> Vec<ScreenLine> {
         let is_spacious = self.density == RowDensity::Spacious;
         let width = self.columns.saturating_sub(INDENT + 1);
         let most = match self.density {
@@ -124,16 +124,17 @@ impl RowLines<'_> {
             RowDensity::Normal => 2,
             RowDensity::Tight => 1,
         };
-        let texts = self.glyphs.wrap(question, width.saturating_sub(3), most);
+        let texts = self.glyphs.wrap(&question.text, width.saturating_sub(3), most);
         let mut lines: Vec<_> = texts
             .iter()
             .map(|text| ScreenLine::text(INDENT, text.clone(), TextInk::Plain))
             .collect();
-        let Some(until_ms) = until_ms else { return lines };
+        let Some(until_ms) = question.until_ms else { return lines };
         if is_spacious {
             let at = (self.time_text)(until_ms);
             let left = in_time(until_ms, self.now_ms);
-            let text = format!("parked at {at} without an answer, {left}");
+            let answer = if question.approval.is_some() { "an approval" } else { "an answer" };
+            let text = format!("parked at {at} without {answer}, {left}");
             lines.push(ScreenLine::text(INDENT, text, TextInk::Quiet));
         } else if self.columns >= WIDE_COLUMNS {
             let left = format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)));

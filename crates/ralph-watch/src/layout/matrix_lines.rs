@@ -111,6 +111,7 @@ fn cell_text(glyphs: GlyphSet, cell: MatrixCell) -> (String, TextInk) {
         CellState::Met => (pick("✓", "V"), TextInk::Good),
         CellState::Advisory => ("w".to_string(), TextInk::Unclear),
         CellState::Pending => (pick("•", "*"), TextInk::Plain),
+        CellState::AwaitsPerson => ("a".to_string(), TextInk::Strong),
         CellState::Unknown => ("?".to_string(), TextInk::Unclear),
         CellState::Unmet => match cell.findings {
             0 | 100.. => (pick("✗", "X"), TextInk::Bad),
@@ -131,7 +132,7 @@ fn standing_text(row: &MatrixRow, is_full: bool) -> (String, TextInk) {
         }
         (CellState::Met, _) => (label, TextInk::Good),
         (CellState::Advisory | CellState::Unknown, _) => (label, TextInk::Unclear),
-        (CellState::Pending, _) => (label, TextInk::Plain),
+        (CellState::Pending | CellState::AwaitsPerson, _) => (label, TextInk::Plain),
         (CellState::Unmet | CellState::NotReached, _) => match last.findings {
             0 => (label, TextInk::Bad),
             findings => (count_noun(u64::from(findings), "finding"), TextInk::Bad),

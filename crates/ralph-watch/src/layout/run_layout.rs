@@ -183,7 +183,7 @@ fn bars_line(frame: RunFrame<'_>, page: &RunPage) -> Option<ScreenLine> {
 fn question_lines(frame: RunFrame<'_>, row: &BoardRow) -> Vec<ScreenLine> {
     let Some(question) = &row.question else { return Vec::new() };
     let most = if frame.state.rows >= 36 { 8 } else { 2 };
-    let text = format!("The agent asks: {}", question.text);
+    let text = question.summary();
     let texts = frame.glyphs.wrap(&text, frame.end().saturating_sub(4), most);
     let mark = frame.glyphs.selection();
     let mut lines = Vec::new();
@@ -200,7 +200,8 @@ fn question_lines(frame: RunFrame<'_>, row: &BoardRow) -> Vec<ScreenLine> {
     let parked = question.until_ms.map(|until_ms| {
         format!("; parked at {}, {}", frame.time(until_ms), in_time(until_ms, frame.state.now_ms))
     });
-    let text = format!("press a to answer{}", parked.unwrap_or_default());
+    let verb = if question.approval.is_some() { "approve" } else { "answer" };
+    let text = format!("press a to {verb}{}", parked.unwrap_or_default());
     let line = ScreenLine::default().with(0, 1, mark, TextInk::Strong);
     lines.push(line.with(3, usize::MAX, text, TextInk::Plain));
     lines.push(ScreenLine::blank());

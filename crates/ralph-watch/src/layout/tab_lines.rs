@@ -64,18 +64,61 @@ pub(crate) fn gate_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine>
     if !lines.is_empty() {
         lines.push(ScreenLine::blank());
     }
-    if page.gates.is_empty() {
+    if page.gates.is_empty() && page.judges.is_empty() {
         lines.push(ScreenLine::text(1, "no gate has given a result yet", TextInk::Quiet));
         return lines;
+    }
+    lines.extend(gate_table(page));
+    lines.extend(judge_table(page));
+    lines.extend(page.proof.iter().flat_map(|proof| proof_lines(frame, proof)));
+    lines
+}
+
+fn gate_table(page: &RunPage) -> Vec<ScreenLine> {
+    if page.gates.is_empty() {
+        return Vec::new();
     }
     let head = [(24, "last"), (44, "took"), (56, "runs"), (62, "cached"), (70, "flaky")];
     let mut line = ScreenLine::text(1, "GATE", TextInk::Strong);
     for (column, text) in head {
         line = line.with(column, 12, text, TextInk::Quiet);
     }
-    lines.push(line);
-    lines.extend(page.gates.iter().enumerate().map(|(number, gate)| gate_line(gate, number)));
-    lines.extend(page.proof.iter().flat_map(|proof| proof_lines(frame, proof)));
+    let rows = page.gates.iter().enumerate().map(|(number, gate)| gate_line(gate, number));
+    std::iter::once(line).chain(rows).collect()
+}
+
+/// The latest verdict of each judge, and what all of them cost.
+fn judge_table(page: &RunPage) -> Vec<ScreenLine> {
+    if page.judges.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    if !page.gates.is_empty() {
+        lines.push(ScreenLine::blank());
+    }
+    let head = ScreenLine::text(1, "JUDGE", TextInk::Strong);
+    lines.push(head.with(24, 12, "last", TextInk::Quiet).with(
+        56,
+        24,
+        "asked, usage",
+        TextInk::Quiet,
+    ));
+    for (number, judge) in page.judges.iter().enumerate() {
+        let ink = match judge.outcome.as_str() {
+            "met" => TextInk::Good,
+            "unmet" => TextInk::Bad,
+            _ => TextInk::Unclear,
+        };
+        let usage = match judge.usage() {
+            usage if usage.is_empty() => judge.asked.to_string(),
+            usage => format!("{}: {usage}", judge.asked),
+        };
+        let line = ScreenLine::default()
+            .with(1, 22, judge.name.clone(), TextInk::Plain)
+            .with(24, 31, judge.verdict(), ink)
+            .with(56, usize::MAX, usage, TextInk::Plain);
+        lines.push(line.of_item(&format!("judge {number}")));
+    }
     lines
 }
 

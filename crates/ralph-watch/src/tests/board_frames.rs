@@ -352,15 +352,21 @@ fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
     insta::assert_snapshot!(lines(&state), @"| reading the runs");
 }
 
-/// The problem of a filter is shown whole.
+/// The problem of a filter is shown whole, whatever is selected, and only while it is that of the filter.
 #[test]
 fn refused_filter() {
     let mut state = board(60, 24);
-    press(&mut state, "/is:odd");
+    press(&mut state, "G/is:odd");
     let why = "`is:odd` is not a filter; there are `is:active`, `is:paused`, `is:parked`, `is:orphaned`, `is:ended` and `is:working`";
-    state.update(WatchEvent::Loaded(LoadedPage::FilterRefused(why.to_string())));
-    let shown: Vec<_> = show(&state).lines().take(8).map(str::to_string).collect();
-    insta::assert_snapshot!(shown.join("\n"), @r"
+    state.update(WatchEvent::Loaded(LoadedPage::FilterRefused {
+        filter: "is:odd".to_string(),
+        why: why.to_string(),
+    }));
+    let shown = |state: &WatchState| {
+        let lines: Vec<_> = show(state).lines().take(8).map(str::to_string).collect();
+        lines.join("\n")
+    };
+    insta::assert_snapshot!(shown(&state), @r"
     | ralph  3 wait · 3 working · 5 ended                 $58.55
     |
     | / is:odd█
@@ -370,6 +376,16 @@ fn refused_filter() {
     | `is:working`
     |
     ");
+    // The answer about a filter that was changed since says nothing about this one.
+    let mut other = board(60, 24);
+    press(&mut other, "/is:ended");
+    let before = shown(&other);
+    let stale = LoadedPage::FilterRefused { filter: "is:end".to_string(), why: why.to_string() };
+    other.update(WatchEvent::Loaded(stale));
+    assert_eq!(shown(&other), before);
+    // Kept and then left, the board is as it was.
+    press(&mut state, "⏎⎋");
+    assert_eq!(show(&state), show(&board(60, 24)));
 }
 
 /// All ended runs are counted, a small cost keeps its distance, and a quiet run has the time of its last event.

@@ -199,7 +199,7 @@ fn help_at_80_by_24() {
     |  ↑ ↓  k j     move                      1 to 6  stops, reason, gates, diff,
     |  enter        open                              checkpoints, log
     |  esc  h       back                      ← →     older, newer stops
-    |  g  G         top, bottom               a       answer the question
+    |  g  G         top, bottom               a       answer, or approve
     |  /            filter; on a run: search  t       tell the agent something
     |  n  N         next, previous match      w       waive the selected row
     |  s            sort: needs you, newest,  p       pause, resume
@@ -216,8 +216,8 @@ fn help_at_80_by_24() {
     |  o orphaned      p parked        ≡ queue
     |  In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
     |                 ? no result   w waived or advisory   • still running
+    |                 a waits for approval
     |  Quitting never stops a run.
-    |
     ");
     insta::assert_snapshot!(show_with(&state, GlyphSet::Ascii), @r#"
     | ralph  keys                                                     any key closes
@@ -225,7 +225,7 @@ fn help_at_80_by_24() {
     |  up down k j  move                      1 to 6  stops, reason, gates, diff,
     |  enter        open                              checkpoints, log
     |  esc  h       back                      arrows  older, newer stops
-    |  g  G         top, bottom               a       answer the question
+    |  g  G         top, bottom               a       answer, or approve
     |  /            filter; on a run: search  t       tell the agent something
     |  n  N         next, previous match      w       waive the selected row
     |  s            sort: needs you, newest,  p       pause, resume
@@ -242,7 +242,7 @@ fn help_at_80_by_24() {
     |  o orphaned      p parked        Q queue
     |  In the matrix: V met   X or a number: not met, findings   . not reached
     |                 ? no result   w waived or advisory   * still running
+    |                 a waits for approval
     |  Quitting never stops a run.
-    |
     "#);
 }

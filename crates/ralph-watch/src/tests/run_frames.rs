@@ -2,6 +2,10 @@
 
 use super::frames::{opened_run, press, show, show_with};
 use crate::glyphs::GlyphSet;
+use crate::key_event::{PersonInput, WatchKey};
+use crate::watch_effect::WatchEvent;
+use crate::watch_state::WatchState;
+use ralph_deck::page::BoardRow;
 
 #[test]
 fn run_at_80_by_24() {
@@ -142,6 +146,44 @@ fn run_at_48_columns() {
     | 04:38 hand-over    to session 3, context 83 %…
     |    2 more below
     | 1 2 3 4 5 6  esc back  ? help
+    ");
+}
+
+/// What waits for an approval is no question: `a` approves it, and a message does not.
+#[test]
+fn run_that_waits_for_an_approval() {
+    let mut state = opened_run(80, 24);
+    let approve = |row: &mut BoardRow| {
+        if let Some(question) = &mut row.question {
+            question.text = "a person has to approve design: `ralph approve k7f2 design`".into();
+            question.approval = Some("design".to_string());
+        }
+    };
+    state.run.iter_mut().for_each(|screen| approve(&mut screen.page.row));
+    state.board.waiting.iter_mut().for_each(approve);
+    let lines = |state: &WatchState, range: std::ops::Range<usize>| {
+        let shown = show(state);
+        let lines: Vec<_> = shown.lines().skip(range.start).take(range.len()).collect();
+        lines.join("\n")
+    };
+    insta::assert_snapshot!(lines(&state, 4..7), @r"
+    |▌? Waits for your approval: design
+    |▌  press a to approve; parked at 08:01, in 19 min
+    |
+    ");
+    let key = |state: &mut WatchState, key| {
+        state.update(WatchEvent::Input(PersonInput::Key(WatchKey::Char(key))))
+    };
+    insta::assert_snapshot!(format!("{:?}", key(&mut state.clone(), 'a')), @r#"[Act { run: RunId("k7f2"), action: Approve { name: "design" }, asks_at_terminal: true }]"#);
+    let mut shown = state.clone();
+    press(&mut shown, "ya");
+    insta::assert_snapshot!(lines(&shown, 23..24), @"| ralph approve k7f2 design");
+    press(&mut state, "t");
+    insta::assert_snapshot!(lines(&state, 0..4), @r"
+    | k7f2 asks  Upgrade to axum 0.8
+    |
+    | A message for the agent                                              0 of 2000
+    |┌──────────────────────────────────────────────────────────────────────────────┐
     ");
 }
 

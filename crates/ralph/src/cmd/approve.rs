@@ -40,8 +40,55 @@ pub(crate) struct ApproveArgs {
     pub json: bool,
 }
 
+/// An approval that was recorded.
+pub(super) struct RecordedApproval {
+    run: RunId,
+    approval: RunApproval,
+    by: String,
+    /// What still waits for an approval.
+    left: Vec<String>,
+}
+
+impl RecordedApproval {
+    /// `` `design` approved; the agent continues at its next turn ``
+    pub(super) fn describe(&self) -> String {
+        let rest = match self.left.as_slice() {
+            [] => "the agent continues at its next turn".to_string(),
+            left => format!("still waiting: {}", left.join(", ")),
+        };
+        match self.approval.subject {
+            ApprovalTarget::Plan => format!("the plan is approved; {rest}"),
+            ApprovalTarget::Requirement(_) => {
+                format!("`{}` is approved; {rest}", self.approval.name)
+            }
+        }
+    }
+}
+
 pub(crate) fn run(env: &Env, args: &ApproveArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
+    let recorded = approve_work(env, &home, args)?;
+    if args.json {
+        super::print_json(&GivenApprovalView {
+            v: 1,
+            run: recorded.run.as_str(),
+            approved: &recorded.approval.name,
+            by: &recorded.by,
+            left: &recorded.left,
+        })?;
+        return Ok(());
+    }
+    let id = paint(term::BOLD, recorded.run.as_str());
+    term::out(&format!("{id}  {}\n", recorded.describe()))?;
+    Ok(())
+}
+
+/// Approves what the arguments name, after the word at the terminal that the rules ask for.
+pub(super) fn approve_work(
+    env: &Env,
+    home: &RalphHome,
+    args: &ApproveArgs,
+) -> Result<RecordedApproval, CommandFailure> {
     let caller = identify_caller(env);
     match caller {
         CommandCaller::Agent => {
@@ -51,31 +98,14 @@ pub(crate) fn run(env: &Env, args: &ApproveArgs) -> Result<(), CommandFailure> {
         CommandCaller::Hidden => return Err(control::ControlError::CallerHidden.into()),
         CommandCaller::Person | CommandCaller::Session => {}
     }
-    let (run, approval) = choose_approval(&home, args)?;
-    typed_consent::require_while_held(&home, &format!("approve {}", describe(&approval)))?;
+    let (run, approval) = choose_approval(home, args)?;
+    typed_consent::require_while_held(home, &format!("approve {}", describe(&approval)))?;
     let by = adjust::author(env);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    approvals::record_approval(&home, &run, &approval.subject, &by, caller, &deadline)?;
-    let left = store::load_run(&home, &run)?;
+    approvals::record_approval(home, &run, &approval.subject, &by, caller, &deadline)?;
+    let left = store::load_run(home, &run)?;
     let left: Vec<String> = waiting(&left).into_iter().map(|one| one.name).collect();
-    if args.json {
-        let approved = &approval.name;
-        super::print_json(&GivenApprovalView {
-            v: 1,
-            run: run.as_str(),
-            approved,
-            by: &by,
-            left: &left,
-        })?;
-        return Ok(());
-    }
-    let id = paint(term::BOLD, run.as_str());
-    let rest = match left.as_slice() {
-        [] => "the agent continues at its next turn".to_string(),
-        left => format!("still waiting: {}", left.join(", ")),
-    };
-    term::out(&format!("{id}  {} approved; {rest}\n", describe(&approval)))?;
-    Ok(())
+    Ok(RecordedApproval { run, approval, by, left })
 }
 
 fn describe(approval: &RunApproval) -> String {

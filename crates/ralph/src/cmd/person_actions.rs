@@ -1,5 +1,6 @@
 //! The actions of a screen. Each is the command of the same name, with the same checks.
 
+use super::approve::{self, ApproveArgs};
 use super::{accept, adjust, control as run_control, identify_caller, tell};
 use crate::driven_status;
 use crate::failure::CommandFailure;
@@ -17,8 +18,8 @@ use ralph_hook::control::{self, RunOrSession};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 
-/// Does what a person chose on a screen. Returns the confirmation. A waiver, a change of limits or an acceptance may ask
-/// for a word at the terminal, as the command does.
+/// Does what a person chose on a screen. Returns the confirmation. A waiver, a change of limits, an approval or an
+/// acceptance may ask for a word at the terminal, as the command does.
 pub(super) fn carry_out(
     env: &Env,
     home: &RalphHome,
@@ -72,6 +73,11 @@ fn try_action(
             ];
             let overrides = limit_overrides(&options)?;
             adjust::change_limits(&adjustment, &overrides).map(|(_, done)| done)
+        }
+        PersonAction::Approve { name } => {
+            let name = (!name.is_empty()).then(|| name.clone());
+            let args = ApproveArgs { run: Some(run.to_string()), name, json: false };
+            approve::approve_work(env, home, &args).map(|recorded| recorded.describe())
         }
         PersonAction::Accept { why } => {
             let accepted = accept::accept_work(env, home, run, why)?;

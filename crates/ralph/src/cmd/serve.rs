@@ -216,7 +216,9 @@ impl RunCommands for PageCommands {
 /// The confirmation as a sentence, unless it begins with the name of a requirement.
 fn confirmation(action: &PersonAction, done: String) -> String {
     match action {
-        PersonAction::Waive { .. } | PersonAction::Require { .. } => done,
+        PersonAction::Waive { .. }
+        | PersonAction::Require { .. }
+        | PersonAction::Approve { .. } => done,
         PersonAction::Pause
         | PersonAction::Resume
         | PersonAction::Cancel

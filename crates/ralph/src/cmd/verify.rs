@@ -8,6 +8,7 @@ use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
+use ralph_core::proof::{Proof, ProofVerdict};
 use ralph_core::reason;
 use ralph_core::record::{ReportedStatus, StopReport};
 use ralph_core::redact::Redactor;
@@ -145,12 +146,23 @@ pub(crate) fn render_verification(
         None => {
             let total = text::count_noun(report.total, "requirement");
             let are = if report.total == 1 { "is" } else { "are" };
-            format!("{subject}: all {total} {are} met in the current tree\n")
+            let proof = evidence.proof.as_ref().and_then(describe_unproven).unwrap_or_default();
+            format!("{subject}: all {total} {are} met in the current tree{proof}\n")
         }
         Some(unmet) => format!("{subject}: {unmet}\n"),
     };
     out.push_str(&render_report(&report));
     Ok(out)
+}
+
+/// `; the proof is green: no test fails without the change`; `None` if it is verified. It holds once, and then decides how
+/// the run ends.
+fn describe_unproven(proof: &Proof) -> Option<String> {
+    if proof.verdict == ProofVerdict::Verified {
+        return None;
+    }
+    let verdict = proof.verdict.name().replace('_', " ");
+    Some(format!("; the proof is {verdict}: {}", safe_line(&proof.describe())))
 }
 
 /// The open requirements with their first findings, then the met ones.

@@ -331,6 +331,12 @@ fn evidence_lines(report: &StopReport) -> String {
         for finding in line.first.iter().chain(&line.listed) {
             out.push_str(&format!("            {}\n", paint(term::DIM, &safe_line(finding))));
         }
+        let shown = usize::from(line.first.is_some()) + line.listed.len();
+        let more = usize::try_from(line.findings).unwrap_or(usize::MAX).saturating_sub(shown);
+        if shown > 0 && more > 0 {
+            let more = paint(term::DIM, &format!("and {more} more"));
+            out.push_str(&format!("            {more}\n"));
+        }
     }
     let open = report.open_count();
     if open > 12 {

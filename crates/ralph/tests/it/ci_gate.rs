@@ -432,7 +432,7 @@ fn a_run_asks_ci_last_and_ends_with_its_answer() {
     │ exit 1, no output (pre-existing)
     └ 00000000
         full log: `$ROOT/home/.ralph/cache/logs/tests-[key].log`
-    · ci (ci): comes after everything else
+    · ci (ci): comes after everything else is met
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
     Next: Make tests pass. Then stop again

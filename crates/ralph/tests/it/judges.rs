@@ -10,22 +10,22 @@ use regex::Regex;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-const LONGER_SUM: &str = "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n";
-const OTHER_SUM: &str = "sum=0; for one in \"$@\"; do sum=$((sum + one)); done; echo $sum\n";
+pub const LONGER_SUM: &str = "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n";
+pub const OTHER_SUM: &str = "sum=0; for one in \"$@\"; do sum=$((sum + one)); done; echo $sum\n";
 
 /// The judge that most tests use: it keeps the case that it gets, counts its calls, and answers with a file.
-const REVIEW: &str = "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = { command = [\"sh\", \"judge.sh\"] }\n";
+pub const REVIEW: &str = "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = { command = [\"sh\", \"judge.sh\"] }\n";
 
-struct JudgedProject {
-    sandbox: Sandbox,
+pub struct JudgedProject {
+    pub sandbox: Sandbox,
 }
 
 impl JudgedProject {
-    fn new(judges: &str) -> Self {
+    pub fn new(judges: &str) -> Self {
         Self::of(adder(), judges)
     }
 
-    fn of(sandbox: Sandbox, judges: &str) -> Self {
+    pub fn of(sandbox: Sandbox, judges: &str) -> Self {
         let policy = std::fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
         sandbox.write("ralph.toml", format!("{policy}\n{judges}"));
         let root = sandbox.root().display().to_string();
@@ -38,59 +38,59 @@ impl JudgedProject {
     }
 
     /// Starts a run whose work has a test of its own, so that only judges are left to ask.
-    fn start(&self) -> String {
+    pub fn start(&self) -> String {
         let run = self.sandbox.start_run(["--goal-file", "-"]);
         self.sandbox.write("add.sh", LONGER_SUM);
         self.sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
         run
     }
 
-    fn answer(&self, answer: &Value) {
+    pub fn answer(&self, answer: &Value) {
         self.answer_text(&answer.to_string());
     }
 
-    fn answer_text(&self, answer: &str) {
+    pub fn answer_text(&self, answer: &str) {
         std::fs::write(self.path("answer.json"), answer).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.sandbox.root().join(name)
     }
 
-    fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         std::fs::read_to_string(self.path("calls")).map_or(0, |calls| calls.lines().count())
     }
 
-    fn case(&self) -> Value {
+    pub fn case(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.path("case.json")).unwrap()).unwrap()
     }
 
-    fn stop(&self) -> String {
+    pub fn stop(&self) -> String {
         self.mask(&self.sandbox.send_stop(SESSION, "").to_string())
     }
 
-    fn mask(&self, text: &str) -> String {
+    pub fn mask(&self, text: &str) -> String {
         let took = Regex::new(r"(iterations?) and \d+ m?s\b").unwrap();
         let hash = Regex::new(r"prompt [0-9a-f]{12}").unwrap();
         let text = took.replace_all(&self.sandbox.normalize(text), "$1 and [took]").into_owned();
         hash.replace_all(&text, "prompt [hash]").into_owned()
     }
 
-    fn why(&self, run: &str) -> String {
+    pub fn why(&self, run: &str) -> String {
         mask_judge_times(&self.mask(&self.sandbox.ralph(["why", run]).stdout))
     }
 
-    fn status(&self, run: &str) -> String {
+    pub fn status(&self, run: &str) -> String {
         self.sandbox.run_status(run).0
     }
 }
 
-fn met() -> Value {
+pub fn met() -> Value {
     json!({ "verdict": "met", "confidence": 0.9, "findings": [], "model": "model-1",
         "usage": { "input_tokens": 1200, "output_tokens": 34, "micro_usd": 4200 } })
 }
 
-fn unmet(quote: &str) -> Value {
+pub fn unmet(quote: &str) -> Value {
     let finding = json!({ "file": "add.sh", "line": 1, "claim": "negative numbers are lost",
         "severity": "error", "quote": quote });
     let invented = json!({ "file": "add.sh", "line": 9, "claim": "made up",

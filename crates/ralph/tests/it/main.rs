@@ -50,6 +50,7 @@ mod installed_packages;
 mod issues;
 mod judge_backends;
 mod judge_scores;
+mod judged_runs;
 mod judges;
 mod large_trees;
 mod loops;

@@ -1,5 +1,6 @@
 //! `ralph serve`: access, requests, actions and updates, over plain sockets.
 
+use crate::conditions::APPROVAL_POLICY;
 use crate::sandbox::{SESSION, Sandbox, without_proof};
 use crate::serve_client::{BoardServer, HttpReply, form_token};
 use insta::assert_snapshot;
@@ -674,6 +675,35 @@ fn actions_are_recorded_like_those_of_the_commands() {
     person: resumed
     ended: cancelled
     ");
+}
+
+/// What waits for an approval has a button that approves, with the word of the command, and no field for an answer.
+#[test]
+fn an_approval_is_no_question() {
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", without_proof(APPROVAL_POLICY));
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("design.md", "draw, then build\n");
+    sandbox.send_stop(SESSION, "");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let page = format!("/run/{run}");
+    let shown = server.get(&cookie, &page).body;
+    let question = shown.split_once("id=\"question\"").unwrap().1;
+    let question = question.split_once("</section>").unwrap().0;
+    let token = regex::Regex::new("name=\"token\" value=\"[^\"]*\"").unwrap();
+    let question = token.replace_all(question, "TOKEN").replace(&run, "RUN");
+    assert_snapshot!(question, @r#"><section class="box you ask" aria-labelledby="h-q"><h2 id="h-q">Waits for your approval</h2><blockquote>a person has to approve design: `ralph approve RUN design`</blockquote><form method="post" action="/run/RUN/approve"><input type="hidden" TOKEN><input type="hidden" name="name" value="design"><p class="row-btns"><button class="btn go">Approve design</button><span class="hint">Review the work first. Same as <code>ralph approve RUN design</code>: while a run holds an agent, ralph asks for a word at the terminal of <code>ralph serve</code></span></p></form>"#);
+    let reply = server.post_form(&cookie, &page, &format!("{page}/approve"), "name=design");
+    let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+    let notice = shown.split_once("id=\"notice\"").unwrap().1;
+    let notice = notice.split_once("<div>").unwrap().1.split_once("</div>").unwrap().0;
+    assert_snapshot!(notice.replace(&run, "RUN"), @"<p>run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed</p><p>  hint: run `ralph approve RUN design` in the foreground of your own terminal</p>");
+    let board = server.get(&cookie, "/").body;
+    let actions = board.split_once("<p class=\"act\">").unwrap().1.split_once("</a>").unwrap().0;
+    assert_snapshot!(actions.replace(&run, "RUN"), @r#"<a class="btn go" href="/run/RUN#question">Approve<span class="sr"> run RUN</span>"#);
 }
 
 /// Two checkpoints side by side, from the objects of git.

@@ -131,7 +131,7 @@ fn weakened_tests_end_in_review() {
     {"systemMessage":"ralph: needs_review: make it work — 2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh); all 5 requirements are met after 1 iteration and [took] (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
     "#);
     assert_eq!(sandbox.run_status(&run).0, "needs_review");
-    assert_snapshot!(sandbox.mask_times(&mask_duration(&sandbox, &sandbox.ralph(["why", &run]).stdout)), @r"
+    assert_snapshot!(sandbox.mask_times(&mask_duration(&sandbox, &sandbox.ralph(["why", &run]).stdout)), @"
     [time]  needs_review rule `proof`        2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh); all 5 requirements are met after 1
               ✓ a change, policy, tools, nothing hidden, suite
               ✗ tests/adds.sh fails on the new code: not ok
@@ -139,6 +139,7 @@ fn weakened_tests_end_in_review() {
     [time]  held      rule `proof`        2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh)   iteration 1 · [span]
               ✗ proof                2 old tests fail or are missing on the new code (tests/adds.sh, tests/zero.sh)
                 tests/adds.sh fails on the new code: not ok
+                and 1 more
               ✓ a change, policy, tools, nothing hidden, suite
     next: review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it
     ");

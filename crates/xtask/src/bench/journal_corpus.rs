@@ -163,6 +163,7 @@ fn decided(seed: u64, seq: u64, outcome: StopOutcome, rule: DecisionRule) -> Run
     let mut stop = StopRecord::new(rule, outcome, "2 of 6 requirements are not met".to_owned());
     let open = [pick(&GATES, seed + seq / 40), pick(&GATES, seed + seq / 40 + 2)];
     let line = |name: &str| ReportLine {
+        pending: None,
         name: name.to_owned(),
         stage: "correctness".to_owned(),
         judge: None,

@@ -213,6 +213,7 @@ pub(super) fn held_stop(stop: usize, open: usize, note: &str) -> StopRecord {
     let because = format!("{open} not met");
     let mut record = StopRecord::new(DecisionRule::Block, StopOutcome::Blocked { reason }, because);
     let line = |name: &&str| ReportLine {
+        pending: None,
         name: (*name).to_string(),
         stage: "correctness".to_string(),
         judge: None,

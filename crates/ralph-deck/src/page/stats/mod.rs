@@ -65,9 +65,11 @@ pub struct StatsPage {
     /// The runs, latest first, if there are too few to compare.
     pub runs: Vec<RunSummaryRow>,
     pub cost: Option<CostRange>,
-    /// What all runs cost, and those that did not end verified.
+    /// What all runs cost, those that ended, and of these the ones that did not end verified.
     #[serde(rename = "spent_usd", serialize_with = "json_units::usd")]
     pub spent_micro_usd: u64,
+    #[serde(rename = "ended_usd", serialize_with = "json_units::usd")]
+    pub ended_micro_usd: u64,
     #[serde(rename = "unverified_usd", serialize_with = "json_units::usd")]
     pub unverified_micro_usd: u64,
     pub holds: HoldTable,
@@ -131,6 +133,7 @@ pub fn stats_page(
         runs: if is_compared { Vec::new() } else { summary_rows(&rows) },
         cost: week_table::verified_cost(runs()),
         spent_micro_usd: spent(|_| true),
+        ended_micro_usd: spent(StatsRun::has_ended),
         unverified_micro_usd: spent(|run| run.has_ended() && !run.is_verified()),
         holds: hold_table::hold_table(&rows, |run| !run.is_session, MAX_TABLE_ROWS),
         session_holds: hold_table::hold_table(&rows, |run| run.is_session, MAX_TABLE_ROWS),
@@ -178,7 +181,7 @@ fn sentence(page: &StatsPage) -> String {
         // What was spent on the others bought the verified ones too.
         (_, Some(_)) if page.is_compared => {
             let verified = u64::try_from(page.verified).unwrap_or(u64::MAX).max(1);
-            let each = format_usd(page.spent_micro_usd / verified);
+            let each = format_usd(page.ended_micro_usd / verified);
             format!("A verified run costs {each}, counting all runs")
         }
         (ended, _) => format!("{} ended, {} verified", count_noun(ended, "run"), page.verified),
@@ -193,7 +196,7 @@ fn detail(page: &StatsPage) -> String {
             parts.push(change);
         }
         if let Some(cost) = page.cost {
-            let (ended, spent) = (page.ended, format_usd(page.spent_micro_usd));
+            let (ended, spent) = (page.ended, format_usd(page.ended_micro_usd));
             let alone = format_usd(cost.median);
             parts.push(match page.verified {
                 1 => format!("{ended} runs ended and cost {spent}; the verified one cost {alone}"),

@@ -302,6 +302,29 @@ fn what_failed_is_part_of_the_price() {
     assert_eq!(page.cost.and_then(CostRange::middle_half), None);
 }
 
+/// What a run costs that has not ended is no part of the price of those that have.
+#[test]
+fn an_open_run_is_no_part_of_the_price() {
+    let mut rows = sample_rows();
+    let before = page_of(rows.clone(), &[]);
+    let open = StatsRun {
+        id: "open".to_string(),
+        phase: "active".to_string(),
+        status: "working".to_string(),
+        ended_ms: None,
+        micro_usd: Some(3_000_000),
+        ..rows.runs[0].clone()
+    };
+    rows.runs.push(open);
+    let page = page_of(rows, &[]);
+    let price = |page: &StatsPage| (page.sentence.clone(), page.detail.clone());
+    assert_eq!(price(&page), price(&before));
+    assert_eq!(
+        (page.spent_micro_usd, page.ended_micro_usd),
+        (before.spent_micro_usd + 3_000_000, before.ended_micro_usd)
+    );
+}
+
 type ChangeRun = fn(&mut StatsRun);
 
 #[test]

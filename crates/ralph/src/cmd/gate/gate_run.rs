@@ -257,11 +257,12 @@ fn result_lines(ran: &GateResult, width: usize) -> String {
     );
     let mut out = format!("{}\n", line.trim_end());
     if report.outcome == GateOutcome::Failed {
-        for finding in report.findings.iter().take(SHOWN_FINDINGS) {
+        let mut shown = 0;
+        for finding in report.shown_findings().take(SHOWN_FINDINGS) {
             out.push_str(&format!("      {}\n", finding_line(finding)));
+            shown += 1;
         }
-        let count = usize::try_from(report.finding_count).unwrap_or(usize::MAX);
-        let shown = report.findings.len().min(SHOWN_FINDINGS);
+        let count = usize::try_from(report.shown_count()).unwrap_or(usize::MAX);
         if count > shown {
             out.push_str(&format!("      and {} more\n", count - shown));
         }

@@ -190,7 +190,7 @@ impl PageView<'_> {
                 unverified => format!(
                     "{} of {} went to runs that did not end verified; ",
                     format_usd(unverified),
-                    format_usd(page.spent_micro_usd)
+                    format_usd(page.ended_micro_usd)
                 ),
             };
             format!("{rest}`ralph stats --week {}` shows one week", week.week)
