@@ -4,20 +4,12 @@
 //! only what was appended since. A line is parsed as far as the index needs it; the hash chain of a journal is not
 //! checked here, so nothing in the index is evidence. `ralph verify` and `ralph why` read the journal itself.
 
-mod day_tally;
 mod detail_views;
-mod gate_tally;
-mod journal_line;
-mod journal_reader;
-mod judge_tally;
-mod requirement_history;
 mod run_filter;
 mod run_queries;
 mod run_refresh;
 mod run_rows;
 mod run_tables;
-mod run_tally;
-mod spend_tally;
 mod sql_session;
 mod stats_queries;
 

@@ -2,15 +2,14 @@
 //!
 //! All cores read journals; this thread alone writes, in one transaction.
 
-use super::journal_reader::{self, JournalPosition, ReaderBuffers};
 use super::run_rows::RunWriter;
-use super::run_tally::RunTally;
 use crate::index::IndexCoverage;
 use ralph_core::id::RunId;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
+use ralph_tally::{JournalPosition, ReaderBuffers, RunTally};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -148,7 +147,7 @@ fn read_one(
     buffers: &mut ReaderBuffers,
 ) -> Option<ReadJournal> {
     let path = home.run(&run).journal();
-    let (position, tally) = journal_reader::read_journal(&path, known, buffers).ok()?;
+    let (position, tally) = ralph_tally::read_journal(&path, known, buffers).ok()?;
     let stored = if tally.has_ended() { None } else { serde_json::to_vec(&tally).ok() };
     Some(ReadJournal { run, position, tally, stored, is_indexed })
 }

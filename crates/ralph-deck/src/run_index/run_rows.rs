@@ -1,10 +1,10 @@
 //! Writes the rows of a run.
 
 use super::run_refresh::ReadJournal;
-use super::run_tally::RunTally;
 use ralph_core::id::RunId;
 use ralph_core::record::RunOrigin;
 use ralph_core::text;
+use ralph_tally::RunTally;
 use rusqlite::{CachedStatement, Transaction, params};
 
 const MAX_TITLE_CHARS: usize = 300;

@@ -1,5 +1,3 @@
-use super::day_tally::DayCache;
-use super::run_tally::RunTally;
 use super::sample_journals::{SampleRandom, sample_entries};
 use super::*;
 use crate::page::{BoardRow, open_question};
@@ -8,6 +6,7 @@ use ralph_core::limits::LimitUsage;
 use ralph_core::record::JournalEntry;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_sys::fs::{self, Durability};
+use ralph_tally::{DayCache, RunTally};
 use rusqlite::types::ValueRef;
 use std::path::Path;
 use std::time::Duration;
@@ -229,11 +228,17 @@ fn damage_is_counted_or_repaired() {
         "dddd",
         b"{\"v\":2,\n\xff\xfe\n\n[]\n{\"v\":9,\"seq\":1,\"at_ms\":1,\"change\":{\"later\":{}}}\n",
     );
+    // Also where the index does not need the text.
+    put_journal(
+        &home,
+        "dddd",
+        b"{\"v\":2,\"seq\":1,\"at_ms\":1,\"prev\":\"\xff\",\"change\":\"paused\"}\n",
+    );
     put_journal(&home, "dddd", &lines);
     put_journal(&home, "empt", b"");
     let whole = refreshed(&home);
     let damaged = whole.run(&RunId::parse("dddd").unwrap()).unwrap().unwrap();
-    assert_eq!((damaged.lines, damaged.damaged, damaged.damaged_line), (17, 4, Some(1)));
+    assert_eq!((damaged.lines, damaged.damaged, damaged.damaged_line), (18, 5, Some(1)));
     let rows = dump(&whole);
     drop(whole);
 

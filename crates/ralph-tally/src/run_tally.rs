@@ -1,14 +1,14 @@
 //! The facts of one run, folded from the lines of its journal as [`RunState`] folds them, but without keeping what only
-//! a stop needs. A test compares both.
+//! a stop needs. A test of `ralph-deck` compares both.
 
-use super::day_tally::{self, DayAddition, DayCache, DayTally};
-use super::gate_tally::GateTallies;
-use super::journal_line::{
+use crate::day_tally::{self, DayAddition, DayCache, DayTally};
+use crate::gate_tally::GateTallies;
+use crate::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
 };
-use super::judge_tally::JudgeTallies;
-use super::requirement_history::RequirementHistories;
-use super::spend_tally::SpendTally;
+use crate::judge_tally::JudgeTallies;
+use crate::requirement_history::RequirementHistories;
+use crate::spend_tally::SpendTally;
 use ralph_core::approval;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
@@ -23,7 +23,7 @@ const MAX_WAIVERS: usize = 1000;
 
 /// Stored with a run that has not ended, so that only the lines that follow have to be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct RunTally {
+pub struct RunTally {
     pub project: String,
     pub title: String,
     pub host: String,
@@ -70,7 +70,7 @@ pub(super) struct RunTally {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum TallyPhase {
+pub enum TallyPhase {
     #[default]
     Active,
     Paused,
@@ -79,7 +79,7 @@ pub(super) enum TallyPhase {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct AskedQuestion {
+pub struct AskedQuestion {
     pub question: String,
     pub at_ms: u64,
     pub until_ms: Option<u64>,
@@ -89,7 +89,7 @@ pub(super) struct AskedQuestion {
 
 /// A wait of the runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct OpenWait {
+pub struct OpenWait {
     pub cause: WaitCause,
     pub until_ms: u64,
 }
@@ -104,16 +104,18 @@ enum TallyClock {
 
 impl RunTally {
     /// Adds one line, without its line feed.
-    pub(super) fn add_line(&mut self, line: &[u8], days: &mut DayCache) {
+    pub fn add_line(&mut self, line: &[u8], days: &mut DayCache) {
         self.lines += 1;
-        match serde_json::from_slice::<JournalLine<'_>>(line) {
-            Ok(line) => self.apply(&line, days),
-            Err(_) => self.add_damaged_line(),
+        // Checking the whole line for UTF-8 at once is much faster than checking each of its many short strings.
+        let text = str::from_utf8(line).ok();
+        match text.and_then(|text| serde_json::from_str::<JournalLine<'_>>(text).ok()) {
+            Some(line) => self.apply(&line, days),
+            None => self.add_damaged_line(),
         }
     }
 
     /// Counts a line that is too long to be read.
-    pub(super) fn add_long_line(&mut self) {
+    pub(crate) fn add_long_line(&mut self) {
         self.lines += 1;
         self.add_damaged_line();
     }
@@ -123,12 +125,12 @@ impl RunTally {
         self.first_damaged.get_or_insert(self.lines);
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         matches!(self.phase, TallyPhase::Ended(_))
     }
 
     /// One word for the state: a final status, the status of a parked run, or what an open run is doing.
-    pub(super) fn status(&self) -> &'static str {
+    pub fn status(&self) -> &'static str {
         match self.phase {
             TallyPhase::Ended(status) => status.name(),
             TallyPhase::Paused => self.parked.map_or("paused", RunStatus::name),
@@ -148,7 +150,7 @@ impl RunTally {
         }
     }
 
-    pub(super) fn phase_name(&self) -> &'static str {
+    pub fn phase_name(&self) -> &'static str {
         match self.phase {
             TallyPhase::Ended(_) => "ended",
             TallyPhase::Paused if self.parked.is_some() => "parked",

@@ -1,7 +1,7 @@
 //! Reads a journal, or what was appended to it, into a tally.
 
-use super::day_tally::DayCache;
-use super::run_tally::RunTally;
+use crate::day_tally::DayCache;
+use crate::run_tally::RunTally;
 use ralph_home::journal::{self, MAX_JOURNAL_BYTES};
 use ralph_sys::fs::{FileError, FileStat, RegularFile};
 use std::path::Path;
@@ -15,7 +15,7 @@ const TAIL_BYTES: u64 = 256;
 
 /// Metadata of a journal, and how far it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct JournalPosition {
+pub struct JournalPosition {
     pub inode: u64,
     pub length: u64,
     pub modified_ns: u64,
@@ -26,14 +26,14 @@ pub(super) struct JournalPosition {
 
 /// What a thread keeps from one journal to the next.
 #[derive(Debug, Default)]
-pub(super) struct ReaderBuffers {
+pub struct ReaderBuffers {
     bytes: Vec<u8>,
     days: DayCache,
 }
 
 impl JournalPosition {
     /// Whether nothing was written since it was read.
-    pub(super) fn is_current(&self, stat: &FileStat) -> bool {
+    pub fn is_current(&self, stat: &FileStat) -> bool {
         (self.inode, self.length, self.modified_ns) == (stat.inode, stat.len, stat.modified_ns)
     }
 
@@ -46,7 +46,7 @@ impl JournalPosition {
 }
 
 /// Reads on from `known` if the journal was only appended to, and everything otherwise.
-pub(super) fn read_journal(
+pub fn read_journal(
     path: &Path,
     known: Option<(JournalPosition, RunTally)>,
     buffers: &mut ReaderBuffers,

@@ -1,6 +1,6 @@
 //! What the gates of a run cost and how they came out.
 
-use super::journal_line::GateLine;
+use crate::journal_line::GateLine;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ const MAX_NAME_BYTES: usize = 200;
 
 /// The results of one gate at one site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GateTally {
+pub struct GateTally {
     pub name: String,
     pub site: String,
     pub results: u32,
@@ -32,14 +32,14 @@ pub(super) struct GateTally {
 
 /// All gates of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GateTallies {
+pub struct GateTallies {
     pub gates: Vec<GateTally>,
     /// Whether each measured content passed or failed when it was first measured, by a hash of its key.
     outcomes: HashMap<u64, bool>,
 }
 
 impl GateTallies {
-    pub(super) fn add(&mut self, line: &GateLine<'_>) {
+    pub(crate) fn add(&mut self, line: &GateLine<'_>) {
         let Some(gate) = self.gate_index(line.name.as_str(), line.site.as_str()) else { return };
         let changed = self.has_changed(line);
         let Some(gate) = self.gates.get_mut(gate) else { return };

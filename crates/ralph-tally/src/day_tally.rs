@@ -10,7 +10,7 @@ const MAX_DAYS: usize = 1000;
 const DAY_STEP_MS: u64 = 15 * 60 * 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct DayTally {
+pub struct DayTally {
     /// `2026-11-15`, in the time zone of the user.
     pub day: String,
     pub micro_usd: u64,
@@ -21,7 +21,7 @@ pub(super) struct DayTally {
 
 /// What one entry adds to its day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct DayAddition {
+pub(crate) struct DayAddition {
     pub micro_usd: u64,
     pub tokens: u64,
     pub stops: u32,
@@ -30,7 +30,7 @@ pub(super) struct DayAddition {
 
 /// The local date of a time. Looking a date up in the zone database is slow, so the last one is remembered.
 #[derive(Debug, Default)]
-pub(super) struct DayCache {
+pub struct DayCache {
     step: Option<u64>,
     day: Arc<str>,
 }
@@ -46,7 +46,7 @@ impl DayCache {
     }
 }
 
-pub(super) fn add_to_day(
+pub(crate) fn add_to_day(
     days: &mut Vec<DayTally>,
     cache: &mut DayCache,
     at_ms: u64,

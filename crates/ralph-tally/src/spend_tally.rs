@@ -1,6 +1,6 @@
 //! What a run has cost: by the meter of a runner, or by the readings at its stops.
 
-use super::journal_line::MeterLine;
+use crate::journal_line::MeterLine;
 use ralph_core::record::{CostBasis, CostReading};
 use ralph_core::run::{AssumedSpending, RunState, Spending};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const MAX_SESSIONS: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct SpendTally {
+pub struct SpendTally {
     /// How many sessions a runner has started.
     pub sessions: u32,
     latest: Vec<SessionSpend>,
@@ -37,7 +37,7 @@ struct SessionSpend {
 }
 
 impl SpendTally {
-    pub(super) fn from_state(state: &RunState) -> Self {
+    pub(crate) fn from_state(state: &RunState) -> Self {
         let driving = &state.driving;
         let latest = driving.sessions.iter().map(|driven| SessionSpend {
             id: driven.session.id.to_string(),
@@ -63,13 +63,13 @@ impl SpendTally {
     }
 
     /// The total, or what is known of it.
-    pub(super) fn total(&self) -> Spending {
+    pub(crate) fn total(&self) -> Spending {
         let (micro_usd, tokens) = (self.micro_usd().unwrap_or(0), self.sum.tokens);
         Spending { micro_usd, tokens }
     }
 
     /// `None` if no cost is known.
-    pub(super) fn micro_usd(&self) -> Option<u64> {
+    pub fn micro_usd(&self) -> Option<u64> {
         if self.sessions > 0 {
             return Some(self.sum.micro_usd);
         }
@@ -78,13 +78,13 @@ impl SpendTally {
     }
 
     /// The total of all judges so far.
-    pub(super) fn set_judges(&mut self, spent: Spending) {
+    pub(crate) fn set_judges(&mut self, spent: Spending) {
         self.judges = self.judges.highest(spent);
         self.add_up();
     }
 
     /// How the cost is known, as [`LimitUsage::recorded`](ralph_core::limits::LimitUsage::recorded) has it.
-    pub(super) fn cost_basis(&self) -> CostBasis {
+    pub fn cost_basis(&self) -> CostBasis {
         if self.sessions > 0 {
             let assumed = self.latest.iter().map(|session| session.assumed.micro_usd);
             let assumed = assumed.fold(self.before_assumed, u64::saturating_add);
@@ -103,11 +103,11 @@ impl SpendTally {
     }
 
     /// `None` if no runner meters the tokens.
-    pub(super) fn tokens(&self) -> Option<u64> {
+    pub fn tokens(&self) -> Option<u64> {
         (self.sessions > 0).then_some(self.sum.tokens)
     }
 
-    pub(super) fn merge_cost(
+    pub(crate) fn merge_cost(
         &mut self,
         estimated_micro_usd: Option<u64>,
         reported_micro_usd: Option<u64>,
@@ -119,7 +119,7 @@ impl SpendTally {
         self.has_reading = true;
     }
 
-    pub(super) fn begin_session(&mut self, id: &str) {
+    pub(crate) fn begin_session(&mut self, id: &str) {
         let known = self.latest.iter().position(|session| session.id == id);
         let session = if let Some(at) = known {
             let mut session = self.latest.remove(at);
@@ -138,7 +138,7 @@ impl SpendTally {
     }
 
     /// A meter that goes backwards was reset. Recorded spending never decreases.
-    pub(super) fn add_reading(&mut self, meter: &MeterLine<'_>) {
+    pub(crate) fn add_reading(&mut self, meter: &MeterLine<'_>) {
         let is_it = |session: &&mut SessionSpend| session.id == meter.session.as_str();
         let Some(session) = self.latest.iter_mut().rev().find(is_it) else { return };
         let is_gate = meter.source.as_str() == "gate";

@@ -14,7 +14,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 #[derive(Deserialize)]
-pub(super) struct JournalLine<'a> {
+pub(crate) struct JournalLine<'a> {
     pub seq: u64,
     pub at_ms: u64,
     #[serde(default)]
@@ -23,7 +23,7 @@ pub(super) struct JournalLine<'a> {
     pub change: LineChange<'a>,
 }
 
-pub(super) enum LineChange<'a> {
+pub(crate) enum LineChange<'a> {
     Started(Box<StartLine<'a>>),
     Restored(Box<RestoredRun>),
     Decided(Box<StopLine<'a>>),
@@ -47,7 +47,7 @@ pub(super) enum LineChange<'a> {
     Other,
 }
 
-pub(super) enum RunnerLine<'a> {
+pub(crate) enum RunnerLine<'a> {
     Session(SessionLine<'a>),
     Metered(MeterLine<'a>),
     Waits(PlannedWaitLine),
@@ -62,16 +62,16 @@ pub(super) enum RunnerLine<'a> {
 
 /// A string that is borrowed from the line unless it contains an escape.
 #[derive(Debug, Default)]
-pub(super) struct LineText<'a>(pub Cow<'a, str>);
+pub(crate) struct LineText<'a>(pub Cow<'a, str>);
 
 impl LineText<'_> {
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 #[derive(Deserialize)]
-pub(super) struct StartLine<'a> {
+pub(crate) struct StartLine<'a> {
     pub started_ms: u64,
     #[serde(borrow)]
     pub project: LineText<'a>,
@@ -88,19 +88,19 @@ pub(super) struct StartLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct SealLine<'a> {
+pub(crate) struct SealLine<'a> {
     #[serde(borrow)]
     pub hash: LineText<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct DriveLine<'a> {
+pub(crate) struct DriveLine<'a> {
     #[serde(borrow, default)]
     pub worktree: Option<WorktreeLine<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct WorktreeLine<'a> {
+pub(crate) struct WorktreeLine<'a> {
     #[serde(borrow)]
     pub branch: LineText<'a>,
     #[serde(borrow)]
@@ -108,7 +108,7 @@ pub(super) struct WorktreeLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct StopLine<'a> {
+pub(crate) struct StopLine<'a> {
     #[serde(borrow)]
     pub rule: LineText<'a>,
     pub outcome: OutcomeLine,
@@ -128,7 +128,7 @@ pub(super) struct StopLine<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum OutcomeLine {
+pub(crate) enum OutcomeLine {
     Allowed,
     Blocked(IgnoredAny),
     Awaited(IgnoredAny),
@@ -139,7 +139,7 @@ pub(super) enum OutcomeLine {
 }
 
 #[derive(Deserialize)]
-pub(super) struct ReportSummary<'a> {
+pub(crate) struct ReportSummary<'a> {
     pub total: u32,
     pub unmet: u32,
     pub unknown: u32,
@@ -154,7 +154,7 @@ pub(super) struct ReportSummary<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct RequirementLine<'a> {
+pub(crate) struct RequirementLine<'a> {
     #[serde(borrow)]
     pub name: LineText<'a>,
     #[serde(borrow)]
@@ -169,7 +169,7 @@ pub(super) struct RequirementLine<'a> {
 }
 
 impl RequirementLine<'_> {
-    pub(super) fn awaits_person(&self) -> bool {
+    pub(crate) fn awaits_person(&self) -> bool {
         let kind = || self.pending.unwrap_or_else(|| PendingKind::of_note(self.note.as_str()));
         self.standing == ReportedStatus::Pending && kind() == PendingKind::AwaitsPerson
     }
@@ -177,7 +177,7 @@ impl RequirementLine<'_> {
 
 /// The verdict of a judge.
 #[derive(Deserialize)]
-pub(super) struct JudgeLine<'a> {
+pub(crate) struct JudgeLine<'a> {
     #[serde(borrow)]
     pub name: LineText<'a>,
     #[serde(borrow)]
@@ -202,7 +202,7 @@ pub(super) struct JudgeLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct GateLine<'a> {
+pub(crate) struct GateLine<'a> {
     #[serde(borrow)]
     pub name: LineText<'a>,
     #[serde(borrow)]
@@ -221,12 +221,12 @@ pub(super) struct GateLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct TestCountLine {
+pub(crate) struct TestCountLine {
     pub run: u32,
 }
 
 #[derive(Deserialize)]
-pub(super) struct CostLine<'a> {
+pub(crate) struct CostLine<'a> {
     #[serde(default)]
     pub estimated_micro_usd: Option<u64>,
     #[serde(default)]
@@ -236,7 +236,7 @@ pub(super) struct CostLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct QuestionLine<'a> {
+pub(crate) struct QuestionLine<'a> {
     #[serde(borrow)]
     pub question: LineText<'a>,
     #[serde(default)]
@@ -244,41 +244,41 @@ pub(super) struct QuestionLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct WaitLine {
+pub(crate) struct WaitLine {
     pub until_ms: u64,
 }
 
 #[derive(Deserialize)]
-pub(super) struct MoveLine {
+pub(crate) struct MoveLine {
     pub how: MoveReason,
 }
 
 #[derive(Deserialize)]
-pub(super) struct OverrideLine<'a> {
+pub(crate) struct OverrideLine<'a> {
     #[serde(borrow)]
     pub how: LineText<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct RequirementName<'a> {
+pub(crate) struct RequirementName<'a> {
     #[serde(borrow)]
     pub requirement: LineText<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct AcceptanceLine<'a> {
+pub(crate) struct AcceptanceLine<'a> {
     #[serde(borrow)]
     pub by: LineText<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct SessionLine<'a> {
+pub(crate) struct SessionLine<'a> {
     #[serde(borrow)]
     pub id: LineText<'a>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct MeterLine<'a> {
+pub(crate) struct MeterLine<'a> {
     #[serde(borrow)]
     pub session: LineText<'a>,
     #[serde(borrow)]
@@ -290,13 +290,13 @@ pub(super) struct MeterLine<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct PlannedWaitLine {
+pub(crate) struct PlannedWaitLine {
     pub cause: WaitCause,
     pub until_ms: u64,
 }
 
 #[derive(Deserialize)]
-pub(super) struct ParkedLine<'a> {
+pub(crate) struct ParkedLine<'a> {
     pub status: RunStatus,
     #[serde(borrow)]
     pub why: LineText<'a>,

@@ -1,6 +1,6 @@
 //! What the judges of a run said, and what that cost.
 
-use super::journal_line::JudgeLine;
+use crate::journal_line::JudgeLine;
 use serde::{Deserialize, Serialize};
 
 /// A run has a few judges. The verdicts of further ones are not counted.
@@ -9,7 +9,7 @@ const MAX_NAME_BYTES: usize = 200;
 
 /// The verdicts of one judge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct JudgeTally {
+pub struct JudgeTally {
     pub name: String,
     pub kind: String,
     pub verdicts: u32,
@@ -27,10 +27,10 @@ pub(super) struct JudgeTally {
 
 /// All judges of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct JudgeTallies(pub Vec<JudgeTally>);
+pub struct JudgeTallies(pub Vec<JudgeTally>);
 
 impl JudgeTallies {
-    pub(super) fn add(&mut self, line: &JudgeLine<'_>) {
+    pub(crate) fn add(&mut self, line: &JudgeLine<'_>) {
         if line.prompt_hash.is_none() {
             return;
         }

@@ -1,6 +1,6 @@
 //! How often each requirement of a run was open, and when it was met.
 
-use super::journal_line::{OutcomeLine, ReportSummary};
+use crate::journal_line::{OutcomeLine, ReportSummary};
 use ralph_core::record::ReportedStatus;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ const MAX_NAME_BYTES: usize = 300;
 
 /// One requirement that was open at least once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RequirementHistory {
+pub struct RequirementHistory {
     pub name: String,
     pub stage: String,
     /// How many stops were held while it was open.
@@ -26,10 +26,10 @@ pub(super) struct RequirementHistory {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RequirementHistories(pub Vec<RequirementHistory>);
+pub struct RequirementHistories(pub Vec<RequirementHistory>);
 
 impl RequirementHistories {
-    pub(super) fn add_report(
+    pub(crate) fn add_report(
         &mut self,
         report: &ReportSummary<'_>,
         outcome: &OutcomeLine,
@@ -68,13 +68,13 @@ impl RequirementHistories {
         Some(known)
     }
 
-    pub(super) fn mark_waived(&mut self, name: &str, at_ms: u64) {
+    pub(crate) fn mark_waived(&mut self, name: &str, at_ms: u64) {
         if let Some(known) = self.find_or_add(name, at_ms) {
             known.waived = true;
         }
     }
 
-    pub(super) fn mark_disputed(&mut self, name: &str, at_ms: u64) {
+    pub(crate) fn mark_disputed(&mut self, name: &str, at_ms: u64) {
         if let Some(known) = self.find_or_add(name, at_ms) {
             known.disputed = true;
         }
