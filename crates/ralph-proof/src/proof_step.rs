@@ -89,7 +89,7 @@ pub(crate) fn run_step(
     let started = clock::now_ms();
     let cache = StepCache::open(request)?;
     let cached = |gate| match request.reuse {
-        ResultReuse::Cached => cache.read(tree, gate),
+        ResultReuse::Cached | ResultReuse::CachedUnlessCi => cache.read(tree, gate),
         ResultReuse::Never => None,
     };
     let mut results: Vec<Option<GateStepResult>> = gates.iter().map(cached).collect();

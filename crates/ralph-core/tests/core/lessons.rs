@@ -19,10 +19,10 @@ fn test_run(id: &str) -> RunRecord {
     RunRecord::new(RunId::parse(id).unwrap(), "/home/kim/shop".to_string(), 1_000)
 }
 
-/// One line of a script: `2 ✗tests:a.rs:1: broken |✓lint` is a stop at checkpoint 2.
+/// One line of a script: `2 ✗tests:a.rs:1: broken |✓lint` is a stop at checkpoint 2. A gate without a result has no finding.
 fn stop(script: &str) -> Value {
     let (checkpoint, rest) = script.split_once(' ').unwrap();
-    let (mut lines, mut met) = (Vec::new(), Vec::new());
+    let (mut lines, mut met, mut gates) = (Vec::new(), Vec::new(), Vec::new());
     for part in rest.split(" |") {
         let part = part.trim();
         if let Some(name) = part.strip_prefix('✓') {
@@ -30,17 +30,24 @@ fn stop(script: &str) -> Value {
         } else if let Some(open) = part.strip_prefix(['✗', '·']) {
             let (name, finding) = open.split_once(':').unwrap();
             let standing = if part.starts_with('✗') { "unmet" } else { "pending" };
-            let stage = if name == "plan" { "planning" } else { "correctness" };
+            let stage = match name {
+                "plan" => "planning",
+                "ci" => "ci",
+                _ => "correctness",
+            };
+            let finding = Some(finding.trim()).filter(|finding| !finding.is_empty());
             lines.push(
                 json!({"name": name, "stage": stage, "standing": standing, "note": "1 failed",
-                "first": finding.trim(), "findings": 1, "signature": "0"}),
+                "first": finding, "findings": 1, "signature": "0"}),
             );
+            gates.push(json!({"name": name, "site": "tree", "outcome": "failed", "took_ms": 1,
+                "key": "0"}));
         }
     }
     let is_open = lines.iter().any(|line| line["standing"] == "unmet");
     let outcome =
         if is_open { json!({"blocked": {"reason": ""}}) } else { json!({"ended": "verified"}) };
-    json!({"decided": {"rule": "block", "outcome": outcome, "because": "", "took_ms": 1,
+    json!({"decided": {"rule": "block", "outcome": outcome, "because": "", "took_ms": 1, "gates": gates,
         "report": {"total": 2, "unmet": 1, "unknown": 0, "failures": "0", "lines": lines, "met": met},
         "judged": {"checkpoint": checkpoint.parse::<u32>().unwrap(), "commit": "c", "tree": "t"}}})
 }
@@ -69,7 +76,7 @@ fn retrospective_with(
     shown: Vec<String>,
 ) -> Retrospective {
     let numbered = |name: &str| (0..20).map(|at| format!("{name}{at}")).collect::<Vec<_>>();
-    let names = ["tests", "lint", "plan"].map(ToString::to_string).to_vec();
+    let names = ["tests", "lint", "plan", "ci"].map(ToString::to_string).to_vec();
     let measured = [names, numbered("gate"), numbered("tests")].concat();
     let run = &test_run(run);
     Retrospective::new(RetrospectiveInput { run, goal, entries, measured: &measured, shown })
@@ -141,6 +148,11 @@ fn a_journal_says_what_held_and_what_fixed_it() {
         ),
         // Nothing changed between two stops.
         (&["1 ✗tests:a", "1 ✗tests:a"], "tests `a` held 2, open\n"),
+        // A gate without a result may have gone wrong; CI without a failed job waits for work.
+        (
+            &["1 ✗tests: |✗ci:", "2 ✗ci:a.rs:1: broken"],
+            "ci `a.rs:1: broken` held 1, open\ntests `1 failed` held 1, open\n",
+        ),
         // Plans, lists and chunks are not measured.
         (&["1 ✗plan:not approved |✗feature 4:check fails |✗chunk api:open"], ""),
     ] {

@@ -92,6 +92,8 @@ pub enum GateOrder {
 pub enum ResultReuse {
     /// Cached results for this content are used.
     Cached,
+    /// The same, but a CI provider is asked: it may repeat a job of the same commit.
+    CachedUnlessCi,
     Never,
 }
 
@@ -305,9 +307,15 @@ fn run_gate(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>, gate: &Gate) 
     (course.watch)(GateEvent::Started(gate));
     let key = bench.view.key(&course.context, gate);
     let patient = || !course.cancel.is_cancelled();
-    let taken = match course.reuse {
-        ResultReuse::Cached => bench.cache.claim(&key, &patient),
-        ResultReuse::Never => bench.cache.claim_fresh(&key, &patient),
+    let is_reused = match course.reuse {
+        ResultReuse::Cached => true,
+        ResultReuse::CachedUnlessCi => !gate.is_ci(),
+        ResultReuse::Never => false,
+    };
+    let taken = if is_reused {
+        bench.cache.claim(&key, &patient)
+    } else {
+        bench.cache.claim_fresh(&key, &patient)
     };
     let (report, source) = match taken {
         Ok(ClaimOutcome::Cached(report)) => (*report, ResultSource::Cached),

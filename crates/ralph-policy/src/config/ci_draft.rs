@@ -2,6 +2,7 @@
 
 use super::keys::{CI, GATE};
 use super::parse::{ConfigEntry, ConfigProblems};
+use super::value::ConfigValue;
 use super::{ConfigDraft, ConfigSource, apply};
 use ralph_core::ci_query::{COMMIT_PLACEHOLDER, CiProvider, CiQuery};
 use ralph_core::gate::{Gate, GateInvocation};
@@ -54,6 +55,17 @@ impl CiDraft {
     }
 }
 
+/// Keys that only some providers use, and those providers.
+const PROVIDER_KEYS: [(&str, &[&str]); 7] = [
+    ("repo", &["github", "gitlab"]),
+    ("host", &["github", "gitlab"]),
+    ("branch", &["github"]),
+    ("run", &["command"]),
+    ("env", &["command"]),
+    ("url", &["http"]),
+    ("token", &["github", "gitlab", "http"]),
+];
+
 /// A key, what is wrong with it, and what to do.
 type CiProblem = (&'static str, String, String);
 
@@ -75,6 +87,7 @@ pub(super) fn check_ci(
             let what = format!("there is also a `[[gate]]` named `{name}`");
             found.push(("name", what, "rename one of the two".to_string()));
         }
+        found.extend(unused_keys(entry, query));
         found.extend(provider_problem(gate, query));
         found.extend(query_problem(query));
         for (key, message, hint) in found {
@@ -90,17 +103,52 @@ pub(super) fn check_ci(
     }
 }
 
+/// Keys that would silently have no effect.
+fn unused_keys(entry: &ConfigEntry, query: &CiQuery) -> Vec<CiProblem> {
+    let provider = match &query.provider {
+        CiProvider::Github { .. } => "github",
+        CiProvider::Gitlab { .. } => "gitlab",
+        CiProvider::Command => "command",
+        CiProvider::Http { .. } => "http",
+    };
+    // The defaults are empty, and `ralph config` prints them for every entry.
+    let is_set = |key: &str| {
+        let value = entry.settings.iter().find(|it| it.key == key).map(|it| &it.value);
+        match value {
+            Some(ConfigValue::Text(text, _)) => !text.is_empty(),
+            Some(ConfigValue::Texts(texts, _)) => !texts.is_empty(),
+            Some(_) | None => false,
+        }
+    };
+    let unused =
+        PROVIDER_KEYS.iter().filter(|(key, users)| is_set(key) && !users.contains(&provider));
+    let problem = |(key, users): &(&'static str, &[&str])| {
+        let message = format!("`ci.{key}` has no meaning for `provider = \"{provider}\"`");
+        let hint = format!("it is for `{}`: remove it", users.join("`, `"));
+        (*key, message, hint)
+    };
+    unused.map(problem).collect()
+}
+
 /// What the provider lacks, or has in a form that cannot be part of an address.
 fn provider_problem(gate: &Gate, query: &CiQuery) -> Option<CiProblem> {
     match &query.provider {
         CiProvider::Github { host, repo } => server_problem(host, repo, 2..=2),
         CiProvider::Gitlab { host, repo } => server_problem(host, repo, 2..=20),
         CiProvider::Command => {
-            let has_command =
-                matches!(&gate.command, GateInvocation::Argv(words) if !words.is_empty());
-            (!has_command).then(|| {
+            let words: &[String] = match &gate.command {
+                GateInvocation::Argv(words) => words,
+                GateInvocation::Shell(_) => &[],
+            };
+            if words.is_empty() {
                 let hint = "add the command: `run = [\"./ci-state\", \"{commit}\"]`".to_string();
-                ("run", "`[[ci]]` with `provider = \"command\"` is missing `run`".to_string(), hint)
+                let message = "`[[ci]]` with `provider = \"command\"` is missing `run`".to_string();
+                return Some(("run", message, hint));
+            }
+            let names_commit = words.iter().any(|word| word.contains(COMMIT_PLACEHOLDER));
+            (!names_commit).then(|| {
+                let hint = "the program has to know which commit is meant: `run = [\"./ci-state\", \"{commit}\"]`";
+                ("run", format!("`ci.run` has no `{COMMIT_PLACEHOLDER}`"), hint.to_string())
             })
         }
         CiProvider::Http { url } => (!is_document_url(url)).then(|| {

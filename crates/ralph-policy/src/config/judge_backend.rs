@@ -49,7 +49,7 @@ pub(super) fn parse_backend(
             let message = format!("has both `{one}` and `{other}`");
             return Err(vec![reject(span, message, "keep one of them")]);
         }
-        (None, _) => return Err(vec![reject(span, "names no backend", BACKEND_HINT)]),
+        (None, _) => return Err(vec![missing_form(table, span)]),
     };
     let (form, keys) = form;
     let mut problems = Vec::new();
@@ -73,10 +73,25 @@ pub(super) fn parse_backend(
     match backend {
         Ok(backend) if problems.is_empty() => Ok(backend),
         Ok(_) => Err(problems),
-        Err(problem) => {
-            problems.push(problem);
+        Err(more) => {
+            problems.extend(more);
             Err(problems)
         }
+    }
+}
+
+/// No key selects a form, perhaps because it is misspelled.
+fn missing_form(table: &DeTable, span: Range<usize>) -> RejectedValue {
+    let near = table.iter().find_map(|(key, _)| {
+        let near = text::nearest(key.get_ref(), FORMS.iter().map(|(form, _)| *form))?;
+        Some((key, near))
+    });
+    match near {
+        Some((key, near)) => {
+            let message = format!("has an unknown key `{}`", text::clean_line(key.get_ref(), 60));
+            reject(key.span(), message, format!("did you mean `{near}`?"))
+        }
+        None => reject(span, "names no backend", BACKEND_HINT),
     }
 }
 
@@ -100,7 +115,11 @@ impl BackendFields<'_, '_> {
         Err(reject(found.span(), format!("needs a string as `{name}`"), BACKEND_HINT))
     }
 
-    fn command(&self) -> Result<JudgeBackend, RejectedValue> {
+    fn command(&self) -> Result<JudgeBackend, Vec<RejectedValue>> {
+        self.words().map(JudgeBackend::Command).map_err(|wrong| vec![wrong])
+    }
+
+    fn words(&self) -> Result<Vec<String>, RejectedValue> {
         let hint = "expected a list of words: `command = [\"./judge\", \"--strict\"]`";
         let Some(found) = self.find("command") else {
             return Err(reject(self.span.clone(), "names no program", hint));
@@ -124,20 +143,39 @@ impl BackendFields<'_, '_> {
         {
             return Err(wrong("names no program"));
         }
-        Ok(JudgeBackend::Command(words))
+        Ok(words)
     }
 
-    fn host(&self) -> Result<JudgeBackend, RejectedValue> {
+    fn host(&self) -> Result<JudgeBackend, Vec<RejectedValue>> {
+        match (self.host_name(), self.model()) {
+            (Ok(host), Ok(model)) => Ok(JudgeBackend::Host(JudgeHost { host, model })),
+            (host, model) => Err(host.err().into_iter().chain(model.err()).collect()),
+        }
+    }
+
+    fn host_name(&self) -> Result<String, RejectedValue> {
         let (host, span) = self.text("host")?.unwrap_or_default();
         if !JUDGE_HOSTS.contains(&host.as_str()) {
             let message = format!("cannot have the host `\"{}\"`", text::clean_line(&host, 60));
             let hint = format!("hosts that can judge: `\"{}\"`", JUDGE_HOSTS.join("\"`, `\""));
             return Err(reject(span, message, hint));
         }
-        Ok(JudgeBackend::Host(JudgeHost { host, model: self.model()? }))
+        Ok(host)
     }
 
-    fn endpoint(&self) -> Result<JudgeBackend, RejectedValue> {
+    fn endpoint(&self) -> Result<JudgeBackend, Vec<RejectedValue>> {
+        match (self.url(), self.endpoint_model(), self.key(), self.api()) {
+            (Ok(url), Ok(model), Ok(key), Ok(api)) => {
+                Ok(JudgeBackend::Http(JudgeEndpoint { url, key, model, api }))
+            }
+            (url, model, key, api) => {
+                let wrong = [url.err(), model.err(), key.err(), api.err()];
+                Err(wrong.into_iter().flatten().collect())
+            }
+        }
+    }
+
+    fn url(&self) -> Result<String, RejectedValue> {
         let (url, span) = self.text("http")?.unwrap_or_default();
         // Not quoted: a mistyped URL may contain a secret.
         if !is_endpoint(&url) {
@@ -145,35 +183,39 @@ impl BackendFields<'_, '_> {
                 loopback interface";
             return Err(reject(span, "has a URL that cannot be used", hint));
         }
-        let Some(model) = self.model()? else {
+        Ok(url)
+    }
+
+    fn endpoint_model(&self) -> Result<String, RejectedValue> {
+        self.model()?.ok_or_else(|| {
             let hint = "name it as the endpoint does: `model = \"…\"`";
-            return Err(reject(self.span.clone(), "names no model", hint));
-        };
-        let key = match self.text("key")? {
+            reject(self.span.clone(), "names no model", hint)
+        })
+    }
+
+    fn key(&self) -> Result<Option<String>, RejectedValue> {
+        match self.text("key")? {
             Some((name, span)) if !is_variable(&name) || looks_like_key(&name) => {
-                return Err(reject(
-                    span,
-                    "has a `key` that is not the name of a variable",
-                    KEY_HINT,
-                ));
+                Err(reject(span, "has a `key` that is not the name of a variable", KEY_HINT))
             }
-            Some((name, _)) => Some(name),
-            None => None,
-        };
-        let api = match self.text("api")? {
-            None => JudgeApi::default(),
-            Some((name, _)) if name == "anthropic" => JudgeApi::Anthropic,
-            Some((name, _)) if name == "openai" => JudgeApi::OpenAi,
-            Some((name, span)) => {
+            named => Ok(named.map(|(name, _)| name)),
+        }
+    }
+
+    fn api(&self) -> Result<JudgeApi, RejectedValue> {
+        let Some((name, span)) = self.text("api")? else { return Ok(JudgeApi::default()) };
+        match name.as_str() {
+            "anthropic" => Ok(JudgeApi::Anthropic),
+            "openai" => Ok(JudgeApi::OpenAi),
+            _ => {
                 let message = format!("cannot have the api `\"{}\"`", text::clean_line(&name, 60));
                 let hint = match text::nearest(&name, JUDGE_APIS.iter().copied()) {
                     Some(near) => format!("did you mean `\"{near}\"`?"),
                     None => format!("expected one of `\"{}\"`", JUDGE_APIS.join("\"`, `\"")),
                 };
-                return Err(reject(span, message, hint));
+                Err(reject(span, message, hint))
             }
-        };
-        Ok(JudgeBackend::Http(JudgeEndpoint { url, key, model, api }))
+        }
     }
 
     fn model(&self) -> Result<Option<String>, RejectedValue> {

@@ -3,7 +3,7 @@
 use super::keys::{GATE, JUDGE};
 use super::parse::{ConfigEntry, ConfigProblems};
 use super::{ConfigDraft, ConfigSource, schema};
-use ralph_core::judge::{Judge, JudgeKind};
+use ralph_core::judge::{Judge, JudgeBackend, JudgeKind};
 use ralph_core::policy::Policy;
 use ralph_core::text;
 use ralph_home::faults::describe_error;
@@ -12,6 +12,9 @@ use std::path::Path;
 
 /// More than this is not a prompt. Every verdict pays for it.
 pub const MAX_PROMPT_BYTES: usize = 64 * 1024;
+
+/// The default, which `ralph config` prints for every judge.
+const USUAL_REVIEWERS: u8 = 2;
 
 pub(super) fn check_judges(
     entries: &[ConfigEntry],
@@ -38,6 +41,19 @@ pub(super) fn check_judges(
                 format!("`tests` has no meaning for a judge of kind `{}`", judge.kind.name());
             let hint = "only reviewers of `kind = \"adversarial\"` write tests: remove `tests`";
             add_problem(entry, "tests", (message, hint.to_string()), sources, problems);
+        }
+        if judge.reviewers != USUAL_REVIEWERS && judge.kind != JudgeKind::Adversarial {
+            let message =
+                format!("`reviewers` has no meaning for a judge of kind `{}`", judge.kind.name());
+            let hint =
+                "only a judge of `kind = \"adversarial\"` asks reviewers: remove `reviewers`";
+            add_problem(entry, "reviewers", (message, hint.to_string()), sources, problems);
+        }
+        if judge.kind == JudgeKind::Agent && matches!(judge.backend, JudgeBackend::Http(_)) {
+            let message = "`judge.backend` cannot be an endpoint for a judge of kind `agent`";
+            let hint = "an agent reads files: use `{ host = \"claude\" }`, a command, or `kind = \"prompt\"`";
+            let told = (message.to_string(), hint.to_string());
+            add_problem(entry, "backend", told, sources, problems);
         }
     }
 }
@@ -112,7 +128,7 @@ pub(super) fn empty_judge() -> Judge {
     Judge {
         name: String::new(),
         kind: JudgeKind::default(),
-        backend: ralph_core::judge::JudgeBackend::Command(Vec::new()),
+        backend: JudgeBackend::Command(Vec::new()),
         prompt: None,
         prompt_file: None,
         max_tokens: 0,

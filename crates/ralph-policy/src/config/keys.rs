@@ -13,7 +13,7 @@ mod sections;
 
 use super::apply::ConfigDraft;
 use super::judge_backend::BACKEND_HINT;
-use super::value::{DIRECTORY_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
+use super::value::{DIRECTORY_HINT, FILE_HINT, MAX_NAME_BYTES, MAX_WILDCARD_BYTES};
 pub(super) use ci_keys::CI;
 pub(super) use entry_keys::{CHUNK, GATE, PATTERN, PIPELINE_CHUNK};
 pub(super) use judge_keys::JUDGE;
@@ -111,6 +111,8 @@ pub(super) enum ValueKind {
     Selection(SetTexts),
     /// A directory inside the project, or `.`
     Directory(SetText),
+    /// A file inside the project.
+    File(SetText),
     Directories(SetTexts),
     VariableNames(SetTexts),
     /// Words added to a command line.
@@ -311,6 +313,7 @@ impl ValueKind {
                 "expected a list of globs: `[\"src/**/*.ts\", \"!src/gen/**\"]`".to_string()
             }
             Self::Directory(_) => DIRECTORY_HINT.to_string(),
+            Self::File(_) => FILE_HINT.to_string(),
             Self::Directories(_) => "expected a list of directories inside the project".to_string(),
             Self::VariableNames(_) => {
                 "expected a list of variable names such as `[\"DATABASE_URL\"]`".to_string()

@@ -3,7 +3,7 @@
 //! Merging the layers is in the parent module, checking a single value in `value`.
 
 use super::judge_backend::BACKEND_HINT;
-use super::keys::{ConfigKey, EntryTable, ROOT, SetVariable, ValueKind};
+use super::keys::{CHUNK, ConfigKey, EntryTable, PIPELINE_CHUNK, ROOT, SetVariable, ValueKind};
 use super::value::{self, ConfigValue};
 use super::{ConfigLayer, ConfigLocation, ConfigProblem, ConfigSource};
 use ralph_core::text;
@@ -29,6 +29,8 @@ const RESERVED_GATE_NAMES: [&str; 9] = [
     "tasks",
     "tools",
 ];
+const PLAN_APPROVAL_HINT: &str =
+    "leave it out: the plan always needs an approval; `plan = \"person\"` says by whom";
 /// The shortest prefix for which a key is suggested: `max_cost` suggests `max_cost_usd`, `m` nothing.
 const MIN_PREFIX_LEN: usize = 3;
 
@@ -337,7 +339,13 @@ impl LayerParser<'_> {
             Ok(value) => Some(self.locate(key.to_string(), value, found.span())),
             Err(wrongs) => {
                 for wrong in wrongs {
-                    self.add_problem(wrong.span, format!("`{path}` {}", wrong.message), wrong.hint);
+                    let is_plan = self.source.text.get(wrong.span.clone()) == Some("\"plan\"");
+                    let hint = if path == "orchestrator.approvals" && is_plan {
+                        PLAN_APPROVAL_HINT.to_string()
+                    } else {
+                        wrong.hint
+                    };
+                    self.add_problem(wrong.span, format!("`{path}` {}", wrong.message), hint);
                 }
                 None
             }
@@ -380,6 +388,10 @@ impl LayerParser<'_> {
 }
 
 fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
+    let is_of_pipeline = || PIPELINE_CHUNK.keys.iter().any(|key| key.name == written);
+    if table == CHUNK.path && is_of_pipeline() {
+        return format!("only a `[[{}]]` has it", PIPELINE_CHUNK.path);
+    }
     let near = text::nearest(written, keys.iter().map(|key| key.name));
     let begun = || {
         keys.iter()

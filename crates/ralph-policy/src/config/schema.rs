@@ -107,7 +107,7 @@ fn kind_schema(kind: &ValueKind, path: &str, defaults: &ParsedLayer) -> Value {
         }
         ValueKind::Globs(_) => glob_list_schema(INVALID_GLOB_PATTERN),
         ValueKind::Selection(_) => glob_list_schema(INVALID_SELECTION_PATTERN),
-        ValueKind::Directory(_) => directory_schema(),
+        ValueKind::Directory(_) | ValueKind::File(_) => directory_schema(),
         ValueKind::Directories(_) => list_schema(&directory_schema()),
         ValueKind::VariableNames(_) => {
             list_schema(&json!({ "type": "string", "pattern": variable_pattern() }))

@@ -126,6 +126,7 @@ fn sample(key: &ConfigKey) -> String {
         ValueKind::Globs(_) => "[\"**/*.rs\"]".to_string(),
         ValueKind::Selection(_) => "[\"**/*.rs\", \"!gen/**\"]".to_string(),
         ValueKind::Directory(_) => "\"web/\"".to_string(),
+        ValueKind::File(_) => "\"review.md\"".to_string(),
         ValueKind::Directories(_) => "[\"node_modules\"]".to_string(),
         ValueKind::VariableNames(_) => "[\"DATABASE_URL\"]".to_string(),
         ValueKind::Backend(_) => {
@@ -151,7 +152,16 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
             &[("name", "\"a\""), ("run", "[\"true\"]"), ("report", "\"sarif\"")]
         }
         "[[gate]]" => &[("name", "\"a\""), ("run", "[\"true\"]")],
-        "[[judge]]" if name == Some("tests") => &[
+        "[[ci]]" if matches!(name, Some("run" | "env")) => {
+            &[("name", "\"a\""), ("provider", "\"command\""), ("run", "[\"true\", \"{commit}\"]")]
+        }
+        "[[ci]]" if matches!(name, Some("url" | "provider")) => &[
+            ("name", "\"a\""),
+            ("provider", "\"http\""),
+            ("url", "\"https://example.org/{commit}\""),
+        ],
+        "[[ci]]" => &[("name", "\"a\""), ("provider", "\"github\""), ("repo", "\"acme/rocket\"")],
+        "[[judge]]" if matches!(name, Some("reviewers" | "tests")) => &[
             ("name", "\"a\""),
             ("kind", "\"adversarial\""),
             ("backend", "{ command = [\"true\"] }"),
@@ -159,13 +169,6 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
         "[[judge]]" => {
             &[("name", "\"a\""), ("kind", "\"goal\""), ("backend", "{ command = [\"true\"] }")]
         }
-        "[[ci]]" => &[
-            ("name", "\"a\""),
-            ("provider", ci_provider(name)),
-            ("repo", "\"acme/rocket\""),
-            ("run", "[\"true\"]"),
-            ("url", "\"https://example.org/{commit}\""),
-        ],
         "[[chunk]]" => &[("match", "\"a\""), ("outputs", "[\"a\"]")],
         "[[pipeline.chunk]]" => &[("name", "\"a\"")],
         "[[lines.pattern]]" => &[("name", "\"a\""), ("pattern", "\"a\"")],
@@ -186,6 +189,7 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
         let value = match (heading, key.name) {
             ("[[judge]]", "prompt") => "\"review.md\"".to_string(),
             ("[[judge]]", "counts" | "tests") | ("[[ci]]", "statuses") => "true".to_string(),
+            ("[[ci]]", "run") => "[\"other\", \"{commit}\"]".to_string(),
             ("[[ci]]", "repo") => "\"acme/other\"".to_string(),
             ("[[ci]]", "host") => "\"git.example.org\"".to_string(),
             ("[[ci]]", "url") => "\"https://example.org/other/{commit}\"".to_string(),
@@ -198,13 +202,14 @@ fn file_with(heading: &str, key: Option<&ConfigKey>) -> String {
     text
 }
 
-/// The provider for which the key has a meaning.
-fn ci_provider(key: Option<&str>) -> &'static str {
-    match key {
-        Some("run" | "env") => "\"command\"",
-        Some("url") => "\"http\"",
-        _ => "\"github\"",
-    }
+/// An entry with what its provider needs.
+fn ci_entry(provider: &str) -> String {
+    let needs = match provider {
+        "command" => "run = [\"true\", \"{commit}\"]",
+        "http" => "url = \"https://example.org/{commit}\"",
+        _ => "repo = \"acme/rocket\"",
+    };
+    format!("[[ci]]\nname = \"a\"\nprovider = \"{provider}\"\n{needs}\n")
 }
 
 /// Every key that a project's file may set.
@@ -435,7 +440,10 @@ fn every_listed_choice_gives_a_distinct_policy() {
         let mut policies = Vec::new();
         for choice in choices {
             let value = if is_list { format!("[\"{choice}\"]") } else { format!("\"{choice}\"") };
-            let text = file_with(&heading, Some(key)).replace(&sample(key), &value);
+            let text = match key.name {
+                "provider" => ci_entry(choice),
+                _ => file_with(&heading, Some(key)).replace(&sample(key), &value),
+            };
             let policy = load_project(text).unwrap().policy;
             assert!(!policies.contains(&policy), "{heading} {} = {choice}", key.name);
             policies.push(policy);
@@ -1099,6 +1107,12 @@ match = "t*"
 outputs = ["a"]
 [[chunk]]
 outputs = ["a"]
+[[chunk]]
+match = "writer"
+outputs = ["a"]
+approval = true
+[orchestrator]
+approvals = ["plan", "implment"]
 "#,
     )
     .unwrap_err();
@@ -1107,6 +1121,12 @@ outputs = ["a"]
          names must be unique within a file
     19: `[[chunk]]` is missing `match`  [[[chunk]]]
          say which agents it applies to: `match = "implementer*"`
+    24: unknown key `approval`  [approval]
+         only a `[[pipeline.chunk]]` has it
+    26: `orchestrator.approvals` cannot be `"plan"`  ["plan"]
+         leave it out: the plan always needs an approval; `plan = "person"` says by whom
+    26: `orchestrator.approvals` cannot be `"implment"`  ["implment"]
+         did you mean `"implement"`?
     8: there is no gate named `test`  [["test", "types"]]
          did you mean `tests`?
     8: there is no gate named `types`  [["test", "types"]]

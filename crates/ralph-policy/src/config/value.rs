@@ -105,6 +105,7 @@ pub(super) fn parse_value(
             | ValueKind::Text(set)
             | ValueKind::Regex(set)
             | ValueKind::Directory(set)
+            | ValueKind::File(set)
             | ValueKind::Model(set)
             | ValueKind::Hours(set)
             | ValueKind::Url(set)
@@ -174,6 +175,7 @@ pub(super) fn parse_variable(
     Err(wrong(&message, "expected a string without NUL"))
 }
 
+pub(super) const FILE_HINT: &str = "expected a file inside the project, without `..`";
 pub(super) const DIRECTORY_HINT: &str = "expected a directory inside the project, without `..`";
 const VARIABLE_HINT: &str = "expected letters, digits and `_`, not starting with a digit";
 const GIT_VARIABLE_HINT: &str = "it would point git at another repository, so no gate gets it";
@@ -260,6 +262,7 @@ fn parse_text(kind: &ValueKind, text: &str, span: Range<usize>) -> Result<String
         ValueKind::Directory(_) | ValueKind::Directories(_) => {
             (!is_inside_project(text)).then(|| DIRECTORY_HINT.to_string())
         }
+        ValueKind::File(_) => (!is_inside_project(text)).then(|| FILE_HINT.to_string()),
         ValueKind::VariableNames(_) if !is_variable(text) => Some(VARIABLE_HINT.to_string()),
         ValueKind::VariableNames(_) => {
             environment::is_git_location(text.as_ref()).then(|| GIT_VARIABLE_HINT.to_string())

@@ -6,6 +6,7 @@ use super::{
     project_approvals, recordable_path, referenced_contents, references,
 };
 use crate::config::ProjectConfig;
+use ralph_core::gate::Gate;
 use ralph_core::sealed_file::SealedFile;
 use ralph_home::paths::RalphHome;
 use ralph_sys::env::Env;
@@ -47,6 +48,17 @@ pub fn policy_subject(
     Ok(own)
 }
 
+/// The command as a person reads it before the approval, with the variable whose value it sends to a CI provider.
+fn shown_command(gate: &Gate) -> String {
+    let command = display_command(&gate.command);
+    match &gate.ci {
+        Some(query) if !query.token.is_empty() => {
+            format!("{command} (token from ${})", query.token)
+        }
+        Some(_) | None => command,
+    }
+}
+
 fn subject_with_programs(
     config: &ProjectConfig,
     search: &GateSearch<'_>,
@@ -61,10 +73,11 @@ fn subject_with_programs(
         called.retain(|called| called.name != name);
         called.insert(0, ReferencedContent { name, hash });
     }
-    let commands = config.policy.gates.iter().map(|gate| GateCommand {
-        gate: gate.name.clone(),
-        command: display_command(&gate.command),
-    });
+    let commands = config
+        .policy
+        .gates
+        .iter()
+        .map(|gate| GateCommand { gate: gate.name.clone(), command: shown_command(gate) });
     Ok(ApprovalSubject {
         project: config.project.clone(),
         hash: hash_references(&called),

@@ -571,7 +571,6 @@ fn a_command_and_an_address_answer_too() {
         json!({ "body": "[]" }),
     ] {
         scene.route(&[(&format!("GET /state/{head}"), json!([answer]))]);
-        scene.sandbox.ralph(["gate", "run", "ci", "--no-cache"]);
         report.push_str(&format!("{}\n", scene.outcome()));
     }
     assert_snapshot!(report, @r"

@@ -253,6 +253,9 @@ fn mistakes_in_the_policy_are_named() {
         "[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"acme/../x\"\n",
         "[[ci]]\nname = \"ci\"\nprovider = \"gitlab\"\nrepo = \"a/b\"\nhost = \"https://evil.example\"\n",
         "[[ci]]\nname = \"ci\"\nprovider = \"command\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"command\"\nrun = [\"./state\"]\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"command\"\nrun = [\"./state\", \"{commit}\"]\nrepo = \"a/b\"\n",
+        "[[ci]]\nname = \"ci\"\nprovider = \"gitlab\"\nrepo = \"a/b\"\nbranch = \"main\"\n",
         "[[ci]]\nname = \"ci\"\nprovider = \"http\"\nurl = \"http://ci.example.com/{commit}\"\n",
         "[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"a/b\"\ntoken = \"ghp_not-a-name\"\n",
         "[[gate]]\nname = \"ci\"\nrun = [\"true\"]\n[[ci]]\nname = \"ci\"\nprovider = \"github\"\nrepo = \"a/b\"\n",
@@ -278,6 +281,12 @@ fn mistakes_in_the_policy_are_named() {
       hint: name the server without a scheme or a port: `host = "git.example.com"`
     error: `[[ci]]` with `provider = "command"` is missing `run`
       hint: add the command: `run = ["./ci-state", "{commit}"]`
+    error: `ci.run` has no `{commit}`
+      hint: the program has to know which commit is meant: `run = ["./ci-state", "{commit}"]`
+    error: `ci.repo` has no meaning for `provider = "command"`
+      hint: it is for `github`, `gitlab`: remove it
+    error: `ci.branch` has no meaning for `provider = "gitlab"`
+      hint: it is for `github`: remove it
     error: `ci.url` is not the address of a commit's checks
       hint: give an `https://` address with `{commit}` in its path or query; `http://` is for this machine only
     error: `ci.token` is not the name of a variable

@@ -42,7 +42,7 @@ static JUDGE_KEYS: &[ConfigKey] = &[
     },
     ConfigKey {
         name: "prompt",
-        kind: ValueKind::Directory(|draft, path| {
+        kind: ValueKind::File(|draft, path| {
             draft.judge.prompt_file = Some(normalize_path(path));
         }),
         description: "A text file inside the project with your instructions, which replace the preset of the kind. Its content is part of what you approve.",

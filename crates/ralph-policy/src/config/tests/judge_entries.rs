@@ -78,6 +78,11 @@ fn mistakes_are_named_with_a_suggestion() {
         judge_with("{ host = \"claude\" }").replace("\"review\"", "\"goal\""),
         judge_with("{ host = \"claude\" }") + "counts = true\n",
         judge_with("{ host = \"claude\" }") + "tests = true\n",
+        judge_with("{ host = \"claude\" }") + "reviewers = 3\n",
+        http("model = \"m\"").replace("\"prompt\"", "\"agent\""),
+        judge_with(&format!(
+            "{{ http = \"http://api.example.org\", key = \"{secret}\", api = \"gemini\" }}"
+        )),
         judge_with("{ host = \"claude\" }") + "prompt = \"missing.md\"\n",
         judge_with("{ host = \"claude\" }") + "prompt = \"../review.md\"\n",
         judge_with("{ host = \"claude\" }") + "max_token = 1\n",

@@ -59,7 +59,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         },
         gates: &chosen,
         order: if args.all { GateOrder::All } else { GateOrder::Staged },
-        reuse: if args.no_cache { ResultReuse::Never } else { ResultReuse::Cached },
+        reuse: if args.no_cache { ResultReuse::Never } else { ResultReuse::CachedUnlessCi },
         cancel: &cancel,
         accepts: &GateResult::passed,
         watch: &|_| {},
