@@ -3,8 +3,10 @@
 use ralph_core::judge::{JudgeAnswer, JudgeFinding, JudgeVerdict, ReviewTest};
 use ralph_core::requirement::FindingSeverity;
 use ralph_core::text;
-use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::fmt;
 
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
 const MAX_FINDINGS: usize = 20;
@@ -41,6 +43,9 @@ pub(crate) enum AnswerError {
     /// One of them may be copied from the change.
     #[error("the answer has {0} JSON objects with a verdict")]
     Ambiguous(usize),
+    /// The rest may have another object with a verdict.
+    #[error("the answer has too many braces to be read")]
+    TooManyBraces,
     #[error("`{0}` is not a verdict")]
     UnknownVerdict(String),
 }
@@ -67,35 +72,69 @@ pub(crate) fn parse_reply(answer: &str) -> Result<ParsedReply, AnswerError> {
     if answer.len() > MAX_ANSWER_BYTES {
         return Err(AnswerError::TooLong);
     }
-    let mut objects = find_objects(answer);
+    let mut objects = find_objects(answer)?;
     match (objects.pop(), objects.len()) {
         (None, _) => Err(AnswerError::NoObject(text::clean_line(answer, MAX_QUOTED_CHARS))),
-        (Some(object), 0) => parse_object(object),
+        (Some(object), 0) if object.is_repeated => Err(AnswerError::Ambiguous(2)),
+        (Some(object), 0) => parse_object(object.fields),
         (Some(_), others) => Err(AnswerError::Ambiguous(others + 1)),
     }
 }
 
 /// The objects of a text that are an answer or a request, outermost ones only.
-fn find_objects(answer: &str) -> Vec<Map<String, Value>> {
+fn find_objects(answer: &str) -> Result<Vec<AnswerObject>, AnswerError> {
     let mut found = Vec::new();
     let mut at = 0;
     for _ in 0..MAX_OBJECTS {
-        let Some(start) = answer.get(at..).and_then(|rest| rest.find('{')) else { break };
+        let Some(start) = answer.get(at..).and_then(|rest| rest.find('{')) else {
+            return Ok(found);
+        };
         at += start;
         let rest = answer.get(at..).unwrap_or_default();
-        let mut objects =
-            serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+        let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<AnswerObject>();
         match objects.next() {
             Some(Ok(object)) => {
                 at += objects.byte_offset().max(1);
-                if object.contains_key("verdict") || object.contains_key("gates") {
+                let has = |key| object.fields.contains_key(key);
+                if has("verdict") || has("gates") {
                     found.push(object);
                 }
             }
             Some(Err(_)) | None => at += 1,
         }
     }
-    found
+    let is_read = !answer.get(at..).is_some_and(|rest| rest.contains('{'));
+    if is_read { Ok(found) } else { Err(AnswerError::TooManyBraces) }
+}
+
+/// An object as it was sent. A map alone would hide that a key occurs twice, and the last value would count.
+struct AnswerObject {
+    fields: Map<String, Value>,
+    is_repeated: bool,
+}
+
+impl<'de> Deserialize<'de> for AnswerObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AnswerVisitor)
+    }
+}
+
+struct AnswerVisitor;
+
+impl<'de> Visitor<'de> for AnswerVisitor {
+    type Value = AnswerObject;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<AnswerObject, A::Error> {
+        let mut object = AnswerObject { fields: Map::new(), is_repeated: false };
+        while let Some((key, value)) = entries.next_entry::<String, Value>()? {
+            object.is_repeated |= object.fields.insert(key, value).is_some();
+        }
+        Ok(object)
+    }
 }
 
 fn parse_object(mut object: Map<String, Value>) -> Result<ParsedReply, AnswerError> {
@@ -242,7 +281,27 @@ mod tests {
         assert_eq!(answer.findings[0].claim.chars().count(), MAX_CLAIM_CHARS);
         assert_eq!(parse_reply(&" {".repeat(MAX_ANSWER_BYTES)), Err(AnswerError::TooLong));
         let deep = "{\"a\":".repeat(50_000);
-        assert!(matches!(parse_reply(&deep), Err(AnswerError::NoObject(_))));
+        assert_eq!(parse_reply(&deep), Err(AnswerError::TooManyBraces));
+    }
+
+    /// R-L7a: a second verdict counts wherever it is, also behind more braces than are read.
+    #[test]
+    fn two_verdicts_are_none() {
+        let met = r#"{"verdict": "met"}"#;
+        let braces = "{".repeat(MAX_OBJECTS);
+        for (answer, expected) in [
+            (format!("{met} {met}"), AnswerError::Ambiguous(2)),
+            (format!("{met} {braces}{met}"), AnswerError::TooManyBraces),
+            (r#"{"verdict": "unmet", "verdict": "met"}"#.to_string(), AnswerError::Ambiguous(2)),
+            (
+                r#"{"verdict": "met", "findings": [1], "findings": []}"#.to_string(),
+                AnswerError::Ambiguous(2),
+            ),
+        ] {
+            assert_eq!(parse_reply(&answer), Err(expected), "{answer}");
+        }
+        let few = format!("{}{met}", "{".repeat(MAX_OBJECTS - 1));
+        assert!(parse_reply(&few).is_ok());
     }
 
     proptest! {

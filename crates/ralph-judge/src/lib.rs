@@ -10,6 +10,7 @@ pub mod bench;
 mod call_ledger;
 mod case_text;
 mod diff_sections;
+pub mod given_reply;
 mod judge_call;
 pub mod presets;
 mod quote_check;

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-pub(crate) const TARGETS: [&str; 10] = [
+pub(crate) const TARGETS: [&str; 11] = [
     "event",
     "sources",
     "transcript",
@@ -17,6 +17,7 @@ pub(crate) const TARGETS: [&str; 10] = [
     "hooks",
     "scenario",
     "stream_line",
+    "judge_answer",
 ];
 
 /// Passed in the environment so that they replace the flags of `.cargo/config.toml`, because the fuzzer's C++ runtime is

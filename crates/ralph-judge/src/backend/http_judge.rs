@@ -187,7 +187,7 @@ impl EndpointRequest<'_> {
             format!("HTTP {}{colon}{message}", response.status)
         };
         match response.status {
-            200..=299 => RequestEnd::Reply(Box::new(wire_format::parse_reply(
+            200..=299 => RequestEnd::Reply(Box::new(wire_format::parse_endpoint_reply(
                 self.endpoint.api,
                 response.body,
             ))),

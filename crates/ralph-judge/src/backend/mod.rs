@@ -7,6 +7,8 @@ mod http_judge;
 mod sealed_search;
 mod wire_format;
 
+pub(crate) use wire_format::parse_endpoint_reply;
+
 use crate::JudgeRequest;
 use crate::judge_call::{JudgeModel, ModelCall, ModelReply};
 use ralph_core::judge::{JudgeBackend, JudgeKind};

@@ -42,7 +42,7 @@ pub(super) fn body(endpoint: &JudgeEndpoint, is_openai: bool, call: &ModelCall<'
 }
 
 /// Parses the body of a successful response.
-pub(super) fn parse_reply(api: JudgeApi, body: &str) -> ModelReply {
+pub(crate) fn parse_endpoint_reply(api: JudgeApi, body: &str) -> ModelReply {
     let Ok(reply) = serde_json::from_str::<Value>(body) else {
         return ModelReply::failed("the service answered with something that is not JSON");
     };
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn shown(api: JudgeApi, body: &str) -> String {
-        let reply = parse_reply(api, body);
+        let reply = parse_endpoint_reply(api, body);
         let tokens = reply
             .usage
             .tokens
