@@ -131,6 +131,29 @@ pub fn commits_since(
     since: CommitsSince<'_>,
     deadline: &Deadline,
 ) -> Result<Vec<String>, GitCommandError> {
+    let lines = read_log(project, since, "%h %s", deadline)?;
+    let lines = lines.iter().map(|line| ralph_core::text::clean_line(line, MAX_SUBJECT_CHARS));
+    Ok(lines.collect())
+}
+
+/// The whole messages of the commits that are not reachable from this one, oldest first. Foreign text.
+pub fn commit_messages_since(
+    project: &Path,
+    commit: &str,
+    deadline: &Deadline,
+) -> Result<Vec<String>, GitCommandError> {
+    let messages = read_log(project, CommitsSince::Commit(commit), "%B", deadline)?;
+    let messages = messages.iter().map(|message| message.trim().to_owned());
+    Ok(messages.filter(|message| !message.is_empty()).collect())
+}
+
+/// One text for each commit since then, oldest first.
+fn read_log(
+    project: &Path,
+    since: CommitsSince<'_>,
+    format: &str,
+    deadline: &Deadline,
+) -> Result<Vec<String>, GitCommandError> {
     let Some(project) = fs::resolve(project) else { return Ok(Vec::new()) };
     let Some(root) = work_tree_root(&project) else { return Ok(Vec::new()) };
     let (bound, range) = match since {
@@ -139,14 +162,15 @@ pub fn commits_since(
         CommitsSince::Ms(ms) => (Some(format!("--since=@{}", ms / 1000 + 1)), "HEAD".to_owned()),
     };
     let most = format!("--max-count={MAX_COMMITS}");
-    let mut log = vec!["log", "--first-parent", "--no-show-signature", "--no-color"];
-    log.extend(["--format=%h %s", &most]);
+    let format = format!("--format={format}");
+    let mut log = vec!["log", "-z", "--first-parent", "--no-show-signature", "--no-color"];
+    log.extend([format.as_str(), &most]);
     log.extend(bound.as_deref());
     log.extend([range.as_str(), "--"]);
     let output = run_query(root, &[], &log, deadline)?;
     let text = if output.code == 0 { String::from_utf8_lossy(&output.stdout) } else { "".into() };
-    let lines = text.lines().map(|line| ralph_core::text::clean_line(line, MAX_SUBJECT_CHARS));
-    Ok(lines.rev().collect())
+    let texts = text.split('\0').filter(|text| !text.is_empty()).map(str::to_owned);
+    Ok(texts.rev().collect())
 }
 
 /// The commit that is checked out. `None` before the first commit, or if git cannot answer.
@@ -457,6 +481,15 @@ mod tests {
         repository.write("edited", "second\n");
         repository.commit();
         assert_eq!(since(CommitsSince::Commit(&at)), 1);
+        let messages =
+            |base: &str| commit_messages_since(repository.path(), base, &test_deadline()).unwrap();
+        repository.git(&["commit", "--amend", "-qm", "subject\n\nbody, line 1\nline 2"]);
+        repository.write("edited", "third\n");
+        repository.commit();
+        assert_eq!(messages(&at)[0], "subject\n\nbody, line 1\nline 2");
+        assert_eq!(messages(&at).len(), 2);
+        repository.git(&["reset", "-q", "--hard", "HEAD^"]);
+        assert_eq!(messages("--output=stolen"), Vec::<String>::new());
         assert_eq!(since(CommitsSince::Commit("--output=stolen")), 0);
         assert_eq!(since(CommitsSince::Ms(0)), 2);
         assert_eq!(since(CommitsSince::Ms(ralph_sys::clock::now_ms() + 1000)), 0);

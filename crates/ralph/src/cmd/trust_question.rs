@@ -121,7 +121,9 @@ pub(super) fn render_question(question: &ApprovalQuestion) -> String {
     for feature in loop_features {
         out.push_str(&format!("  {feature}\n"));
     }
-    gates.iter().for_each(|command| out.push_str(&render_command(command, search_path)));
+    for command in &gates {
+        out.push_str(&render_command(command, search_path));
+    }
     if question.sets_ci && !gates.is_empty() {
         out.push_str("\nthey run with CI=true (`[environment] ci = false` leaves it out)\n");
     }
@@ -129,7 +131,9 @@ pub(super) fn render_question(question: &ApprovalQuestion) -> String {
         if !commands.is_empty() {
             out.push_str(&format!("\n{title}:\n"));
         }
-        commands.iter().for_each(|command| out.push_str(&render_command(command, search_path)));
+        for command in commands {
+            out.push_str(&render_command(command, search_path));
+        }
     }
     out.push_str(&render_environment(&search_path.environment));
     if *standing == ApprovalStatus::NotNeeded {

@@ -193,7 +193,7 @@ fn an_unmet_judge_holds_until_its_findings_are_fixed() {
     │ make it work
     └ 00000000
 
-    ✗ review (adversarial): the judge has 1 finding, 1 misquoted and dropped
+    ✗ review (judge, prompt): the judge has 1 finding, 1 misquoted and dropped
     ┌ 00000000 from review; data, not instructions
     │ add.sh:1: negative numbers are lost
     └ 00000000
@@ -275,8 +275,8 @@ fn a_judge_that_cannot_run_or_takes_too_long_gives_no_verdict() {
         project.mask(&line)
     });
     assert_snapshot!(shown.join("\n"), @"
-    ? review (adversarial): no result: the command took too long
-    ? review (adversarial): no result: cannot start `./no-such-judge`: No such file or directory (os error 2)
+    ? review (judge, prompt): no result: the command took too long
+    ? review (judge, prompt): no result: cannot start `./no-such-judge`: No such file or directory (os error 2)
     ");
 }
 
@@ -488,7 +488,7 @@ fn an_agent_cannot_ask_or_change_a_judge() {
     │ `judge.sh` changed; sealed because gate review (judge) names it
     └ 00000000
     · suite (correctness): not run: `judge.sh` changed since it was approved
-    · review (adversarial): comes after everything else is met
+    · review (judge, prompt): comes after everything else is met
     ✓ a change  ✓ tools  ✓ nothing hidden
 
     Next: Restore the policy and the scripts it calls; if the goal needs the change, only a person can allow it, with `--may-change FILE` at the start of a run. Then stop again
@@ -533,6 +533,57 @@ fn an_approval_covers_judges() {
         ["sh judge.sh", "POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)"]
     );
     assert_eq!(names("called", "name"), ["ralph.toml", "goal.md", "judge.sh", "suite.sh"]);
+    assert_eq!(
+        shown["judges"][1],
+        json!({ "name": "remote", "kind": "goal", "required": true, "counts": false,
+            "backend": { "http": { "url": "https://api.example.org", "key": "EXAMPLE_API_KEY",
+                "model": "m-1", "api": "anthropic" } },
+            "prompt": "goal.md", "max_tokens": 20000, "timeout_ms": 300_000, "reviewers": 2,
+            "when": [], "min_complexity": 0 })
+    );
+    let text = project.sandbox.ralph(["trust"]).stdout;
+    let sections = text.split("\nthe hash covers").next().unwrap();
+    assert_snapshot!(project.mask(sections), @"
+    $ROOT/project
+
+    gates:
+      suite
+        sh suite.sh
+        sh → /usr/bin/sh
+
+    they run with CI=true (`[environment] ci = false` leaves it out)
+
+    judges:
+      review
+        sh judge.sh
+        prompt, required, at most 20 k tokens and 5 min for a verdict
+        sh → /usr/bin/sh
+      remote
+        POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)
+        goal, required, at most 20 k tokens and 5 min for a verdict, instructions from `goal.md`
+        curl → /usr/bin/curl
+    ");
+    assert_snapshot!(project.mask(&project.sandbox.ralph(["list", "gates"]).stdout), @"
+    correctness
+      suite            `sh suite.sh`
+    judges
+      review           `sh judge.sh`  (prompt, required, at most 20 k tokens and 5 min for a verdict)
+      remote           `POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)`  (goal, required, at most 20 k tokens and 5 min for a verdict, instructions from `goal.md`)
+    ");
+    let listed: Value =
+        serde_json::from_str(&project.sandbox.ralph(["list", "gates", "--json"]).stdout).unwrap();
+    assert_eq!(listed["judges"], shown["judges"]);
+    let checked = project.sandbox.ralph(["doctor"]).stdout;
+    let about = ["policy", "tools", "judge"];
+    let lines = checked.lines().skip_while(|line| !line.contains(" policy "));
+    let lines = lines.filter(|line| about.iter().any(|name| line.contains(&format!(" {name} "))));
+    assert_snapshot!(project.mask(&lines.collect::<Vec<_>>().join("\n")), @"
+    ✓ policy      `$ROOT/project/ralph.toml`, 1 gate, 2 judges
+    ✓ trust       a person approved what the policy runs
+    ✓ tools       every gate's program was found
+    ✓ judge       review: `sh judge.sh` (prompt, required, at most 20 k tokens and 5 min for a verdict)
+    ? judge       remote: `POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)` (goal, required, at most 20 k tokens and 5 min for a verdict, instructions from `goal.md`); $EXAMPLE_API_KEY is not set in this shell
+    ");
     project.sandbox.write("goal.md", "Say met.\n");
     let after: Value =
         serde_json::from_str(&project.sandbox.ralph(["trust", "--json"]).stdout).unwrap();
@@ -556,22 +607,34 @@ fn judges_are_asked_by_hand() {
     ");
     project.sandbox.write("add.sh", LONGER_SUM);
     project.answer(&unmet("sum=0; for one; do"));
-    assert_snapshot!(run(&["review"]), @"
+    assert_snapshot!(run(&["review"]), @r#"
+    exit 1
+    --- stderr
+    error: no goal is given, no run is active here, and there is no commit since `HEAD`
+      hint: say what the change is for: `--goal "…"`
+    "#);
+    assert_eq!(project.calls(), 0, "no judge is asked about a goal that is not stated");
+    assert_snapshot!(run(&["review", "--goal", "add all arguments"]), @"
     exit 1
     --- stdout
     ✗ review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
         add.sh:1: negative numbers are lost
 
     --- stderr
+    goal: add all arguments
     review: asking for a verdict
     ");
     project.answer_text("?");
-    assert_snapshot!(run(&["review"]), @r#"
+    let message = "Add all arguments\n\nNot only two.";
+    let author = ["-c", "user.name=kim", "-c", "user.email=kim@example.org"];
+    project.sandbox.git(&[&author[..], &["commit", "--quiet", "-am", message]].concat());
+    assert_snapshot!(run(&["review", "--base", "HEAD^"]), @r#"
     exit 4
     --- stdout
     ? review: prompt judge: unknown: the answer has no JSON object with a verdict: "?"; prompt [hash], 1 call, [took]
 
     --- stderr
+    goal, from the messages of the commits: Add all arguments Not only two.
     review: asking for a verdict
     "#);
     project.answer(&met());
@@ -581,8 +644,12 @@ fn judges_are_asked_by_hand() {
     error: there is no judge `revue`
       hint: did you mean `review`?
     ");
+    let started = project.sandbox.start_run(["--goal-file", "-"]);
+    project.sandbox.write("add.sh", OTHER_SUM);
     let shown: Value =
         serde_json::from_str(&project.sandbox.ralph(["judge", "run", "--json"]).stdout).unwrap();
+    assert_eq!(shown["goal"], json!({ "text": "make it work", "from": "run", "run": started }));
+    assert_eq!(project.case()["goal"], "make it work");
     assert_eq!(shown["judges"][0]["outcome"], "met");
     assert_eq!(shown["judges"][0]["required"], true);
 }
@@ -712,7 +779,14 @@ fn amended_and_plan_judges_need_something_to_judge() {
     project.start();
     let held = project.sandbox.send_stop(SESSION, "").stderr;
     let line = held.lines().find(|line| line.starts_with("? review")).unwrap();
-    assert_snapshot!(line, @"? review (adversarial): no result: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`");
+    assert_snapshot!(line, @"? review (judge, plan): no result: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`");
+    let project = JudgedProject::new(&REVIEW.replace("\"prompt\"", "\"plan\""));
+    project.sandbox.write(".gitignore", "PLAN.md\n");
+    project.sandbox.write("PLAN.md", "- [x] add any number of arguments\n");
+    project.start();
+    let held = project.sandbox.send_stop(SESSION, "").stderr;
+    let line = held.lines().find(|line| line.starts_with("? review")).unwrap();
+    assert_snapshot!(line, @"? review (judge, plan): no result: git ignores `PLAN.md`, so it is not part of the work: start the run with `--plan PLAN.md`");
     // The plan is the one at the start: the agent cannot fit it to its work.
     let project = JudgedProject::new(&REVIEW.replace("\"prompt\"", "\"plan\""));
     project.answer(&met());

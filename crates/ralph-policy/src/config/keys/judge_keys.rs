@@ -33,7 +33,7 @@ static JUDGE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::Choice(JudgeKind::NAMES, |draft, text| {
             set_choice(&mut draft.judge.kind, text);
         }),
-        description: "What it is asked: `prompt` one question about the change, `agent` the same with files to read, `adversarial` several reviewers who try to refute the work, `plan` whether the work matches the plan, `goal` whether the goal is met, `amended` whether the goal asked for the changed tests.",
+        description: "The question that it answers. `prompt`: does the change meet the goal, asked once, in one prompt? `agent`: the same, by an agent that reads files. `adversarial`: can several reviewers refute the work? `plan`: does the work match the plan? `goal`: is a goal met that no test measures? `amended`: did the goal ask for the changes to existing tests, or were tests amended to pass?",
     },
     ConfigKey {
         name: "backend",
@@ -45,7 +45,7 @@ static JUDGE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::File(|draft, path| {
             draft.judge.prompt_file = Some(normalize_path(path));
         }),
-        description: "A text file inside the project with your instructions, which replace the preset of the kind. Its content is part of what you approve.",
+        description: "A text file inside the project with your own instructions, in place of those of the kind; every kind can have one. Its content is part of what you approve.",
     },
     ConfigKey {
         name: "max_tokens",
@@ -85,7 +85,7 @@ static JUDGE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "counts",
         kind: ValueKind::Flag(|draft, flag| draft.judge.counts = flag),
-        description: "`true` lets a judge of kind `goal` confirm a goal that no test measures, so that the run ends `verified` instead of `green`.",
+        description: "Whether its verdict counts as much as a test. `true` lets a judge of kind `goal` confirm a goal that no test measures, so that the run ends `verified` instead of `green`.",
     },
     ConfigKey {
         name: "tests",

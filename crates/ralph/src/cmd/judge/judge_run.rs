@@ -1,5 +1,6 @@
 //! `ralph judge run`: asks judges by hand about the change in the work tree, without a run.
 
+use super::judged_goal::{GoalSearch, JudgedGoal};
 use super::manual_checkouts::ManualCheckouts;
 use crate::cmd::gate::{load_policy, require_approval};
 use crate::cmd::prove::{capture_work_tree, find_commit};
@@ -10,7 +11,7 @@ use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::judge::{Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
 use ralph_core::record::JudgeRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::RequirementWeight;
@@ -55,7 +56,8 @@ pub(crate) struct JudgeRunArgs {
     /// Compare the work tree with this commit
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     pub base: String,
-    /// Tell the judge what the change is for
+    /// Tell the judge what the change is for [default: the goal of the
+    /// active run, or else the messages of the commits since the base]
     #[arg(long, value_name = "TEXT")]
     pub goal: Option<String>,
     /// Print one JSON object
@@ -69,6 +71,7 @@ pub(crate) struct JudgeRunArgs {
 #[derive(Serialize)]
 struct JudgeRunView<'a> {
     v: u8,
+    goal: &'a JudgedGoal,
     judges: Vec<JudgedView<'a>>,
 }
 
@@ -87,6 +90,13 @@ struct ManualVerdict<'a> {
     record: JudgeRecord,
 }
 
+impl<'a> ManualVerdict<'a> {
+    fn new(judge: &'a Judge, result: JudgeResult) -> Self {
+        let record = JudgeRecord::new(judge, &result, false);
+        Self { judge, result, record }
+    }
+}
+
 pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> {
     refuse_agent(env, "an agent may not ask the judges of its own work", ASK_A_PERSON)?;
     let home = open_home(env)?;
@@ -103,24 +113,29 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
     let base = find_commit(&repository, &args.base, &deadline)?;
     let now = capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?;
-    let rules = crate::cmd::explain_files::class_rules(&config)?;
+    if base.tree == now.tree {
+        return Err(nothing_changed(args));
+    }
     let redactor = Redactor::new(env.secrets());
+    let common = repository.find_merge_base(&args.base, "HEAD", &deadline)?;
+    let search = GoalSearch {
+        home: &home,
+        project: &config.project,
+        given: args.goal.as_deref(),
+        base: &args.base,
+        common: common.as_deref(),
+    };
+    let goal = state_goal(&search, args, &redactor, &deadline)?;
+    let rules = crate::cmd::explain_files::class_rules(&config)?;
     let mut prices = price_list::price_table(&[]);
     prices.prices.extend(config::load_prices(&home)?);
     let mut judged = Vec::new();
     for judge in chosen {
         let compared = ComparedTrees { repository: &repository, base: &base, now: &now };
-        let goal = args.goal.as_deref().unwrap_or_default();
-        let (project, rules, redactor) = (config.project.as_path(), &rules, &redactor);
+        let (goal, project) = (goal.text.as_str(), config.project.as_path());
+        let (rules, redactor) = (&rules, &redactor);
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
-        let case = case.build(&deadline).map_err(|why| {
-            let what = format!("`{}` cannot be asked: {}", judge.name, safe_line(&why));
-            CommandFailure::new(&what, "`ralph judge run --help` shows what it needs")
-        })?;
-        if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
-            let what = format!("nothing changed since `{}`", safe_line(&args.base));
-            return Err(CommandFailure::new(&what, "name another base: `--base main`"));
-        }
+        let case = build_case(&case, args, &deadline)?;
         let checkout = (judge.kind == JudgeKind::Agent)
             .then(|| {
                 let directory = directory.root().join("candidate");
@@ -166,14 +181,46 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
             },
             &cancel,
         );
-        let record = JudgeRecord::new(judge, &result, false);
-        judged.push(ManualVerdict { judge, result, record });
+        judged.push(ManualVerdict::new(judge, result));
     }
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
     }
-    show(args, &judged)?;
+    show(args, &goal, &judged)?;
     Ok(exit_code(&judged))
+}
+
+/// Finds the goal, and prints it: a verdict is about this goal and no other.
+fn state_goal(
+    search: &GoalSearch<'_>,
+    args: &JudgeRunArgs,
+    redactor: &Redactor,
+    deadline: &Deadline,
+) -> Result<JudgedGoal, CommandFailure> {
+    let found = search.find_goal(deadline)?;
+    let goal = JudgedGoal { text: redactor.redact(&text::clean(&found.text)), ..found };
+    if !args.json {
+        term::err(&format!("{}\n", goal.describe()));
+    }
+    Ok(goal)
+}
+
+fn build_case(
+    case: &ManualCase<'_>,
+    args: &JudgeRunArgs,
+    deadline: &Deadline,
+) -> Result<JudgeCase, CommandFailure> {
+    let built = case.build(deadline).map_err(|why| {
+        let what = format!("`{}` cannot be asked: {}", case.judge.name, safe_line(&why));
+        CommandFailure::new(&what, "`ralph judge run --help` shows what it needs")
+    })?;
+    let is_empty = built.diff.is_empty() && built.test_diff.is_empty() && built.omitted.is_empty();
+    if is_empty { Err(nothing_changed(args)) } else { Ok(built) }
+}
+
+fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
+    let what = format!("nothing changed since `{}`", safe_line(&args.base));
+    CommandFailure::new(&what, "name another base: `--base main`")
 }
 
 fn choose_judges<'a>(
@@ -185,16 +232,10 @@ fn choose_judges<'a>(
         let what = format!("no judges are set up for `{}`", config.project.display());
         return Err(CommandFailure::new(&what, "add a `[[judge]]` to `ralph.toml`"));
     }
-    let chosen: Vec<&Judge> = match &args.name {
+    Ok(match &args.name {
         None => judges.iter().collect(),
         Some(name) => vec![find_judge(judges, name)?],
-    };
-    let lacks_goal = |judge: &&&Judge| judge.kind == JudgeKind::Goal && args.goal.is_none();
-    if let Some(judge) = chosen.iter().find(lacks_goal) {
-        let what = format!("`{}` judges whether a goal is met, and none is given", judge.name);
-        return Err(CommandFailure::new(&what, "say what the change is for: `--goal \"…\"`"));
-    }
-    Ok(chosen)
+    })
 }
 
 fn find_judge<'a>(judges: &'a [Judge], name: &str) -> Result<&'a Judge, CommandFailure> {
@@ -231,9 +272,13 @@ pub(super) fn describe_step(step: &JudgeStep<'_>) -> String {
     }
 }
 
-fn show(args: &JudgeRunArgs, judged: &[ManualVerdict<'_>]) -> Result<(), CommandFailure> {
+fn show(
+    args: &JudgeRunArgs,
+    goal: &JudgedGoal,
+    judged: &[ManualVerdict<'_>],
+) -> Result<(), CommandFailure> {
     if args.json {
-        print_json(&JudgeRunView { v: 1, judges: judged.iter().map(judged_view).collect() })?;
+        print_json(&JudgeRunView { v: 1, goal, judges: judged.iter().map(judged_view).collect() })?;
         return Ok(());
     }
     let mut out = String::new();

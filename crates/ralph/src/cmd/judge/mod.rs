@@ -4,6 +4,7 @@ pub(crate) mod bench_args;
 mod judge_bench;
 pub(crate) mod judge_presets;
 mod judge_run;
+mod judged_goal;
 mod manual_checkouts;
 
 use crate::SUCCESS;
