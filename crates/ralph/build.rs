@@ -1,4 +1,4 @@
-//! Passes the linker an order that groups the functions of an idle stop, and the program its commit and target.
+//! Tells the linker to strip the program and to group the functions of an idle stop, and the program its commit and target.
 //!
 //! The commit is read from files and not asked of git: a build needs neither git nor a repository, and the same commit
 //! gives the same program.
@@ -23,6 +23,10 @@ fn main() {
     println!("cargo::rustc-env={COMMIT_VARIABLE}={commit}");
     println!("cargo::rustc-env=RALPH_TARGET={}", var("TARGET").unwrap_or_default());
     let holds = |name: &str, part: &str| var(name).is_ok_and(|value| value.contains(part));
+    // `strip` of the profile does not apply to a package with an optimization level of its own.
+    if holds("PROFILE", "release") && holds("CARGO_CFG_TARGET_OS", "linux") {
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
+    }
     // Where the flags of this repository are in force. `mold` reads no linker scripts.
     if holds("PROFILE", "release")
         && holds("CARGO_CFG_TARGET_FEATURE", "crt-static")

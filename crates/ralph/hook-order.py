@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Prints `hook.ld`, which makes the linker group the functions that an idle stop runs.
 
-    CARGO_PROFILE_RELEASE_STRIP=none cargo build --release
-    crates/ralph/hook-order.py target/<host>/release/ralph > crates/ralph/hook.ld
+    cargo rustc --release -p ralph --bin ralph -- -C link-arg=-Wl,-Map=target/ralph.map
+    crates/ralph/hook-order.py target/<host>/release/ralph target/ralph.map > crates/ralph/hook.ld
 
-Runs the program one instruction at a time (x86-64 Linux) and lists the functions it enters, without the hashes that differ
-from build to build. A name that no longer exists does no harm, but the idle stop gets slower: generate the file again after
-renaming or moving code that it runs.
+Runs the program one instruction at a time (x86-64 Linux), finds the functions it enters in the map that `lld` wrote, and
+lists them by library and name, without the hashes that differ from build to build. The library matters: a name without
+its hash stands for all types that a generic function was compiled for, in any crate. A name that no longer exists does no
+harm, but the idle stop gets slower: generate the file again after renaming or moving code that it runs.
 """
 
 import bisect
@@ -14,14 +15,13 @@ import ctypes
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 
 TRACE_ME, PEEK_USER, SINGLE_STEP = 0, 3, 9
 INSTRUCTION_POINTER = 16 * 8
-# Names that stand for so many parts of the C library that they tell nothing.
-AMBIGUOUS = 4
+# An input section: address, load address, size, alignment, file and name.
+MAP_LINE = re.compile(r" *([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+) +[0-9]+ +(\S.*):\((\.text[^)]*)\)")
 
 HEADER = """\
 /* Groups the functions that an idle stop runs: each 64 KB of code that it touches is a page fault, and page
@@ -50,56 +50,55 @@ def addresses(program, arguments, stdin, home):
     return seen
 
 
-def said(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-def functions(program, seen):
-    """By name, in the order of their addresses."""
+def functions(map_file, seen):
+    """The files and sections of these addresses, in the order of the map."""
     known = []
-    for line in said("nm", "--numeric-sort", "--defined-only", program).splitlines():
-        address, kind, name = line.split(" ", 2)
-        if kind in "tTwWiI":
-            known.append((int(address, 16), name))
-    starts = [address for address, _ in known]
-    found = {bisect.bisect_right(starts, address) - 1 for address in seen}
-    # Beyond the last one are the stack and what the kernel maps.
-    return [known[at][1] for at in sorted(found) if 0 <= at < len(known) - 1]
-
-
-def members(names):
-    """The parts of the C library that define these."""
-    archive = said("cc", "-print-file-name=libc.a").strip()
-    defined = {}
-    for line in said("nm", "--print-file-name", "--defined-only", archive).splitlines():
-        match = re.fullmatch(r".*:([^:]+\.o):\S* [tTwWiI] (\S+)", line)
+    for line in map_file.read_text().splitlines():
+        match = MAP_LINE.fullmatch(line)
         if match:
-            defined.setdefault(match[2], set()).add(match[1])
-    parts = (defined.get(name, set()) for name in names)
-    return sorted(set().union(*(part for part in parts if len(part) < AMBIGUOUS)))
+            known.append((int(match[1], 16), int(match[2], 16), match[3], match[4]))
+    known.sort()
+    starts = [start for start, *_ in known]
+    found = set()
+    for address in seen:
+        at = bisect.bisect_right(starts, address) - 1
+        # Other addresses are of the C runtime's start, or of the kernel.
+        if at >= 0 and address < known[at][0] + known[at][1]:
+            found.add(at)
+    return [known[at][2:] for at in sorted(found)]
 
 
-def pattern(name):
+def file_pattern(name):
+    """`…/libc.a(read.o)` is that member; in a Rust library or program the members differ from build to build."""
+    archive, _, member = name.removesuffix(")").partition("(")
+    archive = os.path.basename(archive)
+    if archive.endswith(".rlib"):
+        return re.sub(r"-[0-9a-f]{16}\.rlib$", "-*.rlib:*", f"*{archive}")
+    if member:
+        return f"*{archive}:{member}"
+    if archive.endswith(".rcgu.o"):
+        return re.sub(r"-[0-9a-f]{16}\..*", "-*.rcgu.o", f"*/deps/{archive}")
+    return f"*{archive}"
+
+
+def section_pattern(name):
     name = re.sub(r"17h[0-9a-f]{16}E.*", "17h*", name)
     name = re.sub(r"\.llvm\.[0-9]+$", ".llvm.*", name)
     return re.sub(r"Cs[0-9A-Za-z]+_", "Cs*_", name)
 
 
 def main():
-    program = os.path.abspath(sys.argv[1])
+    program, map_file = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
     root = pathlib.Path(__file__).resolve().parents[2]
     event = root / "fixtures/hosts/claude-code/2.1.325/stdin/Stop.first.json"
     with tempfile.TemporaryDirectory() as home:
         seen = addresses(program, ["hook", "claude"], event, home)
-    names = functions(program, seen)
-    ours = sorted({pattern(name) for name in names if name.startswith(("_ZN", "_R"))})
-    if not ours:
-        sys.exit(f"`{program}` has no symbols; build it without stripping")
-    print(HEADER + "SECTIONS {\n  .text.hook : {\n    *(.text.main)")
-    for name in ours:
-        print(f"    *(.text.{name})")
-    for member in members(names):
-        print(f"    *libc.a:{member}(.text .text.*)")
+    found = functions(map_file, seen)
+    if not found:
+        sys.exit(f"`{map_file}` is not the map of `{program}`")
+    print(HEADER + "SECTIONS {\n  .text.hook : {")
+    for line in sorted({f"{file_pattern(file)}({section_pattern(section)})" for file, section in found}):
+        print(f"    {line}")
     print("  }\n} INSERT BEFORE .text;")
 
 
