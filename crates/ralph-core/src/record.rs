@@ -7,6 +7,7 @@ mod gate_record;
 mod judge_record;
 mod list_seal;
 mod part;
+mod report_line;
 
 use crate::digest64::Digest64;
 use crate::drive::{DriveSettings, Remedy};
@@ -16,7 +17,6 @@ use crate::limits::RunLimits;
 use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
 use crate::proof_summary::ProofRecord;
-use crate::requirement::{APPROVAL_PREFIX, WAITS_PREFIX};
 use crate::run::{RunState, Spending};
 use crate::sealed_file::SealedFile;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
@@ -31,11 +31,13 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
+pub use crate::requirement::PendingKind;
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use judge_record::JudgeRecord;
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
+pub use report_line::{ReportLine, ReportedStatus};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
 /// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.
@@ -325,70 +327,6 @@ pub struct StopReport {
     /// How many of them only a claim of the agent meets. Missing in journals of older versions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub claimed: u32,
-}
-
-/// A requirement that is not met, as a report keeps it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReportLine {
-    pub name: String,
-    pub stage: String,
-    pub standing: ReportedStatus,
-    /// Why it is pending. Missing in reports of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<PendingKind>,
-    /// Its previous status, kept while its gate runs again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub was: Option<ReportedStatus>,
-    pub note: String,
-    /// The first finding.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first: Option<String>,
-    /// Further findings, of changes to tests only: a person reviews each of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listed: Vec<String>,
-    pub findings: u32,
-    pub signature: Digest64,
-}
-
-/// The status of a requirement that is not met, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReportedStatus {
-    Unmet,
-    Unknown,
-    Pending,
-    Advisory,
-}
-
-/// Why a requirement has no result yet, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PendingKind {
-    Running,
-    /// Earlier requirements come first.
-    NotReached,
-    AwaitsPerson,
-}
-
-impl ReportLine {
-    /// Why it is pending; `None` if it is not. Reports of older versions have only the text.
-    pub fn pending_kind(&self) -> Option<PendingKind> {
-        let is_pending = self.standing == ReportedStatus::Pending;
-        is_pending.then(|| self.pending.unwrap_or_else(|| PendingKind::of_note(&self.note)))
-    }
-}
-
-impl PendingKind {
-    /// From the text of a report by an older version.
-    pub fn of_note(note: &str) -> Self {
-        if note.starts_with(APPROVAL_PREFIX) {
-            Self::AwaitsPerson
-        } else if note.starts_with(WAITS_PREFIX) {
-            Self::NotReached
-        } else {
-            Self::Running
-        }
-    }
 }
 
 /// What was read from the transcript so far, and up to which offset.

@@ -1,7 +1,6 @@
 //! Requirements: the only input a decision evaluates. Gates, features, tasks, checklists and orchestrator files are all
 //! converted to requirements first.
 
-use crate::record::PendingKind;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -78,6 +77,29 @@ pub enum PendingReason {
     NotReached(String),
     /// The work is done, and a person has to approve it. The agent can do nothing about it.
     AwaitsPerson(String),
+}
+
+/// Why a requirement has no result yet, as a report keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    Running,
+    /// Earlier requirements come first.
+    NotReached,
+    AwaitsPerson,
+}
+
+impl PendingKind {
+    /// From the text of a report by an older version.
+    pub fn of_note(note: &str) -> Self {
+        if note.starts_with(APPROVAL_PREFIX) {
+            Self::AwaitsPerson
+        } else if note.starts_with(WAITS_PREFIX) {
+            Self::NotReached
+        } else {
+            Self::Running
+        }
+    }
 }
 
 /// The evidence that a requirement is met. A claim never makes a run `verified`.

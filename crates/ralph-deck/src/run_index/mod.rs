@@ -10,6 +10,7 @@ mod gate_tally;
 mod journal_line;
 mod journal_reader;
 mod judge_tally;
+mod question_tally;
 mod requirement_history;
 mod run_filter;
 mod run_queries;
