@@ -15,7 +15,7 @@ use crate::proof_summary::PROOF_REQUIREMENT;
 use crate::record::{ReportLine, ReportedStatus, RunOrigin, StopReport};
 use crate::redact::Redactor;
 use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
-use crate::requirement_tally::RequirementTally;
+use crate::requirement_tally::{RequirementTally, awaits_results_only};
 use crate::run::AgentMemory;
 use crate::text;
 use alloc::format;
@@ -149,12 +149,6 @@ fn has_new_advisory(
             && one.is_unmet()
             && !was_reported(one)
     })
-}
-
-/// Whether the agent can only wait: gates or judges are running, and what else is open comes after others.
-pub(crate) fn awaits_results_only(requirements: &[Requirement]) -> bool {
-    let open = || open_requirements(requirements);
-    open().any(Requirement::is_running) && open().all(|one| one.is_running() || one.comes_later())
 }
 
 fn render_waiting(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String {

@@ -31,12 +31,13 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
+pub use crate::requirement::PendingKind;
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use judge_record::JudgeRecord;
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
-pub use report_line::{PendingKind, ReportLine, ReportedStatus};
+pub use report_line::{ReportLine, ReportedStatus};
 
 /// The version that this ralph writes; it reads all earlier ones. It rises with the first change after a release that an
 /// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.

@@ -2,7 +2,6 @@
 //! converted to requirements first.
 
 use crate::judge::JudgeKind;
-use crate::record::PendingKind;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -82,6 +81,29 @@ pub enum PendingReason {
     NotReached(String),
     /// The work is done, and a person has to approve it. The agent can do nothing about it.
     AwaitsPerson(String),
+}
+
+/// Why a requirement has no result yet, as a report keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PendingKind {
+    Running,
+    /// Earlier requirements come first.
+    NotReached,
+    AwaitsPerson,
+}
+
+impl PendingKind {
+    /// From the text of a report by an older version.
+    pub fn of_note(note: &str) -> Self {
+        if note.starts_with(APPROVAL_PREFIX) {
+            Self::AwaitsPerson
+        } else if note.starts_with(WAITS_PREFIX) {
+            Self::NotReached
+        } else {
+            Self::Running
+        }
+    }
 }
 
 /// The evidence that a requirement is met. A claim never makes a run `verified`.

@@ -49,3 +49,9 @@ impl StopReport {
         RequirementTally { unmet, unknown, pending, total }
     }
 }
+
+/// Whether the agent can only wait: gates or judges are running, and what else is open comes after others.
+pub(crate) fn awaits_results_only(requirements: &[Requirement]) -> bool {
+    let open = || requirements.iter().filter(|one| one.is_open());
+    open().any(Requirement::is_running) && open().all(|one| one.is_running() || one.comes_later())
+}

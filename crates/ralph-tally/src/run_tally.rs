@@ -7,6 +7,7 @@ use crate::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
 };
 use crate::judge_tally::JudgeTallies;
+use crate::question_tally::AskedQuestion;
 use crate::requirement_history::RequirementHistories;
 use crate::spend_tally::SpendTally;
 use ralph_core::approval;
@@ -76,15 +77,6 @@ pub enum TallyPhase {
     Paused,
     Orphaned,
     Ended(RunStatus),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedQuestion {
-    pub question: String,
-    pub at_ms: u64,
-    pub until_ms: Option<u64>,
-    /// What a person has to approve; `None` for a question that a message answers.
-    pub approval: Option<String>,
 }
 
 /// A wait of the runner.
@@ -415,31 +407,6 @@ impl RunTally {
         }
     }
 
-    fn ask(&mut self, question: &str, at_ms: u64, approval: Option<String>) {
-        let question = bounded(question);
-        self.declared_wait_ms = None;
-        match &mut self.asked {
-            Some(asked) if asked.question == question && asked.approval == approval => {
-                asked.until_ms = None;
-            }
-            asked => {
-                *asked = Some(AskedQuestion { question, at_ms, until_ms: None, approval });
-                self.questions = self.questions.saturating_add(1);
-            }
-        }
-    }
-
-    /// A runner that repeats the agent's question says until when it waits for an answer.
-    fn ask_again(&mut self, question: &str, at_ms: u64, until_ms: Option<u64>) {
-        if self.asked.as_ref().is_none_or(|asked| asked.question != bounded(question)) {
-            self.ask(question, at_ms, None);
-        }
-        self.declared_wait_ms = None;
-        if let Some(asked) = &mut self.asked {
-            asked.until_ms = until_ms;
-        }
-    }
-
     fn clear_declared(&mut self) {
         self.asked = None;
         self.declared_wait_ms = None;
@@ -510,7 +477,7 @@ fn clock_effect(change: &LineChange<'_>) -> TallyClock {
     }
 }
 
-fn bounded(text: &str) -> String {
+pub(crate) fn bounded(text: &str) -> String {
     let mut kept = String::new();
     set_bounded(&mut kept, text);
     kept

@@ -17,7 +17,7 @@ use crate::requirement::{
     EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT,
     RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
-use crate::requirement_tally::RequirementTally;
+use crate::requirement_tally::{RequirementTally, awaits_results_only};
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
@@ -194,7 +194,7 @@ impl<'a> RunStop<'a> {
 
     /// Whether the agent can only wait for gates and judges, and a time limit bounds the wait.
     pub(super) fn awaits_results_only(&self) -> bool {
-        reason::awaits_results_only(&self.evidence.requirements)
+        awaits_results_only(&self.evidence.requirements)
             && self.limits().max_duration_ms.is_some()
             && self.tampering().is_none()
     }

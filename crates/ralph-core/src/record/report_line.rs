@@ -1,8 +1,8 @@
-//! One line of the report of a stop.
+//! A line of the report that the journal keeps of a stop.
 
 use crate::digest64::Digest64;
 use crate::judge::JudgeKind;
-use crate::requirement::{APPROVAL_PREFIX, WAITS_PREFIX};
+use crate::requirement::PendingKind;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -43,33 +43,10 @@ pub enum ReportedStatus {
     Advisory,
 }
 
-/// Why a requirement has no result yet, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PendingKind {
-    Running,
-    /// Earlier requirements come first.
-    NotReached,
-    AwaitsPerson,
-}
-
 impl ReportLine {
     /// Why it is pending; `None` if it is not. Reports of older versions have only the text.
     pub fn pending_kind(&self) -> Option<PendingKind> {
         let is_pending = self.standing == ReportedStatus::Pending;
         is_pending.then(|| self.pending.unwrap_or_else(|| PendingKind::of_note(&self.note)))
-    }
-}
-
-impl PendingKind {
-    /// From the text of a report by an older version.
-    pub fn of_note(note: &str) -> Self {
-        if note.starts_with(APPROVAL_PREFIX) {
-            Self::AwaitsPerson
-        } else if note.starts_with(WAITS_PREFIX) {
-            Self::NotReached
-        } else {
-            Self::Running
-        }
     }
 }

@@ -5,7 +5,7 @@ use crate::run_source::RunDetails;
 use crate::template::facts;
 use maud::{Markup, html};
 use ralph_core::units;
-use ralph_deck::page::{CellState, OpenQuestion, RunPage, RunStanding};
+use ralph_deck::page::{CellState, MatrixRow, OpenQuestion, RunPage, RunStanding};
 use ralph_deck::person_action::{LONGEST_ACCEPT_REASON, LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
 use ralph_deck::{standing_wording, wording};
 
@@ -176,16 +176,13 @@ fn tell(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
 
 fn waive(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
     let path = action_path(page, "waive");
-    let last_open = |cells: &[ralph_deck::page::MatrixCell]| {
-        cells.last().is_some_and(|cell| {
-            matches!(cell.state, CellState::Unmet | CellState::Unknown | CellState::Pending)
-        })
-    };
+    let is_waived =
+        |row: &MatrixRow| row.cells.last().is_some_and(|cell| cell.state == CellState::Advisory);
     let open: Vec<_> = page
         .matrix
         .rows
         .iter()
-        .filter(|row| last_open(&row.cells))
+        .filter(|row| row.met_since.is_none() && !is_waived(row))
         .map(|row| row.name.as_str())
         .collect();
     html! {

@@ -35,8 +35,9 @@ Examples:
 The query can only read. `run`, `run_requirement`, `run_gate`,
 `run_judge` and `run_day` are indexed. `stop`, `gate_result`,
 `open_requirement` and `event` read the journals, so name a run where
-you can. The index is brought up to date first. It is a cache without hash checks: only
-`ralph why` and `ralph verify` read the evidence itself.
+you can. The index is brought up to date first. It is a cache without
+hash checks: only `ralph why` and `ralph verify` read the evidence
+itself.
 
 A table shows at most 10,000 rows, and 200 characters of a cell.
 `--csv` and `--json` print all rows, and 1,000 characters of a cell.")]
