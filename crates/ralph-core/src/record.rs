@@ -61,6 +61,9 @@ pub struct RunRecord {
     #[serde(with = "yes_no")]
     pub checklist: bool,
     pub goal_bytes: u64,
+    /// Hash of the goal. Older versions did not record it: then only the length is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_hash: Option<String>,
     /// The goal as one cleaned line, for lists of runs.
     pub title: String,
     pub on_tampering: OnTampering,
