@@ -32,7 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
-pub use judge_record::JudgeRecord;
+pub use judge_record::{JudgeRecord, describe_unseen};
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 

@@ -28,6 +28,7 @@ use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -35,7 +36,7 @@ use std::time::Duration;
 
 /// Raised when the same case would be put to a judge in another way, so that cached results of older versions are not
 /// used.
-const CASE_KEY_FORMAT: u32 = 1;
+const CASE_KEY_FORMAT: u32 = 2;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +155,7 @@ fn ask_model(
         ledger: CallLedger::new(request),
         deadline: Deadline::after(Duration::from_millis(judge.timeout_ms)),
         model_name: None,
+        unseen: BTreeSet::new(),
     };
     let opinion = match judge.kind {
         JudgeKind::Adversarial => reviewers::ask_reviewers(&mut session),
@@ -170,6 +172,7 @@ fn ask_model(
         findings: opinion.findings,
         misquoted: opinion.misquoted,
         unconfirmed: opinion.unconfirmed,
+        unseen: session.unseen.into_iter().collect(),
         prompt_hash: prompt_hash(judge, request.case),
         model: session.model_name,
         usage: session.ledger.usage,

@@ -4,6 +4,8 @@ use crate::digest64::Digest64;
 use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
+use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,10 @@ const MAX_WHY_CHARS: usize = 300;
 const MAX_MODEL_CHARS: usize = 80;
 /// How many findings of one verdict are recognised when they are raised again.
 const MAX_RAISED: usize = 32;
+/// One more than [`describe_unseen`] names, so that it knows of others.
+const MAX_UNSEEN: usize = MAX_NAMED_UNSEEN + 1;
+const MAX_NAMED_UNSEEN: usize = 3;
+const MAX_PATH_CHARS: usize = 100;
 
 /// Short enough to keep forever. The findings themselves are in the report of the stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +57,9 @@ pub struct JudgeRecord {
     /// How many findings were dropped because no other reviewer confirmed them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unconfirmed: u32,
+    /// Files of the change that it was not shown, or only in part: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// Digests of the findings that stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<Digest64>,
@@ -84,6 +93,7 @@ impl JudgeRecord {
             findings: u32::try_from(result.findings.len()).unwrap_or(u32::MAX),
             misquoted: result.misquoted,
             unconfirmed: result.unconfirmed,
+            unseen: result.unseen.iter().take(MAX_UNSEEN).map(|path| unseen_name(path)).collect(),
             raised: raised.collect(),
         }
     }
@@ -106,6 +116,7 @@ impl JudgeRecord {
             findings: 0,
             misquoted: 0,
             unconfirmed: 0,
+            unseen: Vec::new(),
             raised: Vec::new(),
         }
     }
@@ -113,6 +124,22 @@ impl JudgeRecord {
     pub fn is_impossible(&self) -> bool {
         self.outcome == JudgeOutcome::Impossible.name()
     }
+}
+
+fn unseen_name(path: &str) -> String {
+    text::clean_line(path, MAX_PATH_CHARS)
+}
+
+/// `not shown all of` some files; `None` if the judges saw the whole change.
+pub fn describe_unseen<'a>(records: impl Iterator<Item = &'a JudgeRecord>) -> Option<String> {
+    let files: BTreeSet<&str> = records.flat_map(|one| &one.unseen).map(String::as_str).collect();
+    let named: Vec<String> = files
+        .iter()
+        .take(MAX_NAMED_UNSEEN)
+        .map(|path| format!("`{}`", unseen_name(path)))
+        .collect();
+    let others = if files.len() > MAX_NAMED_UNSEEN { " and others" } else { "" };
+    (!named.is_empty()).then(|| format!("not shown all of {}{others}", named.join(", ")))
 }
 
 /// The identity of a finding. Judges word a claim differently each time, so the quoted text identifies it.

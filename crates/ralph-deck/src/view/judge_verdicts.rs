@@ -2,7 +2,7 @@
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
 use ralph_core::judge_requirement::describe_dropped;
-use ralph_core::record::JudgeRecord;
+use ralph_core::record::{JudgeRecord, describe_unseen};
 use ralph_core::text;
 use ralph_core::units;
 use serde::Serialize;
@@ -34,6 +34,9 @@ pub struct JudgeVerdictView<'a> {
     pub misquoted: u32,
     /// Dropped, because no other reviewer confirmed them.
     pub unconfirmed: u32,
+    /// The first files that it was not shown, or only in part.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub unseen: &'a [String],
 }
 
 pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
@@ -53,6 +56,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         findings: record.findings,
         misquoted: record.misquoted,
         unconfirmed: record.unconfirmed,
+        unseen: &record.unseen,
     }
 }
 
@@ -64,6 +68,7 @@ pub fn describe_verdict(record: &JudgeRecord) -> String {
     let said: Vec<String> = std::iter::once(format!("{}{why}", record.outcome))
         .chain(findings)
         .chain(dropped)
+        .chain(describe_unseen(std::iter::once(record)).map(|unseen| safe_line(&unseen)))
         .collect();
     let verdict = format!("{} judge: {}", record.kind.name(), said.join(", "));
     if record.prompt_hash.is_empty() {

@@ -30,6 +30,7 @@ mod red_first;
 mod seal;
 mod sealed_programs;
 mod session_contract;
+mod shown_section;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

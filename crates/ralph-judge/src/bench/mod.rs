@@ -133,6 +133,7 @@ mod tests {
             findings,
             misquoted: 1,
             unconfirmed: 0,
+            unseen: Vec::new(),
             prompt_hash: String::new(),
             model: Some("m".into()),
             usage: JudgeUsage { calls: 1, input_tokens: 10, output_tokens: 2, micro_usd: Some(3) },
