@@ -133,6 +133,16 @@ pub struct PolicySeal {
     /// The gates of the policy that a person typed for this run only, by name. No approval covers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// The environment variables that decide which service answers for judges and CI. Older versions recorded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Vec<SealedVariable>>,
+}
+
+/// An environment variable and a hash of its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedVariable {
+    pub name: String,
+    pub hash: String,
 }
 
 /// A program and a hash of its content.

@@ -29,6 +29,7 @@ mod proof_sides;
 mod red_first;
 mod seal;
 mod sealed_programs;
+mod sealed_variables;
 mod session_contract;
 mod shown_section;
 
@@ -317,6 +318,11 @@ pub fn ci_requirements(
         let why = PendingReason::NotReached("comes after everything else".to_string());
         let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
         return (wanted.iter().map(waits).collect(), Vec::new());
+    }
+    if let Some(why) = sealed_variables::describe_changed_variables(contract) {
+        let unknown = RequirementStatus::Unknown(format!("not asked: {why}"));
+        let refused = wanted.iter().map(|gate| gate.requirement_with(unknown.clone()));
+        return (refused.collect(), Vec::new());
     }
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });

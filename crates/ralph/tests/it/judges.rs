@@ -14,18 +14,18 @@ const LONGER_SUM: &str = "sum=0; for one; do sum=$((sum + one)); done; echo $sum
 const OTHER_SUM: &str = "sum=0; for one in \"$@\"; do sum=$((sum + one)); done; echo $sum\n";
 
 /// The judge that most tests use: it keeps the case that it gets, counts its calls, and answers with a file.
-const REVIEW: &str = "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = { command = [\"sh\", \"judge.sh\"] }\n";
+pub(crate) const REVIEW: &str = "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = { command = [\"sh\", \"judge.sh\"] }\n";
 
-struct JudgedProject {
-    sandbox: Sandbox,
+pub(crate) struct JudgedProject {
+    pub(crate) sandbox: Sandbox,
 }
 
 impl JudgedProject {
-    fn new(judges: &str) -> Self {
+    pub(crate) fn new(judges: &str) -> Self {
         Self::of(adder(), judges)
     }
 
-    fn of(sandbox: Sandbox, judges: &str) -> Self {
+    pub(crate) fn of(sandbox: Sandbox, judges: &str) -> Self {
         let policy = std::fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
         sandbox.write("ralph.toml", format!("{policy}\n{judges}"));
         let root = sandbox.root().display().to_string();
@@ -38,54 +38,54 @@ impl JudgedProject {
     }
 
     /// Starts a run whose work has a test of its own, so that only judges are left to ask.
-    fn start(&self) -> String {
+    pub(crate) fn start(&self) -> String {
         let run = self.sandbox.start_run(["--goal-file", "-"]);
         self.sandbox.write("add.sh", LONGER_SUM);
         self.sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
         run
     }
 
-    fn answer(&self, answer: &Value) {
+    pub(crate) fn answer(&self, answer: &Value) {
         self.answer_text(&answer.to_string());
     }
 
-    fn answer_text(&self, answer: &str) {
+    pub(crate) fn answer_text(&self, answer: &str) {
         std::fs::write(self.path("answer.json"), answer).unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.sandbox.root().join(name)
     }
 
-    fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         std::fs::read_to_string(self.path("calls")).map_or(0, |calls| calls.lines().count())
     }
 
-    fn case(&self) -> Value {
+    pub(crate) fn case(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.path("case.json")).unwrap()).unwrap()
     }
 
-    fn stop(&self) -> String {
+    pub(crate) fn stop(&self) -> String {
         self.mask(&self.sandbox.send_stop(SESSION, "").to_string())
     }
 
-    fn mask(&self, text: &str) -> String {
+    pub(crate) fn mask(&self, text: &str) -> String {
         let took = Regex::new(r"(iterations?) and \d+ m?s\b").unwrap();
         let hash = Regex::new(r"prompt [0-9a-f]{12}").unwrap();
         let text = took.replace_all(&self.sandbox.normalize(text), "$1 and [took]").into_owned();
         hash.replace_all(&text, "prompt [hash]").into_owned()
     }
 
-    fn why(&self, run: &str) -> String {
+    pub(crate) fn why(&self, run: &str) -> String {
         mask_judge_times(&self.mask(&self.sandbox.ralph(["why", run]).stdout))
     }
 
-    fn status(&self, run: &str) -> String {
+    pub(crate) fn status(&self, run: &str) -> String {
         self.sandbox.run_status(run).0
     }
 }
 
-fn met() -> Value {
+pub(crate) fn met() -> Value {
     json!({ "verdict": "met", "confidence": 0.9, "findings": [], "model": "model-1",
         "usage": { "input_tokens": 1200, "output_tokens": 34, "micro_usd": 4200 } })
 }
