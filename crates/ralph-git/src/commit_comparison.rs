@@ -17,7 +17,9 @@ use sha2::{Digest, Sha256};
 
 use crate::commit_content::{CommitReader, CommittedFile};
 use crate::git;
-use crate::tree::{self, ListingRequest, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing};
+use crate::tree::{
+    self, ListingRequest, ObjectFormat, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing,
+};
 
 /// So many files are read again to undo a conversion. More are reported as different.
 const MAX_CONVERTED: usize = 2_000;
@@ -197,7 +199,7 @@ fn is_pointer_to(pointer: &[u8], content: &[u8]) -> bool {
     }
     let text = String::from_utf8_lossy(pointer);
     let mut lines = text.lines();
-    let hash = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hash = ObjectFormat::Sha256.hex(&ObjectId::from_prefix(&Sha256::digest(content)));
     lines.next() == Some("version https://git-lfs.github.com/spec/v1")
         && lines.any(|line| line.strip_prefix("oid sha256:") == Some(hash.as_str()))
 }
