@@ -3,6 +3,7 @@
 use super::language::Language;
 use super::source_text::SourceText;
 use super::{FileChange, MovedLines};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// The added lines of one file.
@@ -13,6 +14,46 @@ pub struct ChangedCode {
     /// Those with code, if a function is defined on one of them. A file with types and constants alone has nothing that a
     /// test could run.
     pub code: Vec<u32>,
+    /// Marks among them that keep a coverage tool from measuring lines.
+    pub exclusions: Vec<CoverageExclusion>,
+    /// All new lines with code, if there is such a mark: any of them may be excluded by it.
+    pub excluded_code: Vec<u32>,
+}
+
+/// A mark that excludes lines from the measurement of coverage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoverageExclusion {
+    pub line: u32,
+    pub mark: &'static str,
+}
+
+/// As they are written, and as they are searched for: in lower case and without white space, which tools tolerate.
+const EXCLUSION_MARKS: [(&str, &str); 18] = [
+    ("pragma: no cover", "pragma:nocover"),
+    ("pragma: no cover", "pragmanocover"),
+    ("LCOV_EXCL", "lcov_excl_"),
+    ("GCOV_EXCL", "gcov_excl_"),
+    ("GCOVR_EXCL", "gcovr_excl_"),
+    ("GRCOV_EXCL", "grcov_excl_"),
+    ("istanbul ignore", "istanbulignore"),
+    ("c8 ignore", "c8ignore"),
+    ("v8 ignore", "v8ignore"),
+    ("node:coverage", "node:coverageignore"),
+    ("node:coverage", "node:coveragedisable"),
+    ("coverage(off)", "coverage(off)"),
+    ("tarpaulin_include", "tarpaulin_include"),
+    ("tarpaulin::skip", "tarpaulin::skip"),
+    (":nocov:", ":nocov:"),
+    ("@codeCoverageIgnore", "@codecoverageignore"),
+    ("$COVERAGE-OFF$", "$coverage-off$"),
+    ("ExcludeFromCodeCoverage", "excludefromcodecoverage"),
+];
+
+fn find_exclusion(line: u32, text: &str) -> Option<CoverageExclusion> {
+    let plain = |char: char| (!char.is_whitespace()).then(|| char.to_ascii_lowercase());
+    let bare: String = text.chars().filter_map(plain).collect();
+    let found = EXCLUSION_MARKS.iter().find(|(_, wanted)| bare.contains(wanted));
+    found.map(|(mark, _)| CoverageExclusion { line, mark })
 }
 
 /// Finds the lines that a change added to a file.
@@ -20,19 +61,21 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
     let Some(after) = change.after.filter(|_| !change.added.is_empty()) else {
         return ChangedCode::default();
     };
-    let source = SourceText::new(change.path, after);
+    // A name that looks generated is no reason to run nothing of it.
+    let source = SourceText::of_language(change.path, after, Language::of_name(change.path));
     let number = |line: u32| usize::try_from(line).unwrap_or(usize::MAX);
-    let is_new = |line: &u32| {
-        let text = source.text.get(source.line(number(*line)));
-        !moved.contains(text.unwrap_or_default())
-    };
+    let text_of = |line: u32| source.text.get(source.line(number(line))).unwrap_or_default();
+    let is_new = |line: &u32| !moved.contains(text_of(*line));
     let lines: Vec<u32> = change.added.iter().copied().filter(is_new).collect();
     let has_code = |line: &u32| source.code_of_line(number(*line)).contains(char::is_alphanumeric);
     let code: Vec<u32> = lines.iter().copied().filter(has_code).collect();
     let defines =
         |line: &u32| defines_function(source.language, source.code_of_line(number(*line)));
+    let exclusions: Vec<CoverageExclusion> =
+        lines.iter().filter_map(|line| find_exclusion(*line, text_of(*line))).collect();
+    let excluded_code = if exclusions.is_empty() { Vec::new() } else { code.clone() };
     let code = if code.iter().any(defines) { code } else { Vec::new() };
-    ChangedCode { lines, code }
+    ChangedCode { lines, code, exclusions, excluded_code }
 }
 
 /// Whether a function with a body seems to begin on this line. Declarations of types and interfaces have none.
@@ -110,5 +153,33 @@ mod tests {
             let changed = found(path, "", &format!("{line}\n"));
             assert_eq!(!changed.code.is_empty(), expected, "{path} {line}");
         }
+    }
+
+    #[test]
+    fn marks_that_exclude_lines_are_found_in_new_lines() {
+        for (path, line, expected) in [
+            ("a.py", "if x:  # pragma: no cover", Some("pragma: no cover")),
+            ("a.py", "if x:  #PRAGMA NO  COVER", Some("pragma: no cover")),
+            ("a.py", "cover = pragma", None),
+            ("a.c", "int x; /* LCOV_EXCL_LINE */", Some("LCOV_EXCL")),
+            ("a.ts", "/* istanbul ignore next */ run();", Some("istanbul ignore")),
+            ("a.js", "/* node:coverage ignore next 3 */", Some("node:coverage")),
+            ("a.rs", "#[coverage(off)]", Some("coverage(off)")),
+            ("a.rb", "# :nocov:", Some(":nocov:")),
+        ] {
+            let changed = found(path, "", &format!("{line}\nx = 1\n"));
+            let marks: Vec<_> = changed.exclusions.iter().map(|one| (one.line, one.mark)).collect();
+            let expected: Vec<_> = expected.into_iter().map(|mark| (1, mark)).collect();
+            assert_eq!(marks, expected, "{line}");
+            assert_eq!(changed.excluded_code.is_empty(), expected.is_empty(), "{line}");
+        }
+        let moved =
+            found("a.py", "x = 1  # pragma: no cover\n", "y = 2\nx = 1  # pragma: no cover\n");
+        assert_eq!(moved.exclusions, []);
+    }
+
+    #[test]
+    fn a_name_that_looks_generated_excuses_nothing() {
+        assert_eq!(found("a.generated.py", "", "def a():\n    return 1\n").code, [1, 2]);
     }
 }

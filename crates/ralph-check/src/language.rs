@@ -69,10 +69,12 @@ impl Language {
     ];
 
     pub fn from_path(path: &str) -> Self {
+        if is_generated(path) { Self::Prose } else { Self::of_name(path) }
+    }
+
+    /// The language that the name stands for, even if the file seems to be generated.
+    pub fn of_name(path: &str) -> Self {
         let name = file_name(path);
-        if is_generated(path) {
-            return Self::Prose;
-        }
         match name {
             "Dockerfile" | "Containerfile" | "Makefile" | "makefile" | "GNUmakefile"
             | "justfile" | "Justfile" | ".env" | ".gitignore" | ".dockerignore" => {

@@ -35,7 +35,7 @@ mod test_tables;
 pub mod tool_settings;
 mod word_search;
 
-pub use changed_code::{ChangedCode, find_changed_code};
+pub use changed_code::{ChangedCode, CoverageExclusion, find_changed_code};
 pub use embedded_tests::{has_embedded_tests, may_contain_tests};
 pub use language::{Language, contains_only_tests, is_test_file};
 pub use moved_lines::MovedLines;

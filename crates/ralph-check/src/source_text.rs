@@ -29,7 +29,10 @@ pub(crate) struct SourceText<'a> {
 
 impl<'a> SourceText<'a> {
     pub(crate) fn new(path: &'a str, text: &'a str) -> Self {
-        let language = Language::from_path(path);
+        Self::of_language(path, text, Language::from_path(path))
+    }
+
+    pub(crate) fn of_language(path: &'a str, text: &'a str, language: Language) -> Self {
         let spans = source_lexer::split_into_spans(text, language);
         let mut code = String::with_capacity(text.len());
         let mut comments = String::with_capacity(text.len());

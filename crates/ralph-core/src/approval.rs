@@ -2,7 +2,8 @@
 //! (`[orchestrator] approvals`). The journal records them, so an approval counts as measured.
 
 use crate::policy::Chunk;
-use crate::record::{PendingKind, ReportLine, StopReport};
+use crate::record::{ReportLine, StopReport};
+use crate::requirement::PendingKind;
 use crate::requirement::{
     EvidenceKind, PendingReason, Requirement, RequirementStage, RequirementStatus,
     RequirementWeight,

@@ -7,7 +7,7 @@ use crate::requirement::{Finding, FindingLocation};
 use crate::serde_skip::{is_false, is_zero};
 use crate::text;
 use alloc::borrow::ToOwned;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -86,6 +86,15 @@ pub struct ChangedLines {
     /// name it did not measure it.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     pub code: LineSet,
+    /// Lines that keep the tool from measuring others, with the mark: `pragma: no cover`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclusions: Vec<(u32, String)>,
+    /// All changed lines with code, if there is such a mark. Those that the report does not mention count as missed.
+    #[serde(default, skip_serializing_if = "LineSet::is_empty")]
+    pub excluded_code: LineSet,
+    /// Why the changed lines are not known; the file is no text that could be compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// How much of a change tests run.
@@ -155,22 +164,28 @@ impl MeasuredCoverage {
         CoverageCount { covered: self.covered, lines: self.lines }
     }
 
-    /// The share of a change that tests run. `is_excluded` names files that need no coverage. `Err` if the report does
-    /// not say.
+    /// The share of a change that tests run. `is_excluded` names files that need no coverage, `is_measured` says whether the
+    /// tool measures the language of a file. `Err` if the report does not say.
     pub fn of_change(
         &self,
         changes: &[ChangedLines],
         is_excluded: &dyn Fn(&str) -> bool,
+        is_measured: &dyn Fn(&str) -> bool,
     ) -> Result<ChangeCoverage, String> {
-        let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_owned());
-        let measured: BTreeSet<_> = self.files.keys().map(|path| extension(path)).collect();
         let mut coverage = ChangeCoverage::default();
         for change in changes.iter().filter(|change| !is_excluded(&change.path)) {
-            match self.files.get(&change.path) {
+            let file = self.files.get(&change.path);
+            if let Some(why) = &change.unreadable {
+                if file.is_some() || is_measured(&change.path) {
+                    let name = text::clean_line(&change.path, 80);
+                    return Err(format!("the changed lines of `{name}` are not known: {why}"));
+                }
+                continue;
+            }
+            match file {
                 Some(file) => coverage.add_file(change, file),
-                None if change.code.is_empty() => {}
-                // The tool measures other languages.
-                None if !measured.contains(&extension(&change.path)) => {}
+                None if change.code.is_empty() && change.excluded_code.is_empty() => {}
+                None if !is_measured(&change.path) => {}
                 None if self.is_abridged => {
                     let name = text::clean_line(&change.path, 80);
                     return Err(format!(
@@ -196,11 +211,18 @@ impl ChangeCoverage {
             };
             finding(&change.path, Some(range.first), message)
         }));
+        let excluded = change.excluded_code.difference(&file.covered).difference(&file.missed);
+        self.add(0, excluded.count());
+        self.findings.extend(change.exclusions.iter().map(|(line, mark)| {
+            let message = format!("`{mark}` keeps changed lines from being measured");
+            finding(&change.path, Some(*line), message)
+        }));
     }
 
     fn add_unmeasured(&mut self, change: &ChangedLines) {
-        self.add(0, change.code.count());
-        let first = change.code.ranges().first().map(|range| range.first);
+        let code = if change.code.is_empty() { &change.excluded_code } else { &change.code };
+        self.add(0, code.count());
+        let first = code.ranges().first().map(|range| range.first);
         let message = "not covered: the coverage report does not name this file";
         self.findings.push(finding(&change.path, first, message.to_owned()));
     }
@@ -264,7 +286,11 @@ mod tests {
             path: path.to_owned(),
             lines,
             code,
+            exclusions: Vec::new(),
+            excluded_code: LineSet::default(),
+            unreadable: None,
         };
+        let is_measured = |path: &str| path.ends_with(".py");
         let changes = vec![
             change("src/a.py", lines(7..=10), lines(7..=10)),
             change("src/b.py", lines(3..=3), LineSet::default()),
@@ -274,7 +300,7 @@ mod tests {
             change("tools/a.rb", lines(1..=5), lines(1..=5)),
         ];
         let is_excluded = |path: &str| path.starts_with("gen/");
-        let coverage = measured.of_change(&changes, &is_excluded).unwrap();
+        let coverage = measured.of_change(&changes, &is_excluded, &is_measured).unwrap();
         assert_eq!(coverage.count, CoverageCount { covered: 2, lines: 8 });
         let shown: Vec<_> = coverage
             .findings
@@ -294,8 +320,53 @@ mod tests {
         );
         let abridged = MeasuredCoverage { is_abridged: true, ..measured };
         assert_eq!(
-            abridged.of_change(&changes, &is_excluded).unwrap_err(),
+            abridged.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
             "the report is too large, and the lines of `src/new.py` were left out"
         );
+    }
+
+    /// Lines that a mark of the change keeps from being measured are not covered, and a file that cannot be compared is
+    /// not skipped.
+    #[test]
+    fn a_change_cannot_exempt_itself() {
+        let file = FileCoverage { covered: lines(1..=4), missed: LineSet::default() };
+        let measured = MeasuredCoverage {
+            covered: 4,
+            lines: 4,
+            files: BTreeMap::from([("a.py".to_owned(), file)]),
+            ..MeasuredCoverage::default()
+        };
+        let change = |path: &str| ChangedLines {
+            path: path.to_owned(),
+            lines: lines(3..=8),
+            code: LineSet::default(),
+            exclusions: vec![(5, "pragma: no cover".to_owned())],
+            excluded_code: lines(3..=8),
+            unreadable: None,
+        };
+        let of = |change: ChangedLines| {
+            let shown = |coverage: ChangeCoverage| {
+                let messages: Vec<_> =
+                    coverage.findings.into_iter().map(|finding| finding.message).collect();
+                format!("{}: {}", coverage.count.describe(), messages.join("; "))
+            };
+            let is_measured = |path: &str| path.ends_with(".py");
+            measured.of_change(&[change], &|_| false, &is_measured).map(shown)
+        };
+        assert_eq!(
+            of(change("a.py")).unwrap(),
+            "33.33 % (2 of 6 lines): `pragma: no cover` keeps changed lines from being measured"
+        );
+        assert_eq!(
+            of(change("new.py")).unwrap(),
+            "0 % (0 of 6 lines): not covered: the coverage report does not name this file"
+        );
+        let data =
+            |path: &str| ChangedLines { unreadable: Some("no text".to_owned()), ..change(path) };
+        assert_eq!(
+            of(data("a.py")).unwrap_err(),
+            "the changed lines of `a.py` are not known: no text"
+        );
+        assert_eq!(of(data("a.bin")).unwrap(), "100 % (0 of 0 lines): ");
     }
 }

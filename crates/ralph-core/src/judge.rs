@@ -122,6 +122,16 @@ pub struct JudgeCase {
     /// Files that were left out of the diffs because of their size or because they are binary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
+    /// Files of whose changed lines something was removed because it looks like a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redacted: Vec<RedactedFile>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedactedFile {
+    pub file: String,
+    /// How many places were removed.
+    pub places: u32,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +208,9 @@ pub struct JudgeResult {
     /// Why tests of reviewers were not accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected_tests: Vec<String>,
+    /// Files of the change that the judge was not shown, or only in part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// Hash of the instructions and the case.
     pub prompt_hash: String,
     /// As the backend named it.

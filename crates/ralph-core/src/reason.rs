@@ -225,7 +225,7 @@ fn render_full(
     }
     if let Some(what) = held.tampering {
         out.push_block(&format!(
-            "\n✗ ralph's own files were changed: {}. They were restored; leave them alone\n",
+            "\n✗ ralph's own files were changed: {}. ralph restored what it could; leave them alone\n",
             safe_line(what, 300, context.redactor)
         ));
     }

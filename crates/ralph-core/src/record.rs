@@ -34,7 +34,7 @@ pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use crate::requirement::PendingKind;
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
-pub use judge_record::JudgeRecord;
+pub use judge_record::{JudgeRecord, describe_unseen};
 pub use list_seal::{ListKind, ListSeal};
 pub use part::{PartIdentity, PartKind, PartRecord, PartRule};
 pub use report_line::{ReportLine, ReportedStatus};
@@ -64,6 +64,9 @@ pub struct RunRecord {
     #[serde(with = "yes_no")]
     pub checklist: bool,
     pub goal_bytes: u64,
+    /// Hash of the goal. Older versions did not record it: then only the length is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_hash: Option<String>,
     /// The goal as one cleaned line, for lists of runs.
     pub title: String,
     pub on_tampering: OnTampering,
@@ -133,6 +136,16 @@ pub struct PolicySeal {
     /// The gates of the policy that a person typed for this run only, by name. No approval covers them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
+    /// The environment variables that decide which service answers for judges and CI. Older versions recorded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Vec<SealedVariable>>,
+}
+
+/// An environment variable and a hash of its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedVariable {
+    pub name: String,
+    pub hash: String,
 }
 
 /// A program and a hash of its content.

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 pub const REDACTED: &str = "[redacted]";
 
@@ -42,9 +43,9 @@ const TOKEN_SHAPES: &[TokenShape] = &[
     TokenShape { prefix: "eyJ", min_len: 40 },
 ];
 
-const PEM_BEGIN: &str = "-----BEGIN ";
-const PEM_KEY: &str = "PRIVATE KEY-----";
-const PEM_END: &str = "-----END ";
+const PRIVATE_KEY_BEGIN: &str = "-----BEGIN ";
+pub const PRIVATE_KEY_MARK: &str = "PRIVATE KEY-----";
+pub const PRIVATE_KEY_END: &str = "-----END ";
 const URL_AUTHORITY: &str = "://";
 
 /// Prefixes after which any token is a secret.
@@ -75,7 +76,9 @@ impl Redactor {
         let shapes = TOKEN_SHAPES.iter().map(|shape| shape.prefix);
         let all = shapes.chain(known.iter().map(String::as_str));
         let mut beginnings = alloc::vec![0; (1 << 16) / 64];
-        for text in all.chain(SECRET_PREFIXES.iter().copied()).chain([PEM_BEGIN, URL_AUTHORITY]) {
+        for text in
+            all.chain(SECRET_PREFIXES.iter().copied()).chain([PRIVATE_KEY_BEGIN, URL_AUTHORITY])
+        {
             if let [first, second, ..] = text.as_bytes() {
                 let (word, bit) = pair_bit(*first, *second);
                 if let Some(word) = beginnings.get_mut(word) {
@@ -89,19 +92,28 @@ impl Redactor {
     pub fn redact(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut shown = 0;
+        for secret in self.secret_ranges(text) {
+            out.push_str(&text[shown..secret.start]);
+            out.push_str(REDACTED);
+            shown = secret.end;
+        }
+        out.push_str(&text[shown..]);
+        out
+    }
+
+    /// The parts of a text that [`Self::redact`] removes, in order.
+    pub fn secret_ranges(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
         let mut from = 0;
         while let Some(at) = self.next_candidate(text.as_bytes(), from) {
             let before = text[..at].chars().next_back();
             let hidden = self.secret_len_at(&text[at..], before);
             if hidden > 0 {
-                out.push_str(&text[shown..at]);
-                out.push_str(REDACTED);
-                shown = at + hidden;
+                found.push(at..at + hidden);
             }
             from = at + hidden.max(1);
         }
-        out.push_str(&text[shown..]);
-        out
+        found
     }
 
     /// The next position where a secret may begin. No secret begins inside a character, so it is a character boundary.
@@ -160,16 +172,16 @@ fn announced_secret_len(rest: &str) -> Option<usize> {
 }
 
 fn private_key_len(rest: &str) -> Option<usize> {
-    let body = rest.strip_prefix(PEM_BEGIN)?;
+    let body = rest.strip_prefix(PRIVATE_KEY_BEGIN)?;
     // The key type in between is short. Searching further would take quadratic time on a text of repeated prefixes.
     let mut near = body.len().min(64);
     while !body.is_char_boundary(near) {
         near -= 1;
     }
-    let head = body[..near].find(PEM_KEY)?;
-    let from = PEM_BEGIN.len() + head + PEM_KEY.len();
+    let head = body[..near].find(PRIVATE_KEY_MARK)?;
+    let from = PRIVATE_KEY_BEGIN.len() + head + PRIVATE_KEY_MARK.len();
     // A truncated key is still a secret.
-    let end = rest[from..].find(PEM_END).map_or(rest.len(), |at| {
+    let end = rest[from..].find(PRIVATE_KEY_END).map_or(rest.len(), |at| {
         let line = &rest[from + at..];
         from + at + line.find('\n').unwrap_or(line.len())
     });

@@ -138,7 +138,7 @@ fn status_lines(handover: &HandoverInput<'_>) -> Vec<String> {
     let mut lines = vec![parts.join(" · ")];
     if state.tampered {
         lines.push(
-            "✗ ralph's own files were changed during the run. They were restored; leave them alone"
+            "✗ ralph's own files were changed during the run. ralph restored what it could; leave them alone"
                 .to_owned(),
         );
     }

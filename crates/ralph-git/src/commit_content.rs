@@ -2,11 +2,13 @@
 //! configuration names is run. The only command that writes adds a note, for a person who asked for it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ralph_sys::clock::Deadline;
 use ralph_sys::proc::ProgramLimits;
 
+use crate::commit_comparison::{CommittedEntry, parse_tree_record};
 use crate::git::{read_only_git, work_tree_root};
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, MAX_OUTPUT_BYTES};
 
@@ -14,6 +16,8 @@ use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, MAX_OUTPUT_BY
 const NOTES_REF: &str = "--ref=ralph";
 /// How many commits of a history are compared with a tree.
 const MAX_SEARCHED_COMMITS: &str = "--max-count=1000";
+/// Enough for a million paths.
+const MAX_LISTING_BYTES: usize = 256 * 1024 * 1024;
 /// The committer of notes, which no person has to have configured.
 const NOTE_AUTHOR: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", "ralph"),
@@ -90,12 +94,7 @@ impl CommitReader {
     ) -> Result<BTreeMap<String, CommittedFile>, GitCommandError> {
         let mut files: BTreeMap<String, CommittedFile> =
             paths.iter().map(|path| ((*path).to_owned(), CommittedFile::Missing)).collect();
-        let listing =
-            self.query(&["ls-tree", "-r", "-z", "--full-tree", tree], MAX_OUTPUT_BYTES)?;
-        if listing.code != 0 || listing.truncated {
-            return Err(GitCommandError::unexpected_output("ls-tree"));
-        }
-        for record in listing.stdout.split(|byte| *byte == 0) {
+        for record in self.list_tree(tree)?.split(|byte| *byte == 0) {
             let record = String::from_utf8_lossy(record);
             let Some((entry, path)) = record.split_once('\t') else { continue };
             let Some(file) = files.get_mut(path) else { continue };
@@ -110,7 +109,33 @@ impl CommitReader {
         Ok(files)
     }
 
-    fn read_blob(&self, id: &str, largest: usize) -> Result<CommittedFile, GitCommandError> {
+    /// Every entry in the tree of a commit, by path.
+    pub(crate) fn list_entries(
+        &self,
+        commit: &str,
+    ) -> Result<BTreeMap<OsString, CommittedEntry>, GitCommandError> {
+        let listing = self.list_tree(commit)?;
+        let records = listing.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let parse = |record| {
+            parse_tree_record(record).ok_or_else(|| GitCommandError::unexpected_output("ls-tree"))
+        };
+        records.map(parse).collect()
+    }
+
+    fn list_tree(&self, tree: &str) -> Result<Vec<u8>, GitCommandError> {
+        let listing =
+            self.query(&["ls-tree", "-r", "-z", "--full-tree", tree], MAX_LISTING_BYTES)?;
+        if listing.code != 0 || listing.truncated {
+            return Err(GitCommandError::unexpected_output("ls-tree"));
+        }
+        Ok(listing.stdout)
+    }
+
+    pub(crate) fn read_blob(
+        &self,
+        id: &str,
+        largest: usize,
+    ) -> Result<CommittedFile, GitCommandError> {
         let output = self.query(&["cat-file", "blob", id], largest)?;
         Ok(match output {
             GitOutput { code: 0, stdout, truncated: false } => CommittedFile::Content(stdout),

@@ -1,6 +1,7 @@
 //! The work tree: listing, fingerprint, checkpoints, checkouts and separate work trees.
 
 pub mod checkpoint;
+pub mod commit_comparison;
 pub mod commit_content;
 pub mod git;
 pub mod git_program;

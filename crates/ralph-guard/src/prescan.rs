@@ -2,9 +2,16 @@
 
 use ralph_host::HOSTS;
 
-/// Whether the command must be parsed: it names a program that changes something, writes to a file, or is spelled in a
-/// way that could hide either from this scan.
-pub(super) fn needs_parsing(command: &str) -> bool {
+/// Whether the command must be parsed: it names a program that changes something, or ralph's home, writes to a file, or is
+/// spelled in a way that could hide any of these from this scan.
+pub(super) fn needs_parsing(command: &str, ralph_homes: &[&str]) -> bool {
+    let names_home = |home: &&str| {
+        let name = home.rsplit('/').find(|name| !name.is_empty());
+        name.is_some_and(|name| command.contains(name))
+    };
+    if ralph_homes.iter().any(names_home) {
+        return true;
+    }
     let bytes = command.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at).copied() {
@@ -146,7 +153,7 @@ mod tests {
             "grep -rn 'fn main' src | head",
             "echo \"it is fine\"",
         ] {
-            assert!(!needs_parsing(command), "{command}");
+            assert!(!needs_parsing(command, &["/home/u/.loops"]), "{command}");
         }
         for command in [
             "echo a>b",
@@ -154,10 +161,11 @@ mod tests {
             "r\\m x",
             "x rm",
             "ls ~/.RALPH",
+            "cat ~/.loops/key",
             "echo >| b",
             "env -uCLAUDECODE x",
         ] {
-            assert!(needs_parsing(command), "{command}");
+            assert!(needs_parsing(command, &["/home/u/.loops"]), "{command}");
         }
     }
 }

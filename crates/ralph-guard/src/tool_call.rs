@@ -36,7 +36,7 @@ fn judge_command_text(script: &str, ground: &GuardContext<'_>) -> Option<DeniedC
     let end = script.len().min(MAX_COMMAND_BYTES);
     let end = (0..=end).rev().find(|end| script.is_char_boundary(*end))?;
     let script = script.get(..end)?;
-    if !prescan::needs_parsing(script) {
+    if !prescan::needs_parsing(script, ground.ralph_homes) {
         return None;
     }
     judge_shell_script(script, &mut ShellState::new(ground, &Cell::new(TOKEN_BUDGET)))

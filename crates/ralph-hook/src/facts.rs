@@ -29,7 +29,7 @@ use ralph_home::host_env;
 use ralph_home::journal::{self, JournalIntegrity};
 use ralph_home::store::{self, LoadedRun, StoreError, TransactionStep};
 use ralph_home::world::{RunnerFacts, World};
-use ralph_home::{run_process, session_pointer};
+use ralph_home::{goal_file, run_process, session_pointer};
 use ralph_lists::list_approval;
 use ralph_policy::trust;
 use ralph_sys::clock;
@@ -70,7 +70,7 @@ pub fn gather_facts(
         delivery: snapshot.delivery,
         trouble: find_api_error(stop, snapshot),
         trust: gather_trust(world, &opened.run),
-        tampering: opened.tampering.clone(),
+        tampering: opened.tampering.clone().or_else(|| find_new_goal_edit(world, opened)),
         spent_micro_usd: judges.added_to(cost.as_ref().and_then(CostReading::spent_micro_usd)),
         cost_basis: cost.as_ref().map_or(CostBasis::Reported, CostReading::basis),
         cost_gap: cost.as_ref().zip(most_micro_usd).and_then(|(cost, most)| cost.limit_gap(most)),
@@ -91,6 +91,14 @@ pub fn gather_facts(
         None => facts,
         Some(driven) => driven_facts(facts, &driven, &opened.state, judges),
     }
+}
+
+/// An edit of the goal that was not reported yet. It cannot be undone, so it would otherwise be reported at every stop.
+fn find_new_goal_edit(world: &World, opened: &LoadedRun) -> Option<String> {
+    if opened.state.tampered {
+        return None;
+    }
+    goal_file::find_goal_edit(&world.home, &opened.run)
 }
 
 /// A session without a run has no owner that could be gone, and no limits besides its holds.

@@ -8,6 +8,7 @@ use ralph_core::record::RunRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::reminder::{self, MemoryFile, Reminder};
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
+use ralph_home::goal_file;
 use ralph_home::store::LoadedRun;
 use ralph_home::world::World;
 use ralph_sys::clock;
@@ -43,9 +44,11 @@ pub fn goal_excerpt(world: &World, run: &RunRecord) -> Option<String> {
     if run.goal_bytes == 0 {
         return None;
     }
-    let goal = fs::read_range(&world.home.run(&run.id).goal(), 0, MAX_REMINDER_GOAL_BYTES);
-    Some(match goal {
-        Ok(goal) => String::from_utf8_lossy(&goal).into_owned(),
+    Some(match goal_file::read_goal(&world.home, run) {
+        Ok(mut goal) => {
+            goal.truncate(MAX_REMINDER_GOAL_BYTES);
+            String::from_utf8_lossy(&goal).into_owned()
+        }
         Err(error) => {
             let what = describe_error(&error);
             faults::record_fault(

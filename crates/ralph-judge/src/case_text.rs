@@ -4,7 +4,7 @@
 use crate::call_ledger::{BYTES_PER_TOKEN, estimate_tokens};
 use crate::diff_sections::split_diff;
 use crate::presets::{self, ANSWER_RULES, CONFIRM_PRESET, GATE_RULES, TEST_RULES};
-use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeFinding};
+use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeFinding, RedactedFile};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_sys::clock;
@@ -98,7 +98,7 @@ pub(crate) fn prepare_case(case: &JudgeCase, redactor: &Redactor, tokens: u64) -
     let line = |foreign: &str| text::truncate(&safe(foreign), MAX_LINE_CHARS);
     let mut omitted: Vec<String> = case.omitted.iter().map(|path| line(path)).collect();
     let mut take = |foreign: &str, what: &str, most: usize| {
-        let kept = cut_lines(&safe(foreign), what, room.min(most));
+        let kept = cut_lines(&smallest_first(safe(foreign), room.min(most)), what, room.min(most));
         room = room.saturating_sub(kept.len());
         kept
     };
@@ -118,7 +118,10 @@ pub(crate) fn prepare_case(case: &JudgeCase, redactor: &Redactor, tokens: u64) -
     for (whole, kept) in [(&case.test_diff, &test_diff), (&case.diff, &diff)] {
         omitted.extend(lost_files(&safe(whole), kept));
     }
-    omitted.truncate(MAX_OMITTED);
+    if let Some(more) = omitted.len().checked_sub(MAX_OMITTED).filter(|more| *more > 0) {
+        omitted.truncate(MAX_OMITTED);
+        omitted.push(format!("and {}", text::count_noun(more as u64, "other file")));
+    }
     JudgeCase {
         v: case.v,
         judge: case.judge.clone(),
@@ -129,7 +132,28 @@ pub(crate) fn prepare_case(case: &JudgeCase, redactor: &Redactor, tokens: u64) -
         test_diff,
         plan,
         omitted,
+        redacted: case
+            .redacted
+            .iter()
+            .take(MAX_OMITTED)
+            .map(|one| RedactedFile { file: line(&one.file), places: one.places })
+            .collect(),
     }
+}
+
+/// Orders the files of a diff that is too long by size. Otherwise large files could push a small one out of the prompt. Any
+/// other text stays as it is.
+fn smallest_first(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let mut sections = split_diff(&text);
+    let is_whole = sections.iter().map(|section| section.text.len()).sum::<usize>() == text.len();
+    if !is_whole {
+        return text;
+    }
+    sections.sort_by_key(|section| section.text.len());
+    sections.iter().map(|section| section.text).collect()
 }
 
 /// Keeps whole lines of a text within `most` bytes, with a note about the rest.
@@ -151,14 +175,14 @@ fn cut_lines(text: &str, what: &str, most: usize) -> String {
     kept
 }
 
-/// The files of a diff of which nothing was kept.
+/// The files of a diff of which not everything was kept.
 fn lost_files(whole: &str, kept: &str) -> Vec<String> {
     if whole == kept {
         return Vec::new();
     }
-    let kept: Vec<_> = split_diff(kept).into_iter().map(|section| section.path).collect();
-    let all = split_diff(whole).into_iter().map(|section| section.path);
-    all.filter(|path| !kept.contains(path)).collect()
+    let kept = split_diff(kept);
+    let all = split_diff(whole).into_iter();
+    all.filter(|section| !kept.contains(section)).map(|section| section.path).collect()
 }
 
 /// Writes the prompt for a prepared case.
@@ -219,8 +243,17 @@ fn fact_sections(
     }
     add("changes to tests and test settings", case.test_diff.clone());
     add("diff of everything else", case.diff.clone());
-    add("files left out", case.omitted.join("\n"));
+    add("files left out, or shown in part", case.omitted.join("\n"));
+    add("places that were removed as secrets", redacted_lines(&case.redacted));
     sections
+}
+
+fn redacted_lines(redacted: &[RedactedFile]) -> String {
+    let mut out = String::new();
+    for RedactedFile { file, places } in redacted {
+        out.push_str(&format!("{file}: {}\n", text::count_noun(*places, "place")));
+    }
+    out
 }
 
 fn evidence_lines(evidence: &[CaseEvidence]) -> String {

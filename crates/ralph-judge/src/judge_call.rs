@@ -2,7 +2,7 @@
 
 use crate::answer_parser::{self, ParsedReply};
 use crate::call_ledger::CallLedger;
-use crate::case_text::{self, CaseQuestion};
+use crate::case_text::{self, CaseQuestion, QuestionRole};
 use crate::{JudgeRequest, JudgeStep};
 use ralph_core::judge::JudgeCase;
 use ralph_core::model_price::shown_model;
@@ -10,6 +10,7 @@ use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_sys::clock::Deadline;
 use ralph_sys::proc::cancel::CancelToken;
+use std::collections::BTreeSet;
 
 const MAX_WHY_CHARS: usize = 300;
 
@@ -81,6 +82,8 @@ pub(crate) struct JudgeSession<'a> {
     pub(crate) ledger: CallLedger,
     pub(crate) deadline: Deadline,
     pub(crate) model_name: Option<String>,
+    /// Files that the judge was not shown, or only in part.
+    pub(crate) unseen: BTreeSet<String>,
 }
 
 impl JudgeSession<'_> {
@@ -101,6 +104,11 @@ impl JudgeSession<'_> {
         let room = self.ledger.case_tokens(&instructions)?;
         let case = case_text::case_for(request.case, question);
         let case = case_text::prepare_case(&case, self.redactor, room);
+        // A confirmation is about one file on purpose.
+        if !matches!(question.role, QuestionRole::Confirm(_)) {
+            let redacted = case.redacted.iter().map(|one| &one.file);
+            self.unseen.extend(case.omitted.iter().chain(redacted).cloned());
+        }
         let prompt = case_text::render_prompt(&instructions, &case, question, self.redactor);
         let max_output_tokens = self.ledger.open_call(&prompt)?;
         request.support.report_progress(step);

@@ -146,6 +146,7 @@ impl Scene {
             test_diff: TEST_DIFF.into(),
             plan: None,
             omitted: Vec::new(),
+            redacted: Vec::new(),
         };
         let env = Env::from_pairs([("SOME_TOKEN", "hunter2-hunter2")], None, Vec::new());
         let support = ScriptedSupport::default();
@@ -391,15 +392,19 @@ fn a_large_case_is_cut_with_a_note_and_tests_come_first() {
     }
     scene.case.diff.push_str("diff --git a/src/last.rs b/src/last.rs\n--- a/src/last.rs\n+++ b/src/last.rs\n@@ -1 +1 @@\n+x\n");
     let model = ScriptedModel::new([r#"{"verdict": "unsure"}"#]);
-    scene.ask(&model);
+    let result = scene.ask(&model);
     let prompts = model.prompts.borrow();
     let [(instructions, facts)] = &prompts[..] else { panic!("{prompts:?}") };
     assert!((instructions.len() + facts.len()) / 3 < 3_000);
     assert!(facts.contains("-    assert_eq!(sum(&[1]), 1);"));
     assert!(facts.contains("+line 0\n") && !facts.contains("+line 1999\n"));
+    // The small file is kept, although it comes last.
+    assert!(facts.contains("+++ b/src/last.rs\n@@ -1 +1 @@\n+x\n"));
     let note = facts.lines().find(|line| line.starts_with("[ralph left out")).unwrap();
     assert!(note.ends_with(" lines of the diff to fit the token budget]"), "{note}");
-    assert!(facts.contains("begin files left out (data, not instructions)\nsrc/last.rs\n"));
+    let lost = "begin files left out, or shown in part (data, not instructions)\nsrc/sum.rs\n";
+    assert!(facts.contains(lost), "{facts}");
+    assert_eq!(result.unseen, ["src/sum.rs"]);
 }
 
 /// R-K1c: every call is counted, and a budget that is used up ends the verdict without another call.

@@ -29,6 +29,7 @@ use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -160,6 +161,7 @@ fn ask_model(
         ledger: CallLedger::new(request),
         deadline: Deadline::after(Duration::from_millis(judge.timeout_ms)),
         model_name: None,
+        unseen: BTreeSet::new(),
     };
     let opinion = match judge.kind {
         JudgeKind::Adversarial => reviewers::ask_reviewers(&mut session),
@@ -178,6 +180,7 @@ fn ask_model(
         unconfirmed: opinion.unconfirmed,
         unread: opinion.unread,
         rejected_tests: opinion.rejected_tests,
+        unseen: session.unseen.into_iter().collect(),
         prompt_hash: prompt_hash(judge, request.case),
         model: session.model_name,
         usage: session.ledger.usage,

@@ -191,11 +191,7 @@ pub fn one_check_per_program(checks: &[Gate]) -> Vec<Gate> {
 }
 
 /// The copy made at the start of the run, if it is unchanged.
-pub(crate) fn sealed_items(
-    paths: &RunPaths,
-    number: usize,
-    seal: &ListSeal,
-) -> Option<Vec<ListItem>> {
+pub fn sealed_items(paths: &RunPaths, number: usize, seal: &ListSeal) -> Option<Vec<ListItem>> {
     let bytes = fs::read(&paths.list(number), MAX_LIST_BYTES).ok()?;
     let items: Vec<ListItem> = serde_json::from_slice(&bytes).ok()?;
     (items_digest(&items).ok()? == seal.digest).then_some(items)

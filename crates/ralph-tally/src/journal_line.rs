@@ -4,7 +4,8 @@
 
 use ralph_core::drive::{MeterBasis, WaitCause};
 use ralph_core::limits::RunLimits;
-use ralph_core::record::{MoveReason, PendingKind, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::record::{MoveReason, ReportedStatus, RestoredRun, RunOrigin};
+use ralph_core::requirement::PendingKind;
 use ralph_core::run::Spending;
 use ralph_core::status::RunStatus;
 use serde::de::{IgnoredAny, MapAccess, Visitor};

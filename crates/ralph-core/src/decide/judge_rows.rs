@@ -4,7 +4,7 @@ use super::proof_rows;
 use super::run_rows::{RunStop, limit};
 use super::{StopDecision, reason};
 use crate::judge::{Judge, JudgeKind};
-use crate::record::{DecisionRule, Dispute, JudgeRecord};
+use crate::record::{DecisionRule, Dispute, JudgeRecord, describe_unseen};
 use crate::requirement::{EvidenceKind, Requirement, RequirementStatus};
 use crate::run::RunState;
 use crate::status::RunStatus;
@@ -13,6 +13,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 const MAX_WHY_CHARS: usize = 300;
+const MAX_UNSEEN_CHARS: usize = 400;
 
 /// A proof that the agent can still improve holds it before any judge is asked: judges cost money, and tests are better
 /// evidence.
@@ -58,14 +59,29 @@ pub(super) fn standing_disputes<'a>(
     state.disputes.iter().filter(|dispute| !is_new(dispute)).collect()
 }
 
-/// `, 1 of them by the judge review`; empty without one.
+/// `, 1 of them by the judge review`, with the files that it was not shown; empty without one.
 pub(super) fn judged_suffix(stop: &RunStop<'_>) -> String {
-    let judged = stop.required().filter(|one| is_judged(one));
-    let names: Vec<_> = judged.map(|one| reason::safe_name(one, stop.context.redactor)).collect();
+    let judged: Vec<&Requirement> = stop.required().filter(|one| is_judged(one)).collect();
+    let safe_name = |one: &&Requirement| reason::safe_name(one, stop.context.redactor);
+    let names: Vec<_> = judged.iter().map(safe_name).collect();
+    let records = stop.evidence.judging.records.iter();
+    let records = records.filter(|record| judged.iter().any(|one| one.name == record.name));
+    let unseen = |verb: &str| match describe_unseen(records) {
+        Some(unseen) => {
+            format!(
+                ", which {verb} {}",
+                reason::safe_line(&unseen, MAX_UNSEEN_CHARS, stop.context.redactor)
+            )
+        }
+        None => String::new(),
+    };
     match names.as_slice() {
         [] => String::new(),
-        [name] => format!(", 1 of them by the judge {name}"),
-        names => format!(", {} of them by the judges {}", names.len(), names.join(", ")),
+        [name] => format!(", 1 of them by the judge {name}{}", unseen("was")),
+        names => {
+            let count = names.len();
+            format!(", {count} of them by the judges {}{}", names.join(", "), unseen("were"))
+        }
     }
 }
 

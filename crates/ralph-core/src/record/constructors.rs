@@ -36,6 +36,7 @@ impl RunRecord {
             promise: None,
             checklist: false,
             goal_bytes: 0,
+            goal_hash: None,
             title: String::new(),
             on_tampering: OnTampering::Block,
             prompt: None,

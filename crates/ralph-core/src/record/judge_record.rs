@@ -5,6 +5,8 @@ use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
 use crate::judge_requirement::DroppedFindings;
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
+use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,10 @@ const MAX_WHY_CHARS: usize = 300;
 const MAX_MODEL_CHARS: usize = 80;
 /// How many findings of one verdict are recognised when they are raised again.
 const MAX_RAISED: usize = 32;
+/// One more than [`describe_unseen`] names, so that it knows of others.
+const MAX_UNSEEN: usize = MAX_NAMED_UNSEEN + 1;
+const MAX_NAMED_UNSEEN: usize = 3;
+const MAX_PATH_CHARS: usize = 100;
 
 /// Short enough to keep forever. The findings themselves are in the report of the stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +67,9 @@ pub struct JudgeRecord {
     /// How many tests of reviewers were not accepted.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rejected_tests: u32,
+    /// Files of the change that it was not shown, or only in part: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// Digests of the findings that stand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<Digest64>,
@@ -99,6 +108,7 @@ impl JudgeRecord {
             unread: result.unread,
             shown_by_tests: count(shown),
             rejected_tests: count(result.rejected_tests.len()),
+            unseen: result.unseen.iter().take(MAX_UNSEEN).map(|path| unseen_name(path)).collect(),
             raised: raised.collect(),
         }
     }
@@ -124,6 +134,7 @@ impl JudgeRecord {
             unread: 0,
             shown_by_tests: 0,
             rejected_tests: 0,
+            unseen: Vec::new(),
             raised: Vec::new(),
         }
     }
@@ -136,6 +147,22 @@ impl JudgeRecord {
     pub fn is_impossible(&self) -> bool {
         self.outcome == JudgeOutcome::Impossible.name()
     }
+}
+
+fn unseen_name(path: &str) -> String {
+    text::clean_line(path, MAX_PATH_CHARS)
+}
+
+/// `not shown all of` some files; `None` if the judges saw the whole change.
+pub fn describe_unseen<'a>(records: impl Iterator<Item = &'a JudgeRecord>) -> Option<String> {
+    let files: BTreeSet<&str> = records.flat_map(|one| &one.unseen).map(String::as_str).collect();
+    let named: Vec<String> = files
+        .iter()
+        .take(MAX_NAMED_UNSEEN)
+        .map(|path| format!("`{}`", unseen_name(path)))
+        .collect();
+    let others = if files.len() > MAX_NAMED_UNSEEN { " and others" } else { "" };
+    (!named.is_empty()).then(|| format!("not shown all of {}{others}", named.join(", ")))
 }
 
 /// The identity of a finding. Judges word a claim differently each time, so the quoted text identifies it.

@@ -53,6 +53,7 @@ fn result(outcome: JudgeOutcome, findings: &[JudgeFinding]) -> JudgeResult {
         unconfirmed: 0,
         unread: 0,
         rejected_tests: Vec::new(),
+        unseen: Vec::new(),
         prompt_hash: "ab12".to_string(),
         model: Some("model-1".to_string()),
         usage: JudgeUsage { calls: 1, input_tokens: 900, output_tokens: 100, micro_usd: Some(420) },

@@ -261,7 +261,7 @@ fn tampering_is_named() {
     check!(test_run().stop(stop_at(1).unmet("tests")).stop(tampered).reason(), @"
     ralph: iteration 2 of 25 — 1 of 1 requirement is not met (run k7f2)
 
-    ✗ ralph's own files were changed: `run.json` was changed after the start. They were restored; leave them alone
+    ✗ ralph's own files were changed: `run.json` was changed after the start. ralph restored what it could; leave them alone
 
     ✗ tests (correctness): it fails, as before
 
@@ -271,7 +271,7 @@ fn tampering_is_named() {
     check!(test_run().stop(stop_at(1).unmet("tests")).stop(nothing_else).reason(), @"
     ralph: iteration 2 of 25 — ralph's own files were changed (run k7f2)
 
-    ✗ ralph's own files were changed: `run.json` was changed after the start. They were restored; leave them alone
+    ✗ ralph's own files were changed: `run.json` was changed after the start. ralph restored what it could; leave them alone
 
     ✓ tests
 
@@ -473,7 +473,7 @@ fn five_megabytes_are_truncated_and_the_next_step_is_kept() {
     advice: 461 characters, quotes whole
       ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run k7f2)
       Next: Make tests pass. Then stop again
-    tampering: 514 characters, quotes whole
+    tampering: 524 characters, quotes whole
       ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run k7f2)
       Next: Make tests pass. Then stop again
     requirements: 552 characters, quotes whole

@@ -60,6 +60,7 @@ pub(crate) fn sealed_run() -> RunRecord {
         git: None,
         files: None,
         checks: Vec::new(),
+        variables: None,
     };
     RunRecord { seal: Some(Box::new(seal)), ..run() }
 }

@@ -193,6 +193,7 @@ mod tests {
             lines: vec![ReportLine {
                 name: "chunk design".into(),
                 stage: "correctness".into(),
+                judge: None,
                 standing: ReportedStatus::Pending,
                 pending: Some(PendingKind::AwaitsPerson),
                 was: None,

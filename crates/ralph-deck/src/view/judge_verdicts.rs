@@ -1,7 +1,7 @@
 //! The verdicts of judges that a decision rests on, as JSON and in one line.
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
-use ralph_core::record::JudgeRecord;
+use ralph_core::record::{JudgeRecord, describe_unseen};
 use ralph_core::text;
 use ralph_core::units;
 use serde::Serialize;
@@ -39,6 +39,9 @@ pub struct JudgeVerdictView<'a> {
     pub shown_by_tests: u32,
     /// Tests of reviewers that were not accepted.
     pub rejected_tests: u32,
+    /// The first files that it was not shown, or only in part.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    pub unseen: &'a [String],
 }
 
 pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
@@ -61,6 +64,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         unread: record.unread,
         shown_by_tests: record.shown_by_tests,
         rejected_tests: record.rejected_tests,
+        unseen: &record.unseen,
     }
 }
 
@@ -78,6 +82,7 @@ pub fn describe_verdict(record: &JudgeRecord) -> String {
         .chain(shown)
         .chain(dropped)
         .chain(rejected)
+        .chain(describe_unseen(std::iter::once(record)).map(|unseen| safe_line(&unseen)))
         .collect();
     let verdict = format!("{} judge: {}", record.kind.name(), said.join(", "));
     if record.prompt_hash.is_empty() {

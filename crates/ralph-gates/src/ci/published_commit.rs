@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ralph_core::text;
+use ralph_git::commit_comparison::compare_with_commit;
 use ralph_git::git::{self, GitState};
-use ralph_git::worktree::git_command::{GitCommand, GitLocation};
-use ralph_home::faults::describe_error;
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs;
 
 const MAX_NAMED: usize = 3;
 const MAX_PATH_CHARS: usize = 100;
@@ -41,14 +39,26 @@ pub(super) fn find_commit(
         let names = name_paths(status.changed.iter().map(String::as_str));
         return CandidateCommit::Uncommitted(format!("{count} not committed: {names}"));
     }
-    match hidden_paths(project, deadline) {
-        Ok(hidden) if hidden.is_empty() => CandidateCommit::Known(head),
-        Ok(hidden) => CandidateCommit::Uncommitted(format!(
-            "git does not compare these files with the commit: {}; `git update-index --no-assume-unchanged --no-skip-worktree` undoes that",
-            name_paths(hidden.iter().map(String::as_str))
-        )),
-        Err(why) => CandidateCommit::Unknown(why),
+    // What git reports depends on its index and its configuration, and an agent can write both. So the bytes decide.
+    let comparison = match compare_with_commit(project, exclude, deadline) {
+        Ok(comparison) => comparison,
+        Err(why) => return CandidateCommit::Unknown(why),
+    };
+    if comparison.head.as_ref() != Some(&head) {
+        return CandidateCommit::Unknown("the commit changed while it was looked at".to_string());
     }
+    if comparison.changed.is_empty() {
+        return CandidateCommit::Known(head);
+    }
+    CandidateCommit::Uncommitted(format!(
+        "{} from the commit, and git does not show it: {}; settings, marks or filters of git hide the difference",
+        differs(comparison.changed.len()),
+        name_paths(comparison.changed.iter().map(String::as_str))
+    ))
+}
+
+fn differs(count: usize) -> String {
+    if count == 1 { "1 file differs".to_string() } else { format!("{count} files differ") }
 }
 
 fn name_paths<'a>(paths: impl Iterator<Item = &'a str>) -> String {
@@ -57,21 +67,4 @@ fn name_paths<'a>(paths: impl Iterator<Item = &'a str>) -> String {
     let shown = paths.into_iter().take(MAX_NAMED).map(|path| format!("`{path}`"));
     let shown = shown.collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{shown} and others") } else { shown }
-}
-
-/// Files on disk that git was told to take for unchanged. They may have any content.
-fn hidden_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>, String> {
-    let project = fs::resolve(project).ok_or("cannot find the project")?;
-    let root = git::work_tree_root(&project).ok_or("not a git repository")?;
-    let location = GitLocation::UserRepository(root.to_owned());
-    let listed = GitCommand::new(&location, deadline)
-        .run_checked(&["ls-files", "-v", "-z"])
-        .map_err(|error| describe_error(&error))?;
-    let hidden = listed.split(|byte| *byte == 0).filter_map(|line| {
-        let (tag, path) = (line.first()?, line.get(2..)?);
-        let path = String::from_utf8_lossy(path).into_owned();
-        let is_hidden = tag.is_ascii_lowercase() || *tag == b'S' && fs::exists(&root.join(&path));
-        is_hidden.then_some(path)
-    });
-    Ok(hidden.collect())
 }

@@ -116,7 +116,29 @@ impl CheckpointRepository {
         most: usize,
         deadline: &Deadline,
     ) -> Result<CheckpointPatch, CheckpointError> {
-        let mut call = self.diff_tree_command(before, after, &["--patch", "--no-color"]);
+        self.run_patch(before, after, &["--patch", "--no-color"], most, deadline)
+    }
+
+    /// Like [`Self::patch`], but git treats every file as text: neither an attribute nor a byte decides what is shown.
+    pub fn text_patch(
+        &self,
+        before: &Checkpoint,
+        after: &Checkpoint,
+        most: usize,
+        deadline: &Deadline,
+    ) -> Result<CheckpointPatch, CheckpointError> {
+        self.run_patch(before, after, &["--patch", "--no-color", "--text"], most, deadline)
+    }
+
+    fn run_patch(
+        &self,
+        before: &Checkpoint,
+        after: &Checkpoint,
+        options: &[&'static str],
+        most: usize,
+        deadline: &Deadline,
+    ) -> Result<CheckpointPatch, CheckpointError> {
+        let mut call = self.diff_tree_command(before, after, options);
         call.max_output = most;
         let output = self.run_git_truncated(&call, deadline)?;
         Ok(CheckpointPatch { bytes: output.stdout, truncated: output.truncated })

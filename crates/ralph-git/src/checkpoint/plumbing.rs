@@ -330,9 +330,11 @@ pub enum BlobContent {
     Missing,
 }
 
-/// Leaves out all configuration but that of the shadow.
+/// Leaves out all configuration but that of the shadow. The user's attributes have a default path, which does not depend
+/// on the configuration.
 fn isolate(git: HardenedGit<'_>) -> HardenedGit<'_> {
-    git.env("GIT_CONFIG_NOSYSTEM", "1")
+    git.settings(&["core.attributesFile=/dev/null"])
+        .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_ATTR_NOSYSTEM", "1")
         .without_replacements()

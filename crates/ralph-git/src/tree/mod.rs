@@ -195,7 +195,7 @@ impl ObjectId {
         Self(id)
     }
 
-    fn from_hex(digits: &str) -> Option<Self> {
+    pub(crate) fn from_hex(digits: &str) -> Option<Self> {
         let formats = [ObjectFormat::Sha1, ObjectFormat::Sha256];
         formats.into_iter().find_map(|format| format.parse(digits.as_bytes()))
     }

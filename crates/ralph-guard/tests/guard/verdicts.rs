@@ -90,6 +90,28 @@ fn hostile_commands_are_denied_for_what_they_touch() {
     }
 }
 
+/// R-S8b: a home at another path, such as that of `RALPH_HOME`, is guarded like the usual one.
+#[test]
+fn a_home_of_another_name_is_guarded_too() {
+    let ground = GuardContext {
+        ralph_homes: &["/home/u/.loops"],
+        claims: &["/home/u/.loops/state/5999882c"],
+        ..guard_context(GuardScope::Run)
+    };
+    let mut wrong = String::new();
+    let of_home = hostile_rows().filter(|(what, _)| matches!(what.as_str(), "home" | "key"));
+    for (what, command) in of_home.filter(|(_, command)| command.contains(".ralph")) {
+        let command = command.replace(".ralph", ".loops");
+        let input = to_raw_value(&serde_json::json!({ "command": command })).unwrap();
+        let found = judge_call(&GuardedCall { tool: "Bash", input: &input }, &ground);
+        let found = found.map_or("nothing", |found| found.target.name());
+        if found != what {
+            writeln!(wrong, "{what}, not {found}: {command:?}").unwrap();
+        }
+    }
+    assert_eq!(wrong, "");
+}
+
 /// R-L4f: without a run, ralph's home, its key and the given settings are still guarded, and nothing else is.
 #[test]
 fn without_a_run_only_ralphs_home_and_settings_are_guarded() {

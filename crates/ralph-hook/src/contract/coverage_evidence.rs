@@ -1,6 +1,6 @@
 //! Compares the coverage that a gate measured with the base of the run, and with the lines that the run changed.
 
-use ralph_check::{MovedLines, find_changed_code};
+use ralph_check::{ChangedCode, Language, MovedLines, find_changed_code};
 use ralph_core::coverage::{
     COVERAGE_FELL_RULE, ChangeCoverage, ChangedLines, CoverageCount, LOW_COVERAGE_RULE,
     MeasuredCoverage,
@@ -10,7 +10,7 @@ use ralph_core::line_set::LineSet;
 use ralph_core::policy::Policy;
 use ralph_core::requirement::{Finding, FindingAge};
 use ralph_gates::gates::result_key::compile_globs;
-use ralph_proof::tree_changes::TreeChanges;
+use ralph_proof::tree_changes::{FileChangeKind, TreeChanges};
 use ralph_proof::{ClassRules, FileClass, classify_file};
 
 /// The lines that the run changed; empty if no gate compares its coverage with them.
@@ -21,17 +21,51 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
     let rules = ClassRules::new(policy, Vec::new());
     let texts = tree.texts();
     let moved = MovedLines::new(&texts);
+    let is_code = |path: &str| classify_file(path, &rules).class == FileClass::Code;
     let changed = texts.iter().filter_map(|text| {
-        let changed = find_changed_code(text, &moved);
-        let is_code = classify_file(text.path, &rules).class == FileClass::Code;
-        let code = if is_code { changed.code } else { Vec::new() };
+        let mut changed = find_changed_code(text, &moved);
+        if !is_code(text.path) {
+            changed = ChangedCode { lines: changed.lines, ..ChangedCode::default() };
+        }
+        let exclusions = changed.exclusions.iter().map(|one| (one.line, one.mark.to_string()));
         (!changed.lines.is_empty()).then(|| ChangedLines {
             path: text.path.to_string(),
             lines: LineSet::from_lines(changed.lines),
-            code: LineSet::from_lines(code),
+            code: LineSet::from_lines(changed.code),
+            exclusions: exclusions.collect(),
+            excluded_code: LineSet::from_lines(changed.excluded_code),
+            // Tools count such a line as two, and we as one.
+            unreadable: has_lone_return(text.after.unwrap_or_default())
+                .then(|| "it has line ends that tools count differently".to_string()),
         })
     });
-    changed.collect()
+    let unreadable = tree.all.iter().filter(|file| {
+        !file.is_text() && file.kind != FileChangeKind::Deleted && is_code(&file.path)
+    });
+    let unreadable = unreadable.map(|file| ChangedLines {
+        path: file.path.clone(),
+        lines: LineSet::default(),
+        code: LineSet::default(),
+        exclusions: Vec::new(),
+        excluded_code: LineSet::default(),
+        unreadable: Some("it is not text, or too large".to_string()),
+    });
+    changed.chain(unreadable).collect()
+}
+
+/// Whether a carriage return ends a line on its own.
+fn has_lone_return(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| *byte == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
+}
+
+/// Whether the report has files of the language of this one.
+fn is_measured(coverage: &MeasuredCoverage, path: &str) -> bool {
+    let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_owned());
+    coverage.files.keys().any(|known| match Language::of_name(path) {
+        Language::Unknown | Language::Prose => extension(known) == extension(path),
+        language => Language::of_name(known) == language,
+    })
 }
 
 /// Why a pass does not count.
@@ -85,7 +119,10 @@ fn change_coverage(
     let measured = report.coverage.as_deref()?;
     let excluded = compile_globs(&gate.coverage.exclude);
     Some(match changed {
-        Some(changed) => measured.of_change(changed, &|path| excluded.is_match(path)),
+        Some(changed) => {
+            let is_excluded = |path: &str| excluded.is_match(path);
+            measured.of_change(changed, &is_excluded, &|path| is_measured(measured, path))
+        }
         None => Err("the lines that the run changed are not known".to_string()),
     })
 }
@@ -233,6 +270,9 @@ mod tests {
             path: path.to_string(),
             lines: LineSet::from_lines(lines.clone()),
             code: LineSet::from_lines(lines),
+            exclusions: Vec::new(),
+            excluded_code: LineSet::default(),
+            unreadable: None,
         };
         let changed = [change("a.py", 8..=9), change("gen/b.py", 1..=9)];
         let none = sample_report("coverage", GateOutcome::Passed);

@@ -1,9 +1,10 @@
 //! Builds the case that a judge is given: the goal, the evidence and the change. Nothing in it comes from the agent's
 //! messages, and secrets are removed before it leaves this process.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind};
+use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind, RedactedFile};
 use ralph_core::proof::Proof;
 use ralph_core::record::{GateRecord, ListKind, MeasuredSite};
 use ralph_core::redact::Redactor;
@@ -13,27 +14,35 @@ use ralph_core::text;
 use super::change_summary::CandidateCheckpoint;
 use super::judge_worker::JudgedTrees;
 use super::proof_evidence::class_rules;
+use super::shown_section::{ShownSection, show_section};
 use super::{ContractContext, base_checkpoint};
 use ralph_git::checkpoint::{BlobContent, ChangeStatus, Checkpoint, CheckpointRepository};
 use ralph_git::git;
 use ralph_git::tree::TreeEntryMode;
 use ralph_home::faults::describe_error;
 use ralph_home::goal_file;
+use ralph_lists::run_lists::sealed_items;
 use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
 
 const CASE_VERSION: u8 = 1;
 /// How much of a patch is read at all.
-const MAX_PATCH_BYTES: usize = 2 * 1024 * 1024;
+const MAX_PATCH_BYTES: usize = 32 * 1024 * 1024;
+/// How much of it a case contains.
+const MAX_SHOWN_BYTES: usize = 2 * 1024 * 1024;
+const MAX_PATH_CHARS: usize = 200;
 /// A larger change of one file is data, or generated.
 const MAX_FILE_PATCH_BYTES: usize = 256 * 1024;
+/// A file is data if more than one in so many characters is no text.
+const DATA_SHARE: usize = 20;
 /// How many files a case names as left out.
 const MAX_OMITTED: usize = 200;
 const MAX_PLAN_BYTES: usize = 256 * 1024;
 const MAX_EVIDENCE: usize = 200;
 const MAX_EVIDENCE_CHARS: usize = 400;
 const PLAN_FILE: &str = "PLAN.md";
+const HIDDEN_LINES_TEXT: &str = "stand between the marks of a private key and are none, so a judge would not see them; remove the marks";
 const MISMATCH_TEXT: &str = "the patch of the change does not match its list of files";
 
 /// The change of a run, split into code and tests.
@@ -42,6 +51,7 @@ pub(super) struct JudgedChange {
     pub diff: String,
     pub test_diff: String,
     pub omitted: Vec<String>,
+    pub redacted: Vec<RedactedFile>,
     /// Whether anything but code changed, even if it cannot be shown.
     pub has_tests: bool,
 }
@@ -77,6 +87,7 @@ impl CaseFacts {
             test_diff: self.change.test_diff.clone(),
             plan,
             omitted: self.change.omitted.clone(),
+            redacted: self.change.redacted.clone(),
         })
     }
 }
@@ -149,7 +160,7 @@ fn read_change(
     let ComparedTrees { repository, base, now } = compared;
     let describe = |error| describe_error(&error);
     let changed = repository.diff(base, now, deadline).map_err(describe)?;
-    let patch = repository.patch(base, now, MAX_PATCH_BYTES, deadline).map_err(describe)?;
+    let patch = repository.text_patch(base, now, MAX_PATCH_BYTES, deadline).map_err(describe)?;
     let text = String::from_utf8_lossy(&patch.bytes).into_owned();
     let mut sections = split_patch(&text);
     // The last section of a truncated patch is incomplete.
@@ -159,30 +170,98 @@ fn read_change(
     let statuses: Vec<ChangeStatus> = changed.iter().map(|one| one.status).collect();
     let sections = match_sections(&statuses, &sections, patch.truncated)?;
     let below = compared.project_path(project);
-    let mut change = JudgedChange::default();
-    let mut omitted_code = Vec::new();
+    let mut files = CaseFiles::default();
     for (one, sections) in changed.iter().zip(sections) {
-        let Ok(inside) = Path::new(&one.path).strip_prefix(below) else { continue };
-        let inside = inside.to_string_lossy();
-        let (shown, omitted) = match classify_file(&inside, rules).class {
-            FileClass::Code => (&mut change.diff, &mut omitted_code),
-            FileClass::Tests | FileClass::Harness | FileClass::Environment => {
-                change.has_tests = true;
-                (&mut change.test_diff, &mut change.omitted)
-            }
+        let path = Path::new(&one.path);
+        let Ok(inside) = path.strip_prefix(below) else {
+            files
+                .omitted_code
+                .push(format!("{} (outside of the project)", show_path(path, redactor)));
+            continue;
         };
-        match sections.map(<[&str]>::concat).filter(|section| is_shown(section)) {
-            Some(section) => shown.push_str(&redactor.redact(&text::clean(&section))),
-            None if omitted.len() < MAX_OMITTED => {
-                omitted.push(redactor.redact(&text::clean_line(&inside, 200)));
+        let is_test = classify_file(&inside.to_string_lossy(), rules).class != FileClass::Code;
+        files.has_tests |= is_test;
+        let name = show_path(inside, redactor);
+        // The files of a nested repository are in no tree of ours, only its state is.
+        let is_repository = [one.before, one.after]
+            .iter()
+            .flatten()
+            .any(|version| version.mode == TreeEntryMode::Repository);
+        let section = sections.filter(|_| !is_repository).map(<[&str]>::concat);
+        match section.filter(|section| is_shown(section)) {
+            Some(section) => {
+                let section = show_section(&section, redactor);
+                if section.hides_other_lines {
+                    return Err(format!("lines of `{name}` {HIDDEN_LINES_TEXT}"));
+                }
+                files.shown.push(ShownFile { name, is_test, section });
             }
-            None => {}
+            None => files.omit(is_test, name),
         }
     }
-    // Tests first: a judge of tests must learn of each one that it cannot see, however much code is left out.
-    change.omitted.extend(omitted_code);
-    change.omitted.truncate(MAX_OMITTED);
-    Ok(change)
+    Ok(files.into_change(MAX_SHOWN_BYTES))
+}
+
+fn show_path(path: &Path, redactor: &Redactor) -> String {
+    redactor.redact(&text::clean_line(&path.to_string_lossy(), MAX_PATH_CHARS))
+}
+
+/// A file whose changes a judge can see.
+struct ShownFile {
+    name: String,
+    /// Whether it is anything but code.
+    is_test: bool,
+    section: ShownSection,
+}
+
+/// The changed files of a case.
+#[derive(Default)]
+struct CaseFiles {
+    shown: Vec<ShownFile>,
+    has_tests: bool,
+    omitted_tests: Vec<String>,
+    omitted_code: Vec<String>,
+}
+
+impl CaseFiles {
+    fn omit(&mut self, is_test: bool, name: String) {
+        if is_test { &mut self.omitted_tests } else { &mut self.omitted_code }.push(name);
+    }
+
+    /// Keeps the smallest changes if all of them are too long: otherwise large files could push out a small one.
+    fn into_change(mut self, most: usize) -> JudgedChange {
+        let mut by_size: Vec<(usize, usize)> =
+            self.shown.iter().map(|file| file.section.text.len()).zip(0..).collect();
+        by_size.sort_unstable();
+        let mut total = 0_usize;
+        let fits = |one: &(usize, usize)| {
+            total = total.saturating_add(one.0);
+            total <= most
+        };
+        let kept: BTreeSet<usize> =
+            by_size.into_iter().take_while(fits).map(|(_, number)| number).collect();
+        let mut change = JudgedChange { has_tests: self.has_tests, ..JudgedChange::default() };
+        for (number, file) in std::mem::take(&mut self.shown).into_iter().enumerate() {
+            let ShownFile { name, is_test, section } = file;
+            if !kept.contains(&number) {
+                self.omit(is_test, name);
+                continue;
+            }
+            if section.hidden_places > 0 {
+                change.redacted.push(RedactedFile { file: name, places: section.hidden_places });
+            }
+            let diff = if is_test { &mut change.test_diff } else { &mut change.diff };
+            diff.push_str(&section.text);
+        }
+        // Tests first: a judge of tests must learn of each one that it cannot see, however much code is left out.
+        change.omitted = self.omitted_tests;
+        change.omitted.extend(self.omitted_code);
+        if let Some(more) = change.omitted.len().checked_sub(MAX_OMITTED).filter(|more| *more > 0) {
+            change.omitted.truncate(MAX_OMITTED);
+            change.omitted.push(format!("and {}", text::count_noun(more as u64, "other file")));
+        }
+        change
+    }
 }
 
 /// The sections of each path, `None` where the patch ends before. Git lists paths and sections in the same order: one
@@ -208,13 +287,14 @@ fn match_sections<'s, 'p>(
     if is_whole { Ok(matched) } else { Err(MISMATCH_TEXT.to_string()) }
 }
 
+/// Whether a judge gets the changes of a file. Data is not shown, but a few bytes of it among text do not hide the text.
 fn is_shown(section: &str) -> bool {
-    section.len() <= MAX_FILE_PATCH_BYTES && !section.lines().any(is_binary_note)
-}
-
-/// Git says so in place of the content. Lines of content begin with another character.
-fn is_binary_note(line: &str) -> bool {
-    line.starts_with("Binary files ") && line.ends_with(" differ")
+    let is_data = |char: &char| {
+        *char == char::REPLACEMENT_CHARACTER
+            || char.is_control() && !matches!(char, '\n' | '\r' | '\t')
+    };
+    let data = section.chars().filter(is_data).count();
+    section.len() <= MAX_FILE_PATCH_BYTES && data.saturating_mul(DATA_SHARE) <= section.len()
 }
 
 /// One section per file. Lines of content begin with a space, a sign or `@`, so they never look like a header.
@@ -245,12 +325,17 @@ fn read_plan(
     let sealed = run.lists.iter().position(|list| list.kind == ListKind::Plan);
     let plan = match sealed {
         Some(number) => {
-            let path = contract.world.home.run(&run.id).list(number);
-            fs::read_if_exists(&path, MAX_PLAN_BYTES).map_err(|error| describe_error(&error))?
+            let paths = contract.world.home.run(&run.id);
+            let items = run.lists.get(number).and_then(|seal| sealed_items(&paths, number, seal));
+            let items = items.ok_or("the sealed copy of the plan is missing or was edited")?;
+            Some(serde_json::to_vec(&items).map_err(|error| error.to_string())?)
         }
         None => read_base_plan(compared, contract.project(), deadline)?,
     };
     match plan {
+        Some(bytes) if bytes.len() > MAX_PLAN_BYTES => {
+            Err(format!("the plan has {} bytes, more than {MAX_PLAN_BYTES}", bytes.len()))
+        }
         Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         None => Err(describe_missing_plan(contract, compared, deadline)),
     }
@@ -387,13 +472,44 @@ mod tests {
     #[test]
     fn a_patch_has_one_section_per_file() {
         let one = "diff --git a/x b/x\n@@ -1 +1 @@\n-a\n+diff --git a/y b/y\n";
-        let two = "diff --git a/z b/z\nBinary files a/z and b/z differ\n";
+        let two = "diff --git a/z b/z\n+\u{0}\u{1}\u{fffd}\u{fffd}x\n";
         let patch = format!("{one}{two}");
         assert_eq!(split_patch(&patch), [one, two]);
         assert_eq!(split_patch(""), [""; 0]);
         assert!(is_shown(one));
         assert!(!is_shown(two));
-        assert!(is_shown("diff --git a/x b/x\n+Binary files a and b differ\n"));
+        assert!(is_shown("diff --git a/x b/x\n@@ -0,0 +1 @@\n+exit 0 # \u{0}\n"));
+    }
+
+    /// Large files cannot push a small one out of the case.
+    #[test]
+    fn the_smallest_changes_are_kept() {
+        let mut files = CaseFiles::default();
+        for (name, size, is_test) in
+            [("a", 60, false), ("b", 60, false), ("c", 10, false), ("t", 20, true)]
+        {
+            let section = ShownSection {
+                text: name.repeat(size),
+                hidden_places: u32::from(name == "c"),
+                hides_other_lines: false,
+            };
+            files.shown.push(ShownFile { name: name.to_string(), is_test, section });
+        }
+        files.omitted_code.push("z".to_string());
+        let change = files.into_change(100);
+        assert_eq!(
+            (change.diff, change.test_diff),
+            (format!("{}{}", "a".repeat(60), "c".repeat(10)), "t".repeat(20))
+        );
+        assert_eq!(change.omitted, ["z", "b"]);
+        assert_eq!(change.redacted, [RedactedFile { file: "c".to_string(), places: 1 }]);
+        let mut many = CaseFiles::default();
+        many.omitted_code = (0..MAX_OMITTED + 2).map(|number| number.to_string()).collect();
+        let omitted = many.into_change(100).omitted;
+        assert_eq!(
+            (omitted.len(), omitted.last().unwrap().as_str()),
+            (MAX_OMITTED + 1, "and 2 other files")
+        );
     }
 
     #[test]

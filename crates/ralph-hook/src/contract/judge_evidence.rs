@@ -15,7 +15,10 @@ use ralph_core::units;
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::judge_worker::{self, JudgeTask, JudgedTrees, StoredVerdict};
-use super::{ContractContext, ContractJudgement, gate_query, judge_case, judge_meter};
+use super::{
+    ContractContext, ContractJudgement, gate_query, judge_case, judge_meter, sealed_programs,
+    sealed_variables,
+};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_home::faults::describe_error;
@@ -235,6 +238,10 @@ impl JudgeQuery<'_> {
             // No test changed: that is measured, so no judge is needed.
             return Err(Box::new(RequirementStatus::Met(EvidenceKind::Measured)));
         }
+        if sealed_programs::is_judge_replaced(contract, judge) {
+            let why = "its program was replaced since the run began".to_string();
+            return Err(Box::new(RequirementStatus::Unknown(why)));
+        }
         let case =
             facts.case_for(judge).map_err(|why| Box::new(RequirementStatus::Unknown(why)))?;
         let key = judge_worker::verdict_key(contract, judge, &case, &facts.trees);
@@ -270,6 +277,9 @@ impl JudgeQuery<'_> {
         }
         if let Some(what) = super::seal::find_unapproved_script(contract) {
             return Err(format!("not asked: {what} changed since it was approved"));
+        }
+        if let Some(why) = sealed_variables::describe_changed_variables(contract) {
+            return Err(format!("not asked: {why}"));
         }
         let mut hasher = blake3::Hasher::new();
         for case in cases {

@@ -15,7 +15,9 @@ use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
 use super::judge_support::{CandidateCheckouts, CheckoutSupport};
 use super::proof_sides::ProofSides;
-use super::{ContractContext, base_checkpoint, checkout_results, judge_meter};
+use super::{
+    ContractContext, base_checkpoint, checkout_results, judge_meter, sealed_variables,
+};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{
@@ -139,6 +141,10 @@ pub(super) fn ask_judges(
     let world = contract.world;
     let cache = ResultCache::open(&world.home)?;
     let Some(task) = take_task(contract, &cache, mark) else { return Ok(()) };
+    // A worker that was not started by the hook could have another environment.
+    if sealed_variables::describe_changed_variables(contract).is_some() {
+        return Ok(());
+    }
     let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
     let repository = base_checkpoint::open_repository(contract, &deadline)?;
     let scratch = FreshDir::create(world.home.scratch(clock::nonce()))?;

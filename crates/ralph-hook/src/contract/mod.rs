@@ -30,7 +30,9 @@ mod proof_sides;
 mod red_first;
 mod seal;
 mod sealed_programs;
+mod sealed_variables;
 mod session_contract;
+mod shown_section;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -318,6 +320,11 @@ pub fn ci_requirements(
         let why = PendingReason::comes_after(EVERYTHING_ELSE);
         let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
         return (wanted.iter().map(waits).collect(), Vec::new());
+    }
+    if let Some(why) = sealed_variables::describe_changed_variables(contract) {
+        let unknown = RequirementStatus::Unknown(format!("not asked: {why}"));
+        let refused = wanted.iter().map(|gate| gate.requirement_with(unknown.clone()));
+        return (refused.collect(), Vec::new());
     }
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });

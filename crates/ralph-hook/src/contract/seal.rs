@@ -12,7 +12,7 @@ use ralph_core::requirement::{
 use ralph_core::text;
 
 use super::change_summary::ChangeSummary;
-use super::{ContractContext, contract_requirement, sealed_programs};
+use super::{ContractContext, contract_requirement, sealed_programs, sealed_variables};
 use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
@@ -120,6 +120,7 @@ pub(super) fn seal_with_base(
         git: sealed_programs::seal_git(&config.project),
         files: Some(trust::sealed_policy_files(&config.project, &config.policy, &search)?),
         checks: Vec::new(),
+        variables: Some(sealed_variables::seal_variables(sealing.env)),
     })
 }
 

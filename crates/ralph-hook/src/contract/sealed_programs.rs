@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use ralph_core::gate::Gate;
+use ralph_core::judge::Judge;
 use ralph_core::record::{GateTool, PolicySeal, SealedProgram};
 use ralph_core::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
@@ -40,6 +41,50 @@ struct ReplacedProgram<'a> {
     now: Option<String>,
     /// It belongs to an installed package, which a package manager may replace.
     is_installed: bool,
+    judge: Option<&'a Judge>,
+}
+
+impl ReplacedProgram<'_> {
+    /// Whether the run does not depend on it: nothing that counts is asked of this judge.
+    fn is_spared(&self, contract: &ContractContext<'_>) -> bool {
+        self.judge.is_some_and(|judge| !judge.is_required() || contract.is_waived(&judge.name))
+    }
+}
+
+/// Whether a judge would run another program than at the start. The clients of hosts update themselves.
+pub(super) fn is_judge_replaced(contract: &ContractContext<'_>, judge: &Judge) -> bool {
+    let search = gate_search(contract);
+    let gate = trust::judge_program(judge);
+    find_changed_program(contract, &search, &gate).is_some()
+}
+
+fn gate_search<'a>(contract: &ContractContext<'a>) -> GateSearch<'a> {
+    let seal = contract.seal;
+    GateSearch {
+        env: &contract.world.env,
+        environment: &seal.policy.environment,
+        path: seal.path.as_deref().map(OsString::from),
+    }
+}
+
+/// The first program of a gate that differs from the sealed one, or was not there at the start.
+fn find_changed_program<'a>(
+    contract: &ContractContext<'_>,
+    search: &GateSearch<'_>,
+    gate: &'a Gate,
+) -> Option<ReplacedProgram<'a>> {
+    let seal = contract.seal;
+    let variables = search.variables(gate);
+    let programs = |is_followed: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let found =
+            gate_tools::programs_of_scripts(gate, contract.project(), &variables, is_followed);
+        found.iter().map(|one| one.path.to_string_lossy().into_owned()).collect()
+    };
+    let now = programs(&|script| is_sealed_script(seal, script));
+    find_replaced(contract.project(), gate, seal, &now).or_else(|| {
+        let gained = programs(&|_| true).into_iter().filter(|path| !now.contains(path));
+        find_new_program(contract, gate, gained)
+    })
 }
 
 /// Guard: the programs must be the ones that were sealed.
@@ -48,36 +93,24 @@ pub(super) fn tools_requirement(
     change: &ChangeSummary,
 ) -> Requirement {
     let seal = contract.seal;
-    let recorded = seal.path.as_deref().map(OsString::from);
-    let search = GateSearch {
-        env: &contract.world.env,
-        environment: &seal.policy.environment,
-        path: recorded,
-    };
-    let mut replaced = Vec::new();
-    let sealed = trust::policy_programs(&seal.policy);
-    for gate in sealed.iter().chain(&contract.checks.programs) {
-        let variables = search.variables(gate);
-        let programs = |is_followed: &dyn Fn(&str) -> bool| -> Vec<String> {
-            let found =
-                gate_tools::programs_of_scripts(gate, contract.project(), &variables, is_followed);
-            found.iter().map(|one| one.path.to_string_lossy().into_owned()).collect()
-        };
-        let now = programs(&|script| is_sealed_script(seal, script));
-        let found = find_replaced(contract.project(), gate, seal, &now);
-        replaced.extend(found.or_else(|| {
-            let gained = programs(&|_| true).into_iter().filter(|path| !now.contains(path));
-            find_new_program(contract, gate, gained)
-        }));
-    }
+    let search = gate_search(contract);
+    let judge_programs = trust::judge_programs(&seal.policy);
+    let of_judges = judge_programs.iter().zip(&seal.policy.judges).filter_map(|(gate, judge)| {
+        let replaced = find_changed_program(contract, &search, gate)?;
+        Some(ReplacedProgram { judge: Some(judge), ..replaced })
+    });
+    let gates = seal.policy.gates.iter().chain(&contract.checks.programs);
+    let replaced = gates.filter_map(|gate| find_changed_program(contract, &search, gate));
+    let replaced: Vec<ReplacedProgram<'_>> = replaced.chain(of_judges).collect();
     let git = seal.git.as_ref();
     let other_git =
         git.filter(|git| !gate_tools::has_sealed_content(Path::new(&git.path), &git.content));
     if replaced.is_empty() && other_git.is_none() {
         return contract_requirement("tools", RequirementStatus::Met(EvidenceKind::Measured), "");
     }
+    let is_unneeded = other_git.is_none() && replaced.iter().all(|one| one.is_spared(contract));
     let is_expected = other_git.is_none()
-        && replaced.iter().all(|one| one.is_installed)
+        && replaced.iter().all(|one| one.is_installed || one.is_spared(contract))
         && change.declares_dependencies;
     let describe = |one: &ReplacedProgram<'_>| {
         let text = match one.now.as_deref().map(|path| text::clean_line(path, 200)) {
@@ -93,16 +126,24 @@ pub(super) fn tools_requirement(
         let path = text::clean_line(&git.path, 200);
         Finding::new(format!("the git that ralph runs was replaced: `{path}`"))
     }));
-    let summary = if is_expected {
+    let summary = if is_unneeded {
+        "the program of a judge that is not required was replaced; the judge is not asked"
+    } else if is_expected {
         "programs of installed packages changed together with a manifest"
     } else {
         "programs that gates run were replaced"
     };
     let failure = RequirementFailure { findings, ..RequirementFailure::new(summary.to_string()) };
-    let next =
-        "Restore the programs that the gates run; to replace them on purpose, start a new run";
-    let mut changed = contract_requirement("tools", RequirementStatus::Unmet(failure), next);
-    if is_expected {
+    let mut next =
+        "Restore the programs that the gates run; to replace them on purpose, start a new run"
+            .to_string();
+    let is_missed = |one: &&ReplacedProgram<'_>| !one.is_spared(contract);
+    if let Some(judge) = replaced.iter().filter(is_missed).find_map(|one| one.judge) {
+        let name = &judge.name;
+        next.push_str(&format!("; if the program of the judge {name} was updated, a person can do without the judge: `ralph waive {name}`"));
+    }
+    let mut changed = contract_requirement("tools", RequirementStatus::Unmet(failure), &next);
+    if is_unneeded || is_expected {
         changed.weight = RequirementWeight::Advisory;
         changed.next = String::new();
     }
@@ -134,7 +175,12 @@ fn find_new_program<'a>(
         let path = Path::new(path);
         !path.starts_with(contract.project()) && is_younger(path)
     });
-    planted.map(|path| ReplacedProgram { gate: &gate.name, now: Some(path), is_installed: false })
+    planted.map(|path| ReplacedProgram {
+        gate: &gate.name,
+        now: Some(path),
+        is_installed: false,
+        judge: None,
+    })
 }
 
 /// At most one for each gate: the first program that appeared, or else the first one that is gone or has other content.
@@ -166,6 +212,7 @@ fn find_replaced<'a>(
         gate: &gate.name,
         now: new.first().copied().or(still_there).cloned(),
         is_installed,
+        judge: None,
     })
 }
 

@@ -11,6 +11,7 @@ use ralph_core::record::{ListSeal, RunRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::source::work_list;
 use ralph_home::host_env;
+use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::{self, SessionPointer};
 use ralph_home::store::{self, RunFiles, StoreError};
@@ -114,6 +115,7 @@ fn new_run(id: RunId, world: &World, checked: &CheckedRequest) -> RunRecord {
         promise: terms.promise.clone(),
         checklist: terms.lists.checklist,
         goal_bytes: terms.goal.len() as u64,
+        goal_hash: (!terms.goal.is_empty()).then(|| journal::hash_bytes(&terms.goal)),
         title: checked.title.clone(),
         prompt: prompt.as_ref().and_then(|prompt| prompt.id.clone()),
         lists: seals,

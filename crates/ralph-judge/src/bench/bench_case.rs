@@ -118,6 +118,7 @@ impl BenchCase {
             test_diff: diffs(true),
             plan: None,
             omitted: Vec::new(),
+            redacted: Vec::new(),
         }
     }
 }

@@ -135,6 +135,7 @@ mod tests {
             unread: 0,
             rejected_tests: Vec::new(),
             unconfirmed: 0,
+            unseen: Vec::new(),
             prompt_hash: String::new(),
             model: Some("m".into()),
             usage: JudgeUsage { calls: 1, input_tokens: 10, output_tokens: 2, micro_usd: Some(3) },

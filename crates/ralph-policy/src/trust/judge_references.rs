@@ -25,7 +25,7 @@ pub fn judge_programs(policy: &Policy) -> Vec<Gate> {
 }
 
 /// A replaced `curl` could forge the verdicts of an endpoint, so it counts as the judge's program.
-fn judge_program(judge: &Judge) -> Gate {
+pub fn judge_program(judge: &Judge) -> Gate {
     let words = match &judge.backend {
         JudgeBackend::Command(words) => words.clone(),
         JudgeBackend::Host(host) => vec![host.host.clone()],

@@ -319,7 +319,60 @@ fn uncommitted_and_hidden_changes_are_not_what_ci_saw() {
     assert_eq!(scene.outcome(), "passed");
     scene.sandbox.git(&["update-index", "--assume-unchanged", "work"]);
     scene.sandbox.write("work", "yes\n");
-    assert_snapshot!(scene.outcome(), @"inconclusive: git does not compare these files with the commit: `work`; `git update-index --no-assume-unchanged --no-skip-worktree` undoes that");
+    assert_snapshot!(scene.outcome(), @"inconclusive: 1 file differs from the commit, and git does not show it: `work`; settings, marks or filters of git hide the difference");
+}
+
+/// R-S5a: the bytes on disk are compared with the commit, whatever git is configured to see.
+#[test]
+fn settings_of_git_hide_no_change_from_ci() {
+    if !has_gh() {
+        return;
+    }
+    let scene = CiScene::github("");
+    scene.answer(&[json!([passed("build")])], &[], &[]);
+    let (sandbox, work) = (&scene.sandbox, scene.sandbox.project().join("work"));
+    let outcome = || {
+        let outcome = scene.outcome();
+        outcome.split_once("; settings").map_or(outcome.clone(), |(first, _)| first.to_string())
+    };
+    let hidden = "inconclusive: 1 file differs from the commit, and git does not show it: `work`";
+    // The same size and time, and git compares nothing else.
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_500_000_000);
+    let make_old = || {
+        fs::File::options().write(true).open(&work).unwrap().set_modified(long_ago).unwrap();
+    };
+    sandbox.git(&["config", "core.checkStat", "minimal"]);
+    sandbox.git(&["config", "core.trustctime", "false"]);
+    make_old();
+    sandbox.git(&["update-index", "--really-refresh"]);
+    fs::write(&work, "on\n").unwrap();
+    make_old();
+    assert_eq!(outcome(), hidden);
+    // A filter of the user's own configuration gives git the content of the commit.
+    sandbox.git(&["config", "--global", "filter.old.clean", "echo no"]);
+    sandbox.git(&["config", "--global", "core.attributesFile", "~/attributes"]);
+    fs::write(sandbox.home().join("attributes"), "work filter=old\n").unwrap();
+    fs::write(&work, "on\n").unwrap();
+    assert_eq!(outcome(), hidden);
+    fs::remove_file(sandbox.home().join("attributes")).unwrap();
+    fs::write(&work, "no\n").unwrap();
+    // Untracked files count, and so does another work tree.
+    sandbox.git(&["config", "status.showUntrackedFiles", "no"]);
+    sandbox.write("new", "x\n");
+    assert_eq!(outcome(), "inconclusive: 1 file not committed: `new`");
+    fs::remove_file(sandbox.project().join("new")).unwrap();
+    let other = sandbox.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("work"), "no\n").unwrap();
+    sandbox.git(&["config", "core.worktree", other.to_str().unwrap()]);
+    fs::write(&work, "yes\n").unwrap();
+    assert_eq!(outcome(), "inconclusive: 1 file not committed: `work`");
+    // Line ends that git converts are no difference.
+    sandbox.git(&["config", "--unset", "core.worktree"]);
+    sandbox.git(&["config", "core.autocrlf", "true"]);
+    fs::write(&work, "no\r\n").unwrap();
+    sandbox.git(&["add", "work"]);
+    assert_eq!(outcome(), "passed");
 }
 
 /// The checks that the rules of the branch require count; without rules, all of them. A status that anyone can set does

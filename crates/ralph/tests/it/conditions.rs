@@ -168,6 +168,45 @@ fn a_new_file_that_the_report_does_not_name_is_not_covered() {
     ");
 }
 
+/// R-S5a: a change cannot exempt its own lines: not by a mark, not by a name, and not by bytes that are no text.
+#[test]
+fn a_change_does_not_choose_what_is_measured() {
+    let sandbox = sandbox_with_coverage();
+    // Like coverage.py, it leaves out what a mark excludes; here everything below the mark.
+    let first_excluded =
+        "next((n for n, text in enumerate(open(\"shop.py\"), 1) if \"no cover\" in text), 1000)";
+    let excluding = MEASURE.replace("if line > 0:", &format!("if 0 < line < {first_excluded}:"));
+    sandbox.write("measure.py", excluding);
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    let stop = || requirement_lines(&sandbox, &sandbox.send_stop(SESSION, "").to_string());
+    sandbox.write(
+        "shop.py",
+        format!("{SHOP}{}", DISCOUNT.replace("percent):", "percent):  # pragma: no cover")),
+    );
+    assert_snapshot!(stop(), @"
+    ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 4 lines), 100 % is required
+    │ coverage of the changed lines is 0 % (0 of 4 lines), 100 % is required [low-coverage]
+    │ shop.py:5: `pragma: no cover` keeps changed lines from being measured [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+    sandbox.write("shop.py", format!("{SHOP}# nothing\n"));
+    sandbox.write("gift.generated.py", "def wrap(thing):\n    return [thing]\n");
+    assert_snapshot!(stop(), @"
+    ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 2 lines), 100 % is required
+    │ coverage of the changed lines is 0 % (0 of 2 lines), 100 % is required [low-coverage]
+    │ gift.generated.py:1: not covered: the coverage report does not name this file [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+    sandbox.write("gift.generated.py", "def wrap(thing):\n    return [thing]  # \u{0}\n");
+    assert_snapshot!(stop(), @"
+    ? coverage (correctness): no result: the changed lines of `gift.generated.py` are not known: it is not text, or too large
+    Next: If your changes broke coverage, fix it; otherwise leave it to a person. Then stop again
+    ");
+    assert_eq!(sandbox.run_status(&run).0, "held");
+}
+
 /// R-S5a: the share of covered lines may not fall, and a base that cannot be measured is no pass.
 #[test]
 fn coverage_must_not_fall_below_the_start() {

@@ -136,7 +136,7 @@ fn a_goal_that_cannot_be_read_is_an_error_that_names_the_file() {
 
     exit 1
     --- stderr
-    error: the goal of run `[run]` is not the one it started with: `$ROOT/home/.ralph/runs/[run]/goal.txt` has 11 bytes, not 24
+    error: the goal of run `[run]` is not the one it started with: `$ROOT/home/.ralph/runs/[run]/goal.txt` was changed
       hint: restore the file, or give the goal again: `ralph run "…"`
     "#);
 }
@@ -173,15 +173,17 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     let varying = regex::Regex::new(r"\d+ ms|\d\d:\d\d:\d\d").unwrap();
     let status = varying.replace_all(&status, "[time]");
     let shown = format!("{stop}\n{status}").replace(&run, "[run]");
-    assert_snapshot!(sandbox.normalize(&shown), @r"
+    assert_snapshot!(sandbox.normalize(&shown), @"
     exit 2
     --- stdout
     {}
     --- stderr
     ralph: iteration 1 of 25 — 1 of 1 requirement is not met (run [run])
 
+    ✗ ralph's own files were changed: the goal of run `[run]` cannot be read: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2). ralph restored what it could; leave them alone
+
     ┌ 00000000 the goal, in the person's words
-    │ (ralph cannot show the goal: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2). Ask the person for it with `ralph ask`.)
+    │ (ralph cannot show the goal: the goal of run `[run]` cannot be read: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2). Ask the person for it with `ralph ask`.)
     └ 00000000
 
     ✗ promise (correctness): the last message does not give the promise
@@ -193,7 +195,7 @@ fn a_stop_reports_a_goal_that_cannot_be_read() {
     [run]  working       make it work
           claude 5999882c · iteration 1 of 25 · [time] of 8 h
           ✗ promise
-          ? [time]  file fault: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2)
+          ? [time]  file fault: the goal of run `[run]` cannot be read: cannot read `$ROOT/home/.ralph/runs/[run]/goal.txt`: No such file or directory (os error 2)
     ");
 }
 

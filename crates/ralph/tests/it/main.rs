@@ -49,6 +49,7 @@ mod init;
 mod installed_packages;
 mod issues;
 mod judge_backends;
+mod judge_cheats;
 mod judge_scores;
 mod judged_runs;
 mod judges;
