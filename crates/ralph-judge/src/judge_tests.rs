@@ -202,8 +202,10 @@ fn show(result: &JudgeResult) -> String {
     };
     let unread =
         if result.unread > 0 { format!(" [{} unread]", result.unread) } else { String::new() };
-    let rejected: String =
-        result.rejected_tests.iter().map(|why| format!(" [rejected {why}]")).collect();
+    let rejected = match &result.rejected_tests[..] {
+        [] => String::new(),
+        all => format!(" [rejected {}]", all.join(", ")),
+    };
     format!("{outcome}{places}{dropped}{unread}{rejected}")
 }
 

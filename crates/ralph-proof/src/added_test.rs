@@ -284,7 +284,7 @@ fn compare_reports(
     let fresh: Vec<&Finding> = with_test.all_findings().filter(is_fresh).collect();
     let is_broken =
         |finding: &&Finding| BROKEN_TEST_WORDS.iter().any(|word| finding.message.contains(word));
-    if fresh.iter().any(|finding| is_broken(finding)) {
+    if fresh.iter().any(is_broken) {
         return rejected("it uses something that does not exist".to_string());
     }
     AddedTestEffect::Fails(AddedFailure {

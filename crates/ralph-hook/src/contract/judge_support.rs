@@ -85,10 +85,11 @@ impl CheckoutSupport<'_> {
             Ok(())
         });
         match (ran, result) {
-            (Err(why), _) => TestTrial::Rejected(why),
             (Ok(()), Some(AddedTestResult::Fails(how))) => TestTrial::Fails(how),
             (Ok(()), Some(AddedTestResult::Passes)) => TestTrial::Passes,
-            (Ok(()), Some(AddedTestResult::Rejected(why))) => TestTrial::Rejected(why),
+            (Err(why), _) | (Ok(()), Some(AddedTestResult::Rejected(why))) => {
+                TestTrial::Rejected(why)
+            }
             (Ok(()), None) => TestTrial::Rejected("it did not run".to_string()),
         }
     }
