@@ -32,6 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::cost_reading::{CostBasis, CostReading, unpriced_limit};
 pub use crate::requirement::PendingKind;
+pub use crate::sealed_file::{SealedProgram, SealedVariable};
 pub use change::{Acceptance, Dispute, MoveReason, OrchestratorStep, RunChange, Waiver};
 pub use gate_record::{GateRecord, JudgedContent, MeasuredSite};
 pub use judge_record::{JudgeRecord, describe_unseen};
@@ -139,20 +140,6 @@ pub struct PolicySeal {
     /// The environment variables that decide which service answers for judges and CI. Older versions recorded none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Vec<SealedVariable>>,
-}
-
-/// An environment variable and a hash of its value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedVariable {
-    pub name: String,
-    pub hash: String,
-}
-
-/// A program and a hash of its content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealedProgram {
-    pub path: String,
-    pub content: String,
 }
 
 /// The work tree before the agent touched it.

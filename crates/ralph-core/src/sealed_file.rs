@@ -21,6 +21,20 @@ pub struct SealedFile {
     pub by: String,
 }
 
+/// A program and a hash of its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedProgram {
+    pub path: String,
+    pub content: String,
+}
+
+/// An environment variable and a hash of its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedVariable {
+    pub name: String,
+    pub hash: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SealReason {

@@ -62,9 +62,14 @@ fn has_lone_return(text: &str) -> bool {
 /// Whether the report has files of the language of this one.
 fn is_measured(coverage: &MeasuredCoverage, path: &str) -> bool {
     let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_owned());
-    coverage.files.keys().any(|known| match Language::of_name(path) {
-        Language::Unknown | Language::Prose => extension(known) == extension(path),
-        language => Language::of_name(known) == language,
+    let language = Language::of_name(path);
+    let is_known = !matches!(language, Language::Unknown | Language::Prose);
+    coverage.files.keys().any(|known| {
+        if is_known {
+            Language::of_name(known) == language
+        } else {
+            extension(known) == extension(path)
+        }
     })
 }
 

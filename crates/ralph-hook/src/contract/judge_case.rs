@@ -172,11 +172,11 @@ fn read_change(
     let below = compared.project_path(project);
     let mut files = CaseFiles::default();
     for (one, sections) in changed.iter().zip(sections) {
-        let path = Path::new(&one.path);
-        let Ok(inside) = path.strip_prefix(below) else {
+        let whole = Path::new(&one.path);
+        let Ok(inside) = whole.strip_prefix(below) else {
             files
                 .omitted_code
-                .push(format!("{} (outside of the project)", show_path(path, redactor)));
+                .push(format!("{} (outside of the project)", show_path(whole, redactor)));
             continue;
         };
         let is_test = classify_file(&inside.to_string_lossy(), rules).class != FileClass::Code;
@@ -503,8 +503,8 @@ mod tests {
         );
         assert_eq!(change.omitted, ["z", "b"]);
         assert_eq!(change.redacted, [RedactedFile { file: "c".to_string(), places: 1 }]);
-        let mut many = CaseFiles::default();
-        many.omitted_code = (0..MAX_OMITTED + 2).map(|number| number.to_string()).collect();
+        let omitted_code = (0..MAX_OMITTED + 2).map(|number| number.to_string()).collect();
+        let many = CaseFiles { omitted_code, ..CaseFiles::default() };
         let omitted = many.into_change(100).omitted;
         assert_eq!(
             (omitted.len(), omitted.last().unwrap().as_str()),

@@ -3,10 +3,13 @@
 //! Whatever runs last asks [`open_before_late`] first, and is pending with that reason while there is one.
 
 use ralph_core::gate::{Gate, GateTier};
+use ralph_core::record::GateRecord;
 use ralph_core::requirement::{EVERYTHING_ELSE, PendingReason, Requirement, RequirementStatus};
 
-use super::ContractContext;
-use super::gate_query::{self, GateQuery, JudgedGates};
+use super::gate_query::{self, GateQuery, JudgedGates, WorkerWait};
+use super::gate_worker::GateSite;
+use super::{ContractContext, ContractJudgement, sealed_variables};
+use ralph_gates::gates::GateContent;
 
 /// Splits off the gates of the slow tier, which run after everything else.
 pub(super) fn split_off_late(wanted: Vec<&Gate>) -> (Vec<&Gate>, Vec<&Gate>) {
@@ -40,4 +43,43 @@ pub(super) fn late_requirements(query: &GateQuery<'_>, open: Option<PendingReaso
     let pending = RequirementStatus::Pending(open);
     let requirements = query.wanted.iter().map(|gate| gate.requirement_with(pending.clone()));
     JudgedGates { requirements: requirements.collect(), ..JudgedGates::default() }
+}
+
+/// The requirements of gates that ask a CI provider. They cost the most time, so they are evaluated when nothing else is
+/// open.
+pub fn ci_requirements(
+    contract: &ContractContext<'_>,
+    judged: &ContractJudgement,
+    is_held: bool,
+) -> (Vec<Requirement>, Vec<GateRecord>) {
+    let wanted = gate_query::select_ci_gates(contract, &judged.touched);
+    if wanted.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    if is_held {
+        let why = PendingReason::comes_after(EVERYTHING_ELSE);
+        let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
+        return (wanted.iter().map(waits).collect(), Vec::new());
+    }
+    if let Some(why) = sealed_variables::describe_changed_variables(contract) {
+        let unknown = RequirementStatus::Unknown(format!("not asked: {why}"));
+        let refused = wanted.iter().map(|gate| gate.requirement_with(unknown.clone()));
+        return (refused.collect(), Vec::new());
+    }
+    let exclude = contract.exclude();
+    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
+    let JudgedGates { mut requirements, records, .. } = gate_query::gate_requirements(&GateQuery {
+        contract,
+        wanted: &wanted,
+        place: &place,
+        site: GateSite::Tree,
+        listing: None,
+        wait: WorkerWait::UntilAnswer,
+        changed: None,
+    });
+    let is_met = |one: &Requirement| !contract.holds(one);
+    if requirements.iter().all(is_met) && !super::is_tree_unchanged(contract, judged) {
+        requirements.push(super::unknown_requirement("work tree", "it changed while CI was asked"));
+    }
+    (requirements, records)
 }

@@ -46,8 +46,8 @@ use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
 use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, Waiver};
 use ralph_core::requirement::{
-    EVERYTHING_ELSE, EvidenceKind, Finding, PendingReason, Requirement, RequirementFailure,
-    RequirementStage, RequirementStatus, RequirementWeight,
+    EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
+    RequirementWeight,
 };
 use ralph_core::run::PartState;
 use ralph_core::text;
@@ -77,6 +77,7 @@ pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_jud
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::checkout_for_judge;
+pub use late_gates::ci_requirements;
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
@@ -303,45 +304,6 @@ pub fn confirm_in_checkouts(
         found.push(unknown_requirement("work tree", "it changed while it was verified"));
     }
     (found, records)
-}
-
-/// The requirements of gates that ask a CI provider. They cost the most time, so they are evaluated when nothing else is
-/// open.
-pub fn ci_requirements(
-    contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
-    is_held: bool,
-) -> (Vec<Requirement>, Vec<GateRecord>) {
-    let wanted = gate_query::select_ci_gates(contract, &judged.touched);
-    if wanted.is_empty() {
-        return (Vec::new(), Vec::new());
-    }
-    if is_held {
-        let why = PendingReason::comes_after(EVERYTHING_ELSE);
-        let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
-        return (wanted.iter().map(waits).collect(), Vec::new());
-    }
-    if let Some(why) = sealed_variables::describe_changed_variables(contract) {
-        let unknown = RequirementStatus::Unknown(format!("not asked: {why}"));
-        let refused = wanted.iter().map(|gate| gate.requirement_with(unknown.clone()));
-        return (refused.collect(), Vec::new());
-    }
-    let exclude = contract.exclude();
-    let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
-    let JudgedGates { mut requirements, records, .. } = gate_query::gate_requirements(&GateQuery {
-        contract,
-        wanted: &wanted,
-        place: &place,
-        site: GateSite::Tree,
-        listing: None,
-        wait: WorkerWait::UntilAnswer,
-        changed: None,
-    });
-    let is_met = |one: &Requirement| !contract.holds(one);
-    if requirements.iter().all(is_met) && !is_tree_unchanged(contract, judged) {
-        requirements.push(unknown_requirement("work tree", "it changed while CI was asked"));
-    }
-    (requirements, records)
 }
 
 /// Runs every gate again in a clean checkout, with protected files as at the base.

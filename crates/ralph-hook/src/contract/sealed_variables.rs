@@ -47,7 +47,7 @@ const MAX_NAME_CHARS: usize = 60;
 fn is_sealed(name: &OsStr) -> bool {
     let is_listed = SEALED_NAMES.iter().any(|listed| name == *listed);
     let starts = |prefix: &&str| name.as_bytes().starts_with(prefix.as_bytes());
-    is_listed || SEALED_PREFIXES.iter().any(|prefix| starts(&prefix)) && !is_secret_name(name)
+    is_listed || SEALED_PREFIXES.iter().any(starts) && !is_secret_name(name)
 }
 
 /// The variables of a new run, sorted by name. Only hashes are stored: a proxy may contain a password.

@@ -206,7 +206,7 @@ fn update_client(project: &JudgedProject) {
     write_program(&project.path("bin/client"), "#!/bin/sh\n# 2.0\nexec sh judge.sh\n");
 }
 
-/// An updated client of an advisory judge holds nothing. The judge is not asked, because nobody approved its program.
+/// An updated client of an advisory judge holds nothing. The judge is not asked, because its program is not the sealed one.
 #[test]
 fn an_updated_client_of_an_advisory_judge_holds_nothing() {
     let project = project_with_client("required = false\n");
