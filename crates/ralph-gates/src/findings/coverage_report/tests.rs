@@ -236,6 +236,7 @@ fn records_of_one_file_add_up() {
         cwd: root,
         extent: OutputExtent::Complete,
         is_file: FileProbe(&is_file),
+        is_excluded: None,
     };
     let report =
         read_execution(ReportFormat::GoCover, ReportFile::Several(&files), b"ok\n", &context);
@@ -261,6 +262,7 @@ fn the_output_of_the_tests_is_read_too() {
         cwd: root,
         extent: OutputExtent::Complete,
         is_file: FileProbe::default(),
+        is_excluded: None,
     };
     let output =
         b"FAILED tests/test_cart.py::test_total - assert 1 == 2\n1 failed, 1 passed in 0.02s\n";

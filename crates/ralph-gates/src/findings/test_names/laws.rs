@@ -51,6 +51,7 @@ fn names_are_the_same_in_every_checkout() {
         cwd: elsewhere,
         extent: OutputExtent::Complete,
         is_file: crate::findings::FileProbe::default(),
+        is_excluded: None,
     };
     let mut report_count = 0;
     for (format, path) in recorded_reports() {

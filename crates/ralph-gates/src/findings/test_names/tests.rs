@@ -696,6 +696,7 @@ fn names_do_not_contain_the_path_of_the_project() {
             cwd: root,
             extent: OutputExtent::Complete,
             is_file: crate::findings::FileProbe::default(),
+            is_excluded: None,
         };
         let names = NameCollector::new(&context);
         for (part, expected) in [
