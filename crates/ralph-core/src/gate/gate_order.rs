@@ -64,7 +64,6 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     #[test]
     fn slow_gates_come_after_every_fast_stage() {
@@ -75,15 +74,13 @@ mod tests {
         let fast_adversarial = GateTurn { tier: GateTier::Fast, ..*last };
         let slow_correctness = GateTurn { tier: GateTier::Slow, ..*first };
         assert!(fast_adversarial < slow_correctness);
+        let reasons = [
+            last.wait_reason(*first),
+            last.wait_reason(slow_correctness),
+            fast_adversarial.wait_reason(*first),
+        ];
         assert_eq!(
-            vec![
-                last.wait_reason(*first),
-                last.wait_reason(slow_correctness),
-                fast_adversarial.wait_reason(*first),
-            ]
-            .iter()
-            .map(PendingReason::why)
-            .collect::<Vec<_>>(),
+            reasons.each_ref().map(PendingReason::why),
             [
                 "comes after the fast gates",
                 "comes after correctness has passed",

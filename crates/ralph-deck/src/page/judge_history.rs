@@ -126,8 +126,7 @@ fn add_verdict(row: &mut JudgeHistoryRow, record: &JudgeRecord) {
 /// How many of the requirements that were met at a stop only the verdict of a judge meets.
 pub(super) fn judged_count(decided: &StopRecord) -> u32 {
     let Some(report) = &decided.report else { return 0 };
-    let is_met = |record: &&JudgeRecord| {
-        record.outcome == "met" && report.met.iter().any(|name| *name == record.name)
-    };
+    let is_met =
+        |record: &&JudgeRecord| record.outcome == "met" && report.met.contains(&record.name);
     u32::try_from(decided.judges.iter().filter(is_met).count()).unwrap_or(u32::MAX)
 }

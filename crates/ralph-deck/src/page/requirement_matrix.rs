@@ -191,11 +191,11 @@ impl MatrixBuilder {
             *known = known.worse(cell);
         }
         // A requirement that a report lists is open, even if it was not its turn yet.
-        if cell.state != CellState::Met {
+        if cell.state == CellState::Met {
+            row.met_since = row.met_since.or(Some(number));
+        } else {
             row.open_stops = row.open_stops.saturating_add(1);
             row.met_since = None;
-        } else {
-            row.met_since = row.met_since.or(Some(number));
         }
     }
 

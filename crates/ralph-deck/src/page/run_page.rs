@@ -16,7 +16,7 @@ use crate::view::decisions::journal_damage_text;
 use crate::view::next_step::{AsksPerson, next_step};
 use ralph_core::id::RunId;
 use ralph_core::proof_summary::ProofRecord;
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, StopRecord};
+use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::goal_file;
@@ -130,11 +130,7 @@ impl RunPage {
         if let Some(activity) = &activity {
             row.add_activity(activity);
         }
-        let goal = goal_file::read_goal(home, record).unwrap_or_default();
-        let goal = match goal.as_slice() {
-            [] => record.title.clone(),
-            bytes => String::from_utf8_lossy(bytes).into_owned(),
-        };
+        let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
@@ -205,6 +201,14 @@ impl RunPage {
         let attention = self.row.standing.attention();
         let is_good = matches!(attention, Attention::Done | Attention::Unproven);
         if is_good && self.journal_edit.is_some() { Attention::Broken } else { attention }
+    }
+}
+
+/// The goal of a run, or at least its title.
+fn read_goal_text(home: &RalphHome, record: &RunRecord) -> String {
+    match goal_file::read_goal(home, record).unwrap_or_default().as_slice() {
+        [] => record.title.clone(),
+        bytes => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

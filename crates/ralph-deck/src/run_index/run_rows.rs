@@ -124,6 +124,15 @@ impl<'a> RunWriter<'a> {
                 gate.tests
             ])?;
         }
+        self.put_judges(run, tally)?;
+        for day in &tally.days {
+            let (spent, tokens) = (day.micro_usd.cast_signed(), day.tokens.cast_signed());
+            self.day.execute(params![run, day.day, spent, tokens, day.stops, day.held])?;
+        }
+        Ok(())
+    }
+
+    fn put_judges(&mut self, run: &str, tally: &RunTally) -> rusqlite::Result<()> {
         for judge in &tally.judges.0 {
             self.judge.execute(params![
                 run,
@@ -140,10 +149,6 @@ impl<'a> RunWriter<'a> {
                 judge.micro_usd.map(u64::cast_signed),
                 judge.took_ms.cast_signed()
             ])?;
-        }
-        for day in &tally.days {
-            let (spent, tokens) = (day.micro_usd.cast_signed(), day.tokens.cast_signed());
-            self.day.execute(params![run, day.day, spent, tokens, day.stops, day.held])?;
         }
         Ok(())
     }

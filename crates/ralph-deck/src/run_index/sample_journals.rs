@@ -132,10 +132,8 @@ fn sample_stop(random: &mut SampleRandom) -> StopRecord {
         _ => StopOutcome::Blocked { reason: reason() },
     };
     // An agent that is let go with a report waits for an approval.
-    let rule = match outcome {
-        StopOutcome::Allowed => DecisionRule::NeedsHuman,
-        _ => DecisionRule::Block,
-    };
+    let is_let_go = outcome == StopOutcome::Allowed;
+    let rule = if is_let_go { DecisionRule::NeedsHuman } else { DecisionRule::Block };
     let mut stop = StopRecord::new(rule, outcome, "2 not met".to_string());
     let names = ["tests", "lint", "goal"];
     let is_open = names.map(|_| random.is_one_in(2));

@@ -380,8 +380,8 @@ fn refused_filter() {
     let mut other = board(60, 24);
     press(&mut other, "/is:ended");
     let before = shown(&other);
-    let stale = LoadedPage::FilterRefused { filter: "is:end".to_string(), why: why.to_string() };
-    other.update(WatchEvent::Loaded(stale));
+    let refused = LoadedPage::FilterRefused { filter: "is:end".to_string(), why: why.to_string() };
+    other.update(WatchEvent::Loaded(refused));
     assert_eq!(shown(&other), before);
     // Kept and then left, the board is as it was.
     press(&mut state, "⏎⎋");
