@@ -32,7 +32,10 @@ const MAX_OMITTED: usize = 200;
 const MAX_PLAN_BYTES: usize = 256 * 1024;
 const MAX_EVIDENCE: usize = 200;
 const MAX_EVIDENCE_CHARS: usize = 400;
-const PLAN_FILE: &str = "PLAN.md";
+pub const PLAN_FILE: &str = "PLAN.md";
+/// Why a judge of kind `plan` has nothing to compare with.
+pub const MISSING_PLAN: &str =
+    "there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`";
 const MISMATCH_TEXT: &str = "the patch of the change does not match its list of files";
 
 /// The change of a run, split into code and tests.
@@ -237,11 +240,7 @@ fn read_plan(
     deadline: &Deadline,
 ) -> Result<String, String> {
     let run = contract.run;
-    let missing = || {
-        Err(format!(
-            "there is no plan to compare with: start the run with `--plan FILE`, or with a `{PLAN_FILE}`"
-        ))
-    };
+    let missing = || Err(MISSING_PLAN.to_string());
     // Others are not told the plan, and to list a large tree takes time.
     if !contract.seal.policy.judges.iter().any(|judge| judge.kind == JudgeKind::Plan) {
         return missing();

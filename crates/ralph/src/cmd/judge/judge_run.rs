@@ -15,6 +15,7 @@ use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
 use ralph_git::checkpoint::CheckpointRepository;
+use ralph_home::faults::describe_error;
 use ralph_hook::contract::{ComparedTrees, ManualCase, checkout_for_judge};
 use ralph_judge::{JudgeRequest, JudgeStep, JudgeSupport};
 use ralph_policy::config::{self, ProjectConfig};
@@ -39,8 +40,9 @@ Examples:
   ralph judge run review --base main
   ralph judge run goal-review --goal \"the export has a header row\" --json
 
-The judge sees the difference between the base and the work tree. Its
-verdict is printed and kept nowhere: a run asks again.
+The judge sees the difference between the base and the work tree, one of
+kind `plan` also `PLAN.md`. Its verdict is printed and kept nowhere: a run
+asks again.
 
 Exit codes: 0 every required judge says met, 1 one of them says unmet or
 impossible, or the command failed, 3 the policy is not approved, 4 one
@@ -80,8 +82,18 @@ struct JudgedView<'a> {
 /// A judge and what it said.
 struct ManualVerdict<'a> {
     judge: &'a Judge,
-    result: JudgeResult,
+    outcome: JudgeOutcome,
+    findings: Vec<JudgeFinding>,
     record: JudgeRecord,
+}
+
+impl<'a> ManualVerdict<'a> {
+    /// A judge that cannot be asked has no verdict, and those of the others are worth what they cost.
+    fn unasked(judge: &'a Judge, why: String) -> Self {
+        let record = JudgeRecord::not_asked(judge, &why);
+        let outcome = JudgeOutcome::Unknown { why };
+        Self { judge, outcome, findings: Vec::new(), record }
+    }
 }
 
 pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> {
@@ -98,7 +110,8 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
     let name = RunId::temporary(clock::nonce());
     let repository =
         CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
-    let base = find_commit(&repository, &args.base, &deadline)?;
+    let base = find_commit(&repository, &args.base, &deadline)
+        .map_err(|failure| failure.with_hint("a judge compares with a commit: `--base main`"))?;
     let now = capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?;
     let rules = crate::cmd::explain_files::class_rules(&config)?;
     let redactor = Redactor::new(env.secrets());
@@ -110,10 +123,15 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         let goal = args.goal.as_deref().unwrap_or_default();
         let (project, rules, redactor) = (config.project.as_path(), &rules, &redactor);
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
-        let case = case.build(&deadline).map_err(|why| {
-            let what = format!("`{}` cannot be asked: {}", judge.name, safe_line(&why));
-            CommandFailure::new(&what, "`ralph judge run --help` shows what it needs")
-        })?;
+        // The judges before it took their time.
+        let deadline = Deadline::after(GIT_TIMEOUT);
+        let case = match case.build(&deadline) {
+            Ok(case) => case,
+            Err(why) => {
+                judged.push(ManualVerdict::unasked(judge, why));
+                continue;
+            }
+        };
         if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
             let what = format!("nothing changed since `{}`", safe_line(&args.base));
             return Err(CommandFailure::new(&what, "name another base: `--base main`"));
@@ -123,7 +141,14 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
                 let directory = directory.root().join("candidate");
                 checkout_for_judge(&repository, &now, directory, &deadline)
             })
-            .transpose()?;
+            .transpose();
+        let checkout = match checkout {
+            Ok(checkout) => checkout,
+            Err(error) => {
+                judged.push(ManualVerdict::unasked(judge, describe_error(&error)));
+                continue;
+            }
+        };
         let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
         let result = ralph_judge::ask_judge(
             &JudgeRequest {
@@ -144,7 +169,8 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
             &cancel,
         );
         let record = JudgeRecord::new(judge, &result, false);
-        judged.push(ManualVerdict { judge, result, record });
+        let JudgeResult { outcome, findings, .. } = result;
+        judged.push(ManualVerdict { judge, outcome, findings, record });
     }
     if cancel.is_cancelled() {
         return Ok(INTERRUPTED);
@@ -216,14 +242,14 @@ fn show(args: &JudgeRunArgs, judged: &[ManualVerdict<'_>]) -> Result<(), Command
         return Ok(());
     }
     let mut out = String::new();
-    for ManualVerdict { judge, result, record } in judged {
-        let mark = match result.outcome {
+    for ManualVerdict { judge, outcome, findings, record } in judged {
+        let mark = match outcome {
             JudgeOutcome::Met => paint(term::GOOD, "✓"),
             JudgeOutcome::Unmet | JudgeOutcome::Impossible => paint(term::BAD, "✗"),
             JudgeOutcome::Unknown { .. } => paint(term::WARN, "?"),
         };
         out.push_str(&format!("{mark} {}: {}\n", judge.name, describe_verdict(record)));
-        for finding in result.findings.iter().take(SHOWN_FINDINGS) {
+        for finding in findings.iter().take(SHOWN_FINDINGS) {
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let (file, claim) = (safe_line(&finding.file), safe_line(&finding.claim));
             out.push_str(&format!("    {file}{line}: {claim}\n"));
@@ -237,17 +263,16 @@ fn judged_view<'a>(one: &'a ManualVerdict<'_>) -> JudgedView<'a> {
     JudgedView {
         verdict: judge_verdict_view(&one.record),
         required: one.judge.is_required(),
-        details: &one.result.findings,
+        details: &one.findings,
     }
 }
 
 fn exit_code(judged: &[ManualVerdict<'_>]) -> u8 {
     let required = || judged.iter().filter(|one| one.judge.is_required());
     let is_unmet = |one: &ManualVerdict<'_>| {
-        matches!(one.result.outcome, JudgeOutcome::Unmet | JudgeOutcome::Impossible)
+        matches!(one.outcome, JudgeOutcome::Unmet | JudgeOutcome::Impossible)
     };
-    let is_unknown =
-        |one: &ManualVerdict<'_>| matches!(one.result.outcome, JudgeOutcome::Unknown { .. });
+    let is_unknown = |one: &ManualVerdict<'_>| matches!(one.outcome, JudgeOutcome::Unknown { .. });
     if required().any(is_unmet) {
         FAILURE
     } else if required().any(is_unknown) {
