@@ -83,8 +83,11 @@ pub(crate) fn run(env: &Env, args: &ReportArgs) -> Result<(), CommandFailure> {
         return attest(&home, &run, args);
     }
     let format = if args.json { Some(ReportFormat::Json) } else { args.format };
-    let format = format.or_else(|| format_of_file(args.out.as_deref()?));
-    let format = format.unwrap_or(ReportFormat::Markdown);
+    let format = match (format, &args.out) {
+        (Some(format), _) => format,
+        (None, Some(path)) => format_of_file(path)?,
+        (None, None) => ReportFormat::Markdown,
+    };
     let deadline = Deadline::after(GIT_TIMEOUT);
     let report = RunReport::load(&home, &run, clock::now_ms(), &deadline)?;
     let text = render_report(env, &report, format);
@@ -100,14 +103,19 @@ pub(crate) fn run(env: &Env, args: &ReportArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The format that the ending of a file name stands for.
-fn format_of_file(path: &Path) -> Option<ReportFormat> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    match ending.as_str() {
-        "md" | "markdown" => Some(ReportFormat::Markdown),
-        "html" | "htm" => Some(ReportFormat::Html),
-        "json" => Some(ReportFormat::Json),
-        _ => None,
+/// The format that the ending of a file name stands for; Markdown without one.
+fn format_of_file(path: &Path) -> Result<ReportFormat, CommandFailure> {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    match ending.as_deref() {
+        None | Some("md" | "markdown" | "txt") => Ok(ReportFormat::Markdown),
+        Some("html" | "htm") => Ok(ReportFormat::Html),
+        Some("json") => Ok(ReportFormat::Json),
+        Some(other) => {
+            let what = format!("no report has the format `.{}`", safe_line(other));
+            let hint =
+                "end the name with `.md`, `.html` or `.json`, or choose one with `--format md`";
+            Err(CommandFailure::new(&what, hint))
+        }
     }
 }
 
