@@ -186,6 +186,9 @@ pub enum UnknownReason {
     Error(String),
     Timeout {
         after_ms: u64,
+        /// What was still to come, if ralph waited for others: the checks of a CI provider.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        pending: String,
     },
     /// It ran without a usable result: every test was skipped, an empty report.
     Inconclusive(String),
@@ -298,7 +301,7 @@ impl UnknownReason {
         }
     }
 
-    /// `timed out after 5 min`, `no tests ran`
+    /// `timed out after 5 min`, `` `build` still pending after 5 min ``, `no tests ran`
     pub fn describe(&self) -> String {
         match self {
             Self::Error(why)
@@ -306,11 +309,20 @@ impl UnknownReason {
             | Self::NoTests(why)
             | Self::Unpublished(why)
             | Self::Skipped(why) => why.clone(),
-            Self::Timeout { after_ms } => {
-                format!("timed out after {}", units::format_duration(*after_ms))
+            Self::Timeout { after_ms, pending } => {
+                let after = units::format_duration(*after_ms);
+                if pending.is_empty() {
+                    format!("timed out after {after}")
+                } else {
+                    format!("{pending} still pending after {after}")
+                }
             }
             Self::Untrusted => "not approved yet".to_string(),
         }
+    }
+
+    pub fn timeout(after_ms: u64) -> Self {
+        Self::Timeout { after_ms, pending: String::new() }
     }
 
     pub fn is_timeout(&self) -> bool {

@@ -120,10 +120,12 @@ impl Judge {
     pub fn requirement_with(&self, status: RequirementStatus) -> Requirement {
         let next = match &status {
             RequirementStatus::Met(_)
-            | RequirementStatus::Unknown(_)
             | RequirementStatus::Pending(
                 PendingReason::NotReached(_) | PendingReason::AwaitsPerson(_),
             ) => String::new(),
+            RequirementStatus::Unknown(_) => {
+                format!("Leave the work as it is; {} is asked once more", self.name)
+            }
             RequirementStatus::Unmet(_) => format!(
                 "Fix what {} found; if a finding is wrong, dispute it with `ralph dispute {} \"…\"`",
                 self.name, self.name

@@ -513,9 +513,7 @@ mod tests {
             "none" => return None,
             "pass" => report(GateOutcome::Passed, None),
             "fail" => report(GateOutcome::Failed, None),
-            "timeout" => {
-                report(GateOutcome::Unknown(UnknownReason::Timeout { after_ms: 60_000 }), None)
-            }
+            "timeout" => report(GateOutcome::Unknown(UnknownReason::timeout(60_000)), None),
             "broken" => {
                 let why = "no such program".to_string();
                 report(GateOutcome::Unknown(UnknownReason::Error(why)), None)

@@ -422,9 +422,12 @@ fn render_closing(
             let _ = writeln!(out, "Since the last stop: {}.", parts.join("; "));
         }
     }
-    let next = open_requirements(held.requirements)
-        .find(|one| !one.next.is_empty())
-        .map(|one| one.next.as_str());
+    let steps = || open_requirements(held.requirements).filter(|one| !one.next.is_empty());
+    let first = steps().next();
+    let is_unknown = |one: &Requirement| matches!(one.status, RequirementStatus::Unknown(_));
+    // The agent can do more about what failed than about what gave no result.
+    let failed = steps().find(|one| one.is_unmet()).filter(|_| first.is_some_and(is_unknown));
+    let next = failed.or(first).map(|one| one.next.as_str());
     let next = match (next, open_requirements(held.requirements).next()) {
         (Some(next), _) => next,
         (None, Some(_)) => "Work on the requirements that are not met",

@@ -2,7 +2,6 @@
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::record::RunRecord;
-use ralph_core::units;
 use ralph_hook::contract::gate_log::{ActiveGate, GateActivity, StepActivity};
 
 use crate::wording::{self, FactMark, safe_line};
@@ -28,9 +27,7 @@ pub fn gate_note(report: &GateReport) -> String {
             UnknownReason::Error(why) | UnknownReason::Inconclusive(why) => {
                 format!("{}: {}", unknown.name(), safe_line(why))
             }
-            UnknownReason::Timeout { after_ms } => {
-                format!("timed out after {}", units::format_duration(*after_ms))
-            }
+            UnknownReason::Timeout { .. } => safe_line(&unknown.describe()),
             UnknownReason::Untrusted => "not approved yet: run `ralph trust`".to_string(),
         },
     }

@@ -118,7 +118,12 @@ pub fn contract(run: &RunRecord) -> Vec<(&'static str, String)> {
         lines.push(("tasks", "every task of the client's own list".to_string()));
     }
     if run.phases {
-        lines.push(("phases", "nine conditions, from clarify to retrospect".to_string()));
+        let asked = run.seal.as_ref().map_or(0, |seal| seal.policy.phase_approvals.len());
+        let approvals = match asked {
+            0 => String::new(),
+            asked => format!(", and {}", text::count_noun(asked, "approval")),
+        };
+        lines.push(("phases", format!("nine conditions, from clarify to retrospect{approvals}")));
     }
     if let Some(seal) = &run.seal {
         let names: Vec<_> = seal.policy.gates.iter().map(|gate| safe_line(&gate.name)).collect();
@@ -167,7 +172,11 @@ pub fn sealed_file(file: &SealedFile) -> String {
 /// `plan → parser, docs → review`: layer by layer.
 fn pipeline(chunks: &[Chunk]) -> String {
     let layer = |members: &Vec<&Chunk>| {
-        members.iter().map(|chunk| safe_line(&chunk.name)).collect::<Vec<_>>().join(", ")
+        let name = |chunk: &&Chunk| {
+            let approval = if chunk.approval { " (a person approves it)" } else { "" };
+            format!("{}{approval}", safe_line(&chunk.name))
+        };
+        members.iter().map(name).collect::<Vec<_>>().join(", ")
     };
     let layers: Vec<_> = ralph_core::pipeline::layers(chunks).iter().map(layer).collect();
     safe_line(&layers.join(" → "))

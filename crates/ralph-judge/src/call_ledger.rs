@@ -3,7 +3,7 @@
 use crate::JudgeRequest;
 use crate::case_text::JudgePrompt;
 use crate::judge_call::{ModelReply, TokenCounts};
-use crate::presets::ANSWER_RULES;
+use crate::presets::{ANSWER_RULES, judge_instructions};
 use ralph_core::judge::{Judge, JudgeBackend, JudgeKind, JudgeUsage};
 use ralph_core::model_price::{CallUsage, PriceTable};
 use ralph_core::units::format_usd;
@@ -45,15 +45,7 @@ impl CallLedger {
 
     /// How many tokens the facts of the next call may have, next to these instructions.
     pub(crate) fn case_tokens(&self, instructions: &str) -> Result<u64, String> {
-        let around = estimate_tokens(instructions)
-            .saturating_add(estimate_tokens(ANSWER_RULES))
-            .saturating_add(output_tokens(self.call_tokens))
-            .saturating_add(FENCE_TOKENS);
-        let room = self.call_tokens.saturating_sub(around);
-        if room < MIN_CASE_TOKENS {
-            return Err(format!("max_tokens = {} leaves no room for the facts", self.max_tokens));
-        }
-        Ok(room)
+        facts_room(self.max_tokens, self.call_tokens, instructions)
     }
 
     /// Returns how many tokens the answer may have, or which budget is used up.
@@ -117,6 +109,24 @@ impl CallLedger {
         let spent = self.usage.micro_usd.unwrap_or(0);
         self.budget_micro_usd.map(|budget| budget.saturating_sub(spent))
     }
+}
+
+/// Whether `max_tokens` leaves room for facts next to the instructions of the judge, or why it gives no verdict.
+pub fn check_token_limit(judge: &Judge) -> Result<(), String> {
+    let call_tokens = judge.max_tokens / planned_calls(judge);
+    facts_room(judge.max_tokens, call_tokens, judge_instructions(judge)).map(|_| ())
+}
+
+fn facts_room(max_tokens: u64, call_tokens: u64, instructions: &str) -> Result<u64, String> {
+    let around = estimate_tokens(instructions)
+        .saturating_add(estimate_tokens(ANSWER_RULES))
+        .saturating_add(output_tokens(call_tokens))
+        .saturating_add(FENCE_TOKENS);
+    let room = call_tokens.saturating_sub(around);
+    if room < MIN_CASE_TOKENS {
+        return Err(format!("max_tokens = {max_tokens} leaves no room for the facts"));
+    }
+    Ok(room)
 }
 
 /// The list price of an input token, in 10⁻⁹ dollars.

@@ -18,6 +18,7 @@ mod reviewers;
 mod single_judge;
 
 use call_ledger::CallLedger;
+pub use call_ledger::check_token_limit;
 use judge_call::JudgeSession;
 use ralph_core::judge::{
     CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,

@@ -277,11 +277,7 @@ mod tests {
                 None,
                 "unrunnable: exit 127: nosuch: not found",
             ),
-            (
-                unknown(UnknownReason::Timeout { after_ms: 2_000 }),
-                None,
-                "unrunnable: timed out after 2 s",
-            ),
+            (unknown(UnknownReason::timeout(2_000)), None, "unrunnable: timed out after 2 s"),
         ] {
             let judged = judge_trial(&report, syntax.as_ref());
             assert_eq!(format!("{}: {}", judged.word(), judged.describe()), expected);

@@ -5,7 +5,7 @@ use crate::describe::paint_mark;
 use crate::term::{self, paint};
 use ralph_core::approval::{self, PhaseApproval};
 use ralph_core::source::orchestrator::{ConditionOwner, ConditionView, OrchestratorPhase};
-use ralph_deck::view::phase_progress::{condition_mark, missing_conditions};
+use ralph_deck::view::phase_progress::{condition_mark, missing_names};
 use ralph_deck::wording::{FactMark, safe_line};
 use ralph_hook::phases::PhaseProgress;
 
@@ -56,7 +56,7 @@ pub(crate) fn render(picture: &PhaseProgress) -> String {
             safe_line(&note)
         ));
     }
-    let missing: Vec<_> = missing_conditions(picture).map(|one| one.condition.name()).collect();
+    let missing = missing_names(picture);
     if !missing.is_empty() {
         out.push_str(&format!("      missing: {}\n", missing.join(", ")));
     }

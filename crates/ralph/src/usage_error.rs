@@ -7,6 +7,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ralph_core::limits::RUN_LIMITS;
 use ralph_core::text;
 
+const WAIVE_HINT: &str =
+    "say until when and why: `ralph waive tests --until 2h --why \"the service is down\"`";
+
 /// Exit code 1, not clap's 2: 2 means "block" to a host and "limit reached" to a script.
 pub(crate) fn report_parse_error(
     error: &clap::Error,
@@ -47,10 +50,7 @@ fn usage_failure(
     let text = |kind| texts(kind).into_iter().next();
     let first = typed.first().map(String::as_str);
     let known = first.filter(|first| command.find_subcommand(first).is_some());
-    let help = match known {
-        Some(name) => format!("run `ralph {name} --help`"),
-        None => "run `ralph --help`".to_string(),
-    };
+    let help = help_hint(command, typed);
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let name = text(ContextKind::InvalidArg)?;
@@ -89,9 +89,17 @@ fn usage_failure(
             Some(CommandFailure::new("an argument is not valid UTF-8", &help))
         }
         ErrorKind::MissingRequiredArgument => {
-            let name = argument_name(&text(ContextKind::InvalidArg)?);
-            let help = usage_command(error).map_or(help, |of| format!("run `{of} --help`"));
-            Some(CommandFailure::new(&format!("`{name}` is missing"), &help))
+            let names = texts(ContextKind::InvalidArg);
+            let names: Vec<_> =
+                names.iter().map(|name| format!("`{}`", argument_name(name))).collect();
+            let be = if names.len() == 1 { "is" } else { "are" };
+            let help = match known {
+                Some("waive") => WAIVE_HINT.to_string(),
+                Some(_) | None => {
+                    usage_command(error).map_or(help, |of| format!("run `{of} --help`"))
+                }
+            };
+            Some(CommandFailure::new(&format!("{} {be} missing", names.join(" and ")), &help))
         }
         ErrorKind::TooManyValues => {
             let name = argument_name(&text(ContextKind::InvalidArg)?);
@@ -107,6 +115,17 @@ fn usage_failure(
         }
         _ => None,
     }
+}
+
+/// Names the help of the innermost command that was typed.
+fn help_hint(command: &clap::Command, typed: &[String]) -> String {
+    let (mut of, mut words) = (command, vec!["ralph"]);
+    for word in typed {
+        let Some(inner) = of.find_subcommand(word) else { break };
+        words.push(word);
+        of = inner;
+    }
+    format!("run `{} --help`", words.join(" "))
 }
 
 /// A hint for a command that other programs have under another name.

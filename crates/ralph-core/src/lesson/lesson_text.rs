@@ -145,9 +145,7 @@ pub fn render_markdown(
     date: impl Fn(u64) -> String,
     redactor: &Redactor,
 ) -> String {
-    let span = |foreign: &str, most| {
-        format!("`{}`", reason::safe_line(foreign, most, redactor).replace('`', "'"))
-    };
+    let span = |foreign: &str, most| code_span(&reason::safe_line(foreign, most, redactor));
     let files = |files: &[FileTally]| {
         let names: Vec<_> = files.iter().map(|file| span(&file.path, MAX_SHOWN_FINDING)).collect();
         names.join(", ")
@@ -183,6 +181,18 @@ pub fn render_markdown(
         }
     }
     out
+}
+
+/// A code span that no backtick in the text can close: its fence is longer than any run of them.
+fn code_span(text: &str) -> String {
+    let runs = text.split(|each| each != '`').map(str::len);
+    match runs.max() {
+        None | Some(0) => format!("`{text}`"),
+        Some(longest) => {
+            let fence = "`".repeat(longest + 1);
+            format!("{fence} {text} {fence}")
+        }
+    }
 }
 
 /// The marks around the part of a file that ralph writes.

@@ -320,6 +320,21 @@ fn a_hostile_finding_stays_inside_its_fence() {
     ");
 }
 
+/// A backtick in a note neither closes its code span nor gets lost.
+#[test]
+fn an_export_keeps_backticks() {
+    let note = |text: &str| MemoryNote {
+        id: "a".to_string(),
+        title: text.to_string(),
+        text: text.to_string(),
+        at_ms: 0,
+    };
+    let notes = ["run `make redis` first", "``x`", "plain"].map(note);
+    let notes: Vec<&MemoryNote> = notes.iter().collect();
+    let page = lesson::render_markdown(&[], &notes, 0, &Redactor::default());
+    assert_eq!(page, "- `` run `make redis` first ``\n- ``` ``x` ```\n- `plain`\n");
+}
+
 #[test]
 fn a_small_limit_gives_whole_lessons_or_nothing() {
     let lesson = sample_lesson("tests", "parser drops quotes", &["parser"], "src/parser.rs");

@@ -1,7 +1,7 @@
 //! The phases of an orchestrated run, and its nine conditions with their owner and a note on the evidence.
 
 use crate::wording::{self, FactMark};
-use ralph_core::approval::PhaseApproval;
+use ralph_core::approval::{self, PhaseApproval};
 use ralph_core::id::SessionId;
 use ralph_core::run::RunPhase;
 use ralph_core::source::orchestrator::{ConditionStatus, ConditionView, OrchestratorPhase};
@@ -101,7 +101,15 @@ fn condition_view(one: &ConditionView) -> PhaseConditionView<'_> {
     }
 }
 
-pub fn missing_conditions(picture: &PhaseProgress) -> impl Iterator<Item = &ConditionView> {
+/// The names of what is missing: conditions, then approvals of phases.
+pub fn missing_names(picture: &PhaseProgress) -> Vec<String> {
+    let conditions = missing_conditions(picture).map(|one| one.condition.name().to_string());
+    let approvals = picture.approvals.iter().filter(|one| one.by.is_none());
+    let approvals = approvals.map(|one| approval::phase_requirement_name(one.phase));
+    conditions.chain(approvals).collect()
+}
+
+fn missing_conditions(picture: &PhaseProgress) -> impl Iterator<Item = &ConditionView> {
     picture.conditions.iter().filter(|one| one.is_missing())
 }
 

@@ -32,7 +32,8 @@ pub(super) struct PollState {
 
 #[derive(Debug)]
 enum LastAnswer {
-    Pending,
+    /// The names of the pending checks.
+    Pending(String),
     Nothing(String),
 }
 
@@ -75,8 +76,9 @@ impl PollState {
             Ok(CiVerdict::Failed(failed)) => PollStep::Failed(failed),
             Ok(CiVerdict::NoResult(why)) => PollStep::End(UnknownReason::Inconclusive(why)),
             Ok(CiVerdict::Pending(names)) => {
-                self.last = LastAnswer::Pending;
-                PollStep::Wait(format!("pending: {}", join_names(&names)))
+                let names = join_names(&names);
+                self.last = LastAnswer::Pending(names.clone());
+                PollStep::Wait(format!("pending: {names}"))
             }
             Ok(CiVerdict::Missing(names)) => {
                 let why = self.describe_missing(&names);
@@ -130,7 +132,7 @@ impl PollState {
     /// The result if there is no more time. A provider that never answered is an error rather than a slow check.
     pub(super) fn time_is_up(self, after_ms: u64) -> UnknownReason {
         match self.last {
-            LastAnswer::Pending => UnknownReason::Timeout { after_ms },
+            LastAnswer::Pending(pending) => UnknownReason::Timeout { after_ms, pending },
             LastAnswer::Nothing(why) => UnknownReason::Error(why),
         }
     }
@@ -193,7 +195,7 @@ mod tests {
             ("passed", "passed"),
             ("none pending pending passed", "passed"),
             ("pending failed", "failed"),
-            ("pending pending", "time is up, timeout: timed out after 1 min"),
+            ("pending pending", "time is up, timeout: `build` still pending after 1 min"),
             ("none none none", "inconclusive: no checks were found for commit 3f1c2ab01234"),
             ("none", "time is up, error: no checks were found for commit 3f1c2ab01234"),
             (

@@ -47,7 +47,7 @@ pub fn judge_gate(
             return error_outcome(&describe_signal(*signal), reading);
         }
         GateProcessEnd::TimedOut { after_ms } => {
-            let outcome = GateOutcome::Unknown(UnknownReason::Timeout { after_ms: *after_ms });
+            let outcome = GateOutcome::Unknown(UnknownReason::timeout(*after_ms));
             return GateJudgement { outcome, report: reading };
         }
         GateProcessEnd::Cancelled => {

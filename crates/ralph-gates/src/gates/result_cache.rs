@@ -261,7 +261,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = ResultCache::open(&RalphHome::new(dir.path().join("home"))).unwrap();
         let key = ResultKey([1; 32]);
-        let unknown = report(GateOutcome::Unknown(UnknownReason::Timeout { after_ms: 1 }));
+        let unknown = report(GateOutcome::Unknown(UnknownReason::timeout(1)));
         expect_claim(cache.claim(&key, &|| false).unwrap()).fill(&unknown).unwrap();
         assert_eq!(lookup_name(&cache, &key), "timeout");
         drop(expect_claim(cache.claim(&key, &|| false).unwrap()));

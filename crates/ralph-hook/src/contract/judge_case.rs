@@ -41,8 +41,11 @@ const MAX_OMITTED: usize = 200;
 const MAX_PLAN_BYTES: usize = 256 * 1024;
 const MAX_EVIDENCE: usize = 200;
 const MAX_EVIDENCE_CHARS: usize = 400;
-const PLAN_FILE: &str = "PLAN.md";
 const HIDDEN_LINES_TEXT: &str = "stand between the marks of a private key and are none, so a judge would not see them; remove the marks";
+pub const PLAN_FILE: &str = "PLAN.md";
+/// Why a judge of kind `plan` has nothing to compare with.
+pub const MISSING_PLAN: &str =
+    "there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`";
 const MISMATCH_TEXT: &str = "the patch of the change does not match its list of files";
 
 /// The change of a run, split into code and tests.
@@ -358,9 +361,7 @@ fn describe_missing_plan(
             "git ignores `{PLAN_FILE}`, so it is not part of the work: start the run with `--plan {PLAN_FILE}`"
         );
     }
-    format!(
-        "there is no plan to compare with: start the run with `--plan FILE`, or with a `{PLAN_FILE}`"
-    )
+    MISSING_PLAN.to_string()
 }
 
 /// Read from git's objects, in which no link is followed.

@@ -1,6 +1,7 @@
 //! Facts about a new run that a person should know before its first stop.
 
 use super::off_reason;
+use crate::contract::{MISSING_PLAN, PLAN_FILE};
 use crate::overview::{self, RunView};
 use crate::session_model;
 use crate::sources::describe_unsealed;
@@ -19,6 +20,7 @@ use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::tree::{self, ListingRequest};
 use ralph_home::world::World;
+use ralph_judge::check_token_limit;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::trust;
@@ -76,6 +78,11 @@ pub enum StartNote {
     OtherRun(RunId),
     /// No gate can show that tests notice the work.
     Unproved(UnprovedReason),
+    /// A required judge that can never give a verdict, and why.
+    NoVerdict {
+        judge: String,
+        why: String,
+    },
     /// Neither a gate nor a list nor a promise measures the goal.
     Unmeasured,
     /// Stages without a required gate, in a run with phases.
@@ -112,6 +119,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
         notes.extend(unmatched_globs(world, run, &terms.may_change));
         notes.extend(unsealed_notes(&seal.project, &seal.policy, &lists));
     }
+    notes.extend(run.seal.iter().flat_map(|seal| mute_judges(run, seal)));
     let is_goal_judge = |judge: &Judge| judge.kind == JudgeKind::Goal && judge.is_required();
     let measured = run.seal.as_ref().is_some_and(|seal| {
         !seal.policy.gates.is_empty() || seal.policy.judges.iter().any(is_goal_judge)
@@ -291,6 +299,28 @@ fn missing_node_modules(run: &RunRecord, seal: &PolicySeal) -> Option<StartNote>
         && ["dependencies", "devDependencies"].into_iter().any(declares)
         && !is_installed();
     is_missing.then_some(StartNote::MissingNodeModules)
+}
+
+/// Required judges whose first question is already known to have no answer: the run would end `gate_broken` after the work.
+fn mute_judges(run: &RunRecord, seal: &PolicySeal) -> Vec<StartNote> {
+    let has_plan = || {
+        run.lists.iter().any(|list| list.kind == ListKind::Plan)
+            || fs::exists(&Path::new(&seal.project).join(PLAN_FILE))
+    };
+    let asked = seal
+        .policy
+        .judges
+        .iter()
+        .filter(|judge| judge.is_required() && judge.applies_to_complexity(seal.complexity));
+    let note = |judge: &Judge| {
+        let why = match check_token_limit(judge) {
+            Err(why) => why,
+            Ok(()) if judge.kind == JudgeKind::Plan && !has_plan() => MISSING_PLAN.to_string(),
+            Ok(()) => return None,
+        };
+        Some(StartNote::NoVerdict { judge: judge.name.clone(), why })
+    };
+    asked.filter_map(note).collect()
 }
 
 fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {

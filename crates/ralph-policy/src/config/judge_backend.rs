@@ -230,6 +230,26 @@ impl BackendFields<'_, '_> {
     }
 }
 
+/// What a policy would reject about this backend: a message that continues "the judge", and a hint.
+pub fn check_backend(backend: &JudgeBackend) -> Result<(), (String, String)> {
+    let text = format!("backend = {}", backend_toml(backend));
+    let parsed = DeTable::parse(&text);
+    let Some(found) = parsed.as_ref().ok().and_then(|table| table.get_ref().get("backend")) else {
+        return Err((
+            "has a backend that cannot be written down".to_string(),
+            BACKEND_HINT.to_string(),
+        ));
+    };
+    let DeValue::Table(table) = found.get_ref() else { return Ok(()) };
+    match parse_backend(table, found.span()) {
+        Ok(_) => Ok(()),
+        Err(wrongs) => match wrongs.into_iter().next() {
+            Some(RejectedValue { message, hint, .. }) => Err((message, hint)),
+            None => Ok(()),
+        },
+    }
+}
+
 /// Whether requests may be sent there: over TLS, or to this machine.
 fn is_endpoint(url: &str) -> bool {
     if !is_url(url, &["https://", "http://"]) || url.contains(['@', '?', '#']) {

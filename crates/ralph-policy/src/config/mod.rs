@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use glob_check::check_glob;
+pub use judge_backend::check_backend;
 pub use judge_check::{MAX_PROMPT_BYTES, default_judge};
 pub use keys::MAX_GATE_TIMEOUT_MS;
 pub use schema::json_schema;

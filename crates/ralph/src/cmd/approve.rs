@@ -5,12 +5,15 @@ use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::typed_consent;
 use clap::Args;
+use ralph_core::approval::approver;
 use ralph_core::id::RunId;
+use ralph_core::record::RunRecord;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::view::given_approval::GivenApprovalView;
+use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
-use ralph_home::store;
+use ralph_home::store::{self, LoadedRun};
 use ralph_hook::approvals::{self, ApprovalState, ApprovalTarget, RunApproval};
 use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
@@ -25,9 +28,9 @@ Examples:
 
 Approves what a run waits for: a pipeline chunk with `approval = true`, a
 phase in `[orchestrator] approvals`, or a plan. Without arguments, the
-only one that waits. Review the work first: `ralph checkpoint diff RUN`.
-Asks for a word at the terminal; agents cannot approve. In the session
-itself, type `/ralph:approve`.")]
+only one of this project that waits. Review the work first:
+`ralph checkpoint diff RUN`. Asks for a word at the terminal; agents
+cannot approve. In the session itself, type `/ralph:approve`.")]
 pub(crate) struct ApproveArgs {
     /// Name the run or its session [default: the only one that waits]
     #[arg(value_name = "RUN|SESSION")]
@@ -47,21 +50,22 @@ pub(super) struct RecordedApproval {
     by: String,
     /// What still waits for an approval.
     left: Vec<String>,
+    /// False if it was recorded before, by the person in `by`.
+    is_new: bool,
 }
 
 impl RecordedApproval {
-    /// `` `design` approved; the agent continues at its next turn ``
+    /// `` `design` is approved; the agent continues at its next turn ``
     pub(super) fn describe(&self) -> String {
+        let what = describe(&self.approval);
+        if !self.is_new {
+            return format!("{what} is already approved by {}", safe_line(&self.by));
+        }
         let rest = match self.left.as_slice() {
             [] => "the agent continues at its next turn".to_string(),
             left => format!("still waiting: {}", left.join(", ")),
         };
-        match self.approval.subject {
-            ApprovalTarget::Plan => format!("the plan is approved; {rest}"),
-            ApprovalTarget::Requirement(_) => {
-                format!("`{}` is approved; {rest}", self.approval.name)
-            }
-        }
+        format!("{what} is approved; {rest}")
     }
 }
 
@@ -98,14 +102,32 @@ pub(super) fn approve_work(
         CommandCaller::Hidden => return Err(control::ControlError::CallerHidden.into()),
         CommandCaller::Person | CommandCaller::Session => {}
     }
-    let (run, approval) = choose_approval(home, args)?;
-    typed_consent::require_while_held(home, &format!("approve {}", describe(&approval)))?;
+    let (run, approval) = choose_approval(env, home, args)?;
+    let opened = store::load_run(home, &run)?;
+    if approval.state == ApprovalState::Given {
+        return Ok(recorded_before(run, &opened, approval));
+    }
+    let (title, project) = (safe_line(&opened.run.title), safe_line(&opened.run.project));
+    let action = format!("approve {} of run `{run}` ({title}) in `{project}`", describe(&approval));
+    typed_consent::require_while_held(home, &action)?;
     let by = adjust::author(env);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     approvals::record_approval(home, &run, &approval.subject, &by, caller, &deadline)?;
     let left = store::load_run(home, &run)?;
     let left: Vec<String> = waiting(&left).into_iter().map(|one| one.name).collect();
-    Ok(RecordedApproval { run, approval, by, left })
+    Ok(RecordedApproval { run, approval, by, left, is_new: true })
+}
+
+/// Nothing is recorded twice, so nothing is asked.
+fn recorded_before(run: RunId, opened: &LoadedRun, approval: RunApproval) -> RecordedApproval {
+    let state = &opened.state;
+    let by = match &approval.subject {
+        ApprovalTarget::Plan => state.way.approved_by.as_deref(),
+        ApprovalTarget::Requirement(name) => approver(&state.approvals, name),
+    };
+    let by = by.unwrap_or_default().to_string();
+    let left = waiting(opened).into_iter().map(|one| one.name).collect();
+    RecordedApproval { run, approval, by, left, is_new: false }
 }
 
 fn describe(approval: &RunApproval) -> String {
@@ -115,12 +137,13 @@ fn describe(approval: &RunApproval) -> String {
     }
 }
 
-fn waiting(opened: &store::LoadedRun) -> Vec<RunApproval> {
+fn waiting(opened: &LoadedRun) -> Vec<RunApproval> {
     let all = approvals::run_approvals(opened).into_iter();
     all.filter(|one| one.state == ApprovalState::Waiting).collect()
 }
 
 fn choose_approval(
+    env: &Env,
     home: &RalphHome,
     args: &ApproveArgs,
 ) -> Result<(RunId, RunApproval), CommandFailure> {
@@ -129,7 +152,7 @@ fn choose_approval(
             let hint = "`ralph status --all` lists the runs";
             CommandFailure::new(&format!("no run owns session `{session}`"), hint)
         })?,
-        None => only_waiting_run(home)?,
+        None => only_waiting_run(env, home)?,
     };
     let opened = store::load_run(home, &run)?;
     let all = approvals::run_approvals(&opened);
@@ -140,7 +163,7 @@ fn choose_approval(
             ApprovalState::Waiting | ApprovalState::Given => Ok((run, found)),
             ApprovalState::Early => Err(CommandFailure::new(
                 &format!("{} of run `{run}` is not finished yet", describe(&found)),
-                "only finished work can be approved; `ralph why` shows what is open",
+                &format!("only finished work can be approved; {}", show_open(&opened.run)),
             )),
         };
     }
@@ -149,7 +172,7 @@ fn choose_approval(
         (Some(only), []) => Ok((run, only)),
         (None, _) => Err(CommandFailure::new(
             &format!("nothing of run `{run}` waits for an approval"),
-            "`ralph why` shows what is open",
+            &show_open(&opened.run),
         )),
         (Some(last), others) => {
             let names = others.iter().chain([&last]).map(|one| format!("`{}`", one.name));
@@ -163,6 +186,12 @@ fn choose_approval(
     }
 }
 
+/// The command that shows what is open, also before the first stop.
+fn show_open(run: &RunRecord) -> String {
+    let command = if run.phases { "orchestrator show" } else { "status" };
+    format!("`ralph {command} {}` shows what is open", run.id)
+}
+
 fn unknown_name(run: &RunId, name: &str, all: &[RunApproval]) -> CommandFailure {
     let what = format!("run `{run}` has nothing named `{}` to approve", text::clean_line(name, 60));
     let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.name)).collect();
@@ -174,12 +203,22 @@ fn unknown_name(run: &RunId, name: &str, all: &[RunApproval]) -> CommandFailure 
     CommandFailure::new(&what, &hint)
 }
 
-fn only_waiting_run(home: &RalphHome) -> Result<RunId, CommandFailure> {
+/// The only run of this project that waits. To approve work of another project takes its name.
+fn only_waiting_run(env: &Env, home: &RalphHome) -> Result<RunId, CommandFailure> {
+    let scope = run_choice::current_scope(env)?;
     let (views, _) = overview::list_run_views(home)?;
     let open = views.into_iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
     let runs = open.filter(|view| !waiting(&view.opened).is_empty());
-    let runs: Vec<RunId> = runs.map(|view| view.opened.run.id).collect();
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        runs.map(|view| view.opened.run).partition(|run| scope.contains_run(run));
+    let runs: Vec<RunId> = here.into_iter().map(|run| run.id).collect();
     match runs.as_slice() {
+        [] if !elsewhere.is_empty() => {
+            let names: Vec<_> = elsewhere.iter().map(|run| format!("`{}`", run.id)).collect();
+            let what = "no run of this project waits for an approval";
+            let hint = format!("runs of other projects wait: {}", names.join(", "));
+            Err(CommandFailure::new(what, &hint))
+        }
         [] => Err(CommandFailure::new(
             "no run waits for an approval",
             "`ralph status` lists the runs",

@@ -55,7 +55,14 @@ pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure
                 project: args.project.clone(),
                 json: args.json,
             },
-        ),
+        )
+        .map_err(|failure| {
+            if args.text.iter().all(|word| word.trim().is_empty()) {
+                failure.with_hint("give the text: `ralph memory add \"…\"`")
+            } else {
+                failure
+            }
+        }),
         MemoryCommand::Forget(args) => {
             forget(env, &open_memory(env, args.project.as_deref())?, args)
         }

@@ -182,9 +182,7 @@ fn set(env: &Env, args: &OrchestratorSetArgs) -> Result<(), CommandFailure> {
         return print_json(&home, &opened);
     }
     let picture = phases::phase_progress(&home, &opened);
-    let missing: Vec<_> =
-        phase_progress::missing_conditions(&picture).map(|one| one.condition.name()).collect();
-    let missing = match missing.as_slice() {
+    let missing = match phase_progress::missing_names(&picture).as_slice() {
         [] => "nothing is missing".to_string(),
         missing => format!("missing: {}", missing.join(", ")),
     };

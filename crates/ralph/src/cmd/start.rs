@@ -196,6 +196,9 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{why}, so nothing shows that tests notice the work, and the run ends as `green` at best")
         }
+        StartNote::NoVerdict { judge, why } => {
+            format!("judge {judge} cannot give a verdict: {}", wording::safe_line(why))
+        }
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"
                 .to_string()

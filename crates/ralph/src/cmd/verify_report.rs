@@ -179,7 +179,10 @@ fn read_statement(file: &Path) -> Result<Option<Vec<u8>>, CommandFailure> {
     match fs::read(file, MAX_ENVELOPE_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_too_large() => Ok(None),
-        Err(error) => Err(CommandFailure::caused_by("cannot read the statement", &error)),
+        Err(error) => {
+            let hint = "`ralph report RUN --attest --out FILE` writes one";
+            Err(CommandFailure::caused_by("cannot read the statement", &error).with_hint(hint))
+        }
     }
 }
 

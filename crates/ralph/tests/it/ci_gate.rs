@@ -250,7 +250,7 @@ fn each_state_of_the_checks_has_one_outcome() {
     then passed: passed
     cancelled: failed
     the check failed [check build]
-    pending: timeout: timed out after 3 s
+    pending: timeout: `build` still pending after 3 s
     none: inconclusive: no checks were found for commit [commit]
     named: passed
     missing: inconclusive: commit [commit] has no check named `test*`

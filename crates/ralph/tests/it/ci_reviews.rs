@@ -139,6 +139,7 @@ fn a_workflow_is_written_once() {
     wrote `.github/workflows/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
 
     --- stderr
+    note: the job installs ralph from the repository in the CI variable `RALPH_REPOSITORY`: set it, or use `--source URL`
     note: this policy is not approved yet; `ralph trust` shows what would run
 
 
@@ -155,6 +156,7 @@ fn a_workflow_is_written_once() {
     wrote `.github/workflows/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
 
     --- stderr
+    note: the job installs ralph from the repository in the CI variable `RALPH_REPOSITORY`: set it, or use `--source URL`
     note: this policy is not approved yet; `ralph trust` shows what would run
 
 
@@ -164,6 +166,7 @@ fn a_workflow_is_written_once() {
     wrote `.gitlab/ralph.yml`; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: it runs only the policy that it names
 
     --- stderr
+    note: the job installs ralph from the repository in the CI variable `RALPH_REPOSITORY`: set it, or use `--source URL`
     note: this policy is not approved yet; `ralph trust` shows what would run
 
 
@@ -241,6 +244,31 @@ fn results_are_added_to_the_summary_of_a_job() {
         fs::read_to_string(sandbox.root().join("own.md")).unwrap(),
         &page["before\n".len()..]
     );
+}
+
+/// With CI alone, the command says how to ask it.
+#[test]
+fn a_policy_with_ci_alone_says_how_to_ask_it() {
+    let sandbox = Sandbox::new();
+    let policy = "[[ci]]\nname = \"ci\"\nprovider = \"http\"\nurl = \"https://ci.example.com/{commit}\"\ntoken = \"CI_TOKEN\"\n";
+    sandbox.write("ralph.toml", policy);
+    sandbox.commit();
+    let shown = sandbox.ralph(["trust", "--json"]).stdout;
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(
+        shown["commands"][0]["command"],
+        "curl https://ci.example.com/{commit} (token from $CI_TOKEN)"
+    );
+    sandbox.approve_policy();
+    assert_snapshot!(sandbox.ralph(["gate", "run"]), @"
+    exit 1
+    --- stderr
+    error: no gate but CI runs on `stop`
+      hint: `ralph gate run ci` asks it
+    ");
+    let explained = sandbox.ralph(["gate", "explain", "ci"]).stdout;
+    let rerun = explained.lines().find(|line| line.contains("rerun")).unwrap();
+    assert_snapshot!(rerun.trim(), @"rerun     a failure counts at once");
 }
 
 /// Each mistake in a `[[ci]]` is shown where it is.

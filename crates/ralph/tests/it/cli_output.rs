@@ -296,6 +296,40 @@ fn unknown_commands_and_options_get_a_suggestion() {
     ");
 }
 
+/// A hint names the help of the innermost command, or an example with all that is missing.
+#[test]
+fn a_usage_error_names_the_help_that_helps() {
+    let sandbox = Sandbox::new();
+    let mut out = String::new();
+    for args in [
+        &["judge", "bench", "--judge", "a", "--kind", "plan"][..],
+        &["memory", "forget", "--all", "--yes"],
+        &["memory", "add", ""],
+        &["waive", "review"],
+        &["verify-report", "none.json"],
+    ] {
+        out.push_str(&format!("{}\n", sandbox.ralph(args).stderr));
+    }
+    assert_snapshot!(sandbox.normalize(&out), @r#"
+    error: `--judge` and `--kind` cannot be used together
+      hint: run `ralph judge bench --help`
+
+    error: unknown option `--yes`
+      hint: run `ralph memory forget --help`
+
+    error: the learning is empty
+      hint: give the text: `ralph memory add "…"`
+
+    error: `--why` and `--until` are missing
+      hint: say until when and why: `ralph waive tests --until 2h --why "the service is down"`
+
+    error: cannot read the statement
+      caused by: cannot read `none.json`
+      caused by: No such file or directory (os error 2)
+      hint: `ralph report RUN --attest --out FILE` writes one
+    "#);
+}
+
 #[test]
 fn log_follow_ends_with_the_run() {
     let sandbox = Sandbox::new();

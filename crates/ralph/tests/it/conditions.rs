@@ -420,7 +420,7 @@ fn a_chunk_waits_for_the_approval_of_a_person() {
     let early = sandbox.ralph(["approve", &run, "design"]);
     assert_snapshot!(sandbox.normalize(&early.stderr), @"
     error: `design` of run `[run]` is not finished yet
-      hint: only finished work can be approved; `ralph why` shows what is open
+      hint: only finished work can be approved; `ralph status [run]` shows what is open
     ");
     sandbox.write("design.md", "draw, then build\n");
     let released = sandbox.send_stop(SESSION, "");
@@ -430,6 +430,14 @@ fn a_chunk_waits_for_the_approval_of_a_person() {
     {"systemMessage":"ralph: a person has to approve design: `ralph approve [run] design` (run [run])"}
     "#);
     assert_eq!(sandbox.fired_rules(&run), ["needs-human"]);
+    // Work of another project is approved only by its name.
+    let elsewhere = sandbox.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let outside = sandbox.command().arg("approve").current_dir(&elsewhere).output().unwrap();
+    assert_snapshot!(sandbox.normalize(&String::from_utf8(outside.stderr).unwrap()), @"
+    error: no run of this project waits for an approval
+      hint: runs of other projects wait: `[run]`
+    ");
     let status = sandbox.normalize(&sandbox.ralph(["status", &run]).stdout);
     let status = status.lines().filter(|line| !line.contains("iteration"));
     assert_snapshot!(status.collect::<Vec<_>>().join("\n"), @"
@@ -467,6 +475,13 @@ fn a_chunk_waits_for_the_approval_of_a_person() {
     ");
     let approved = sandbox.ralph_at_terminal(["approve", &run, "design"]);
     assert_snapshot!(sandbox.normalize(&approved.stdout), @"[run]  `design` is approved; the agent continues at its next turn");
+    // Nothing is asked twice, so it needs no terminal.
+    let again = sandbox.ralph_without_terminal(&["approve", &run, "design"]);
+    assert_snapshot!(sandbox.normalize(&again.to_string()), @"
+    exit 0
+    --- stdout
+    [run]  `design` is already approved by a person
+    ");
     let held = sandbox.send_stop(SESSION, "");
     assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
     ✗ chunk code (correctness): output code.py: there is no such file; no agent has worked on it yet
@@ -519,6 +534,8 @@ fn a_phase_waits_for_the_approval_of_a_person() {
         "do it",
     ]);
     assert_eq!(run.code, Some(0), "{run}");
+    let phases = run.stdout.lines().find(|line| line.contains("phases")).unwrap();
+    assert_snapshot!(phases.trim(), @"phases  nine conditions, from clarify to retrospect, and 1 approval");
     for claim in ["memory_search", "must_have_answered", "plan_approved"] {
         assert_eq!(sandbox.ralph(["orchestrator", "set", claim, "--run", SESSION]).code, Some(0));
     }
@@ -534,7 +551,12 @@ fn a_phase_waits_for_the_approval_of_a_person() {
     ✗ implement approved            person  nobody has approved it yet
     ");
     sandbox.ralph(["learn", "approvals are recorded", "--run", SESSION]);
-    sandbox.ralph(["orchestrator", "set", "implementation_complete", "--run", SESSION]);
+    let set =
+        sandbox.ralph(["orchestrator", "set", "implementation_complete", "--run", SESSION]).stdout;
+    assert_snapshot!(sandbox.normalize(&set), @"[run]  noted: implementation complete; missing: correctness passed, quality passed, implement approved");
+    let shown = sandbox.ralph(["orchestrator", "show"]).stdout;
+    let missing = shown.lines().find(|line| line.contains("missing:")).unwrap();
+    assert_snapshot!(missing.trim(), @"missing: correctness passed, quality passed, implement approved");
     let released = sandbox.send_stop(SESSION, "");
     assert_snapshot!(sandbox.normalize(&released.notice()), @"ralph: a person has to approve implement: `ralph approve [run] implement` (run [run])");
     let approved = sandbox.ralph_at_terminal(["approve"]);

@@ -115,24 +115,18 @@ fn commands_are_measured_and_mistakes_are_reported() {
         sandbox.ralph(["judge", "bench", "--case", "none", "--", "./judge"]),
         sandbox.ralph(["judge", "bench", "--judge", "review"]),
         sandbox.ralph(["judge", "bench", "--http", "https://x.example"]),
+        sandbox.ralph(["judge", "bench", "--http", "http://x.example", "--model", "m"]),
+        sandbox.ralph(["judge", "bench", "--host", "codex"]),
+        sandbox.ralph(["judge", "bench", "--judge", "review", "--model", "m"]),
+        sandbox.ralph(["judge", "bench", "--list", "--json", "--case", "go-map-race"]),
     ];
     let shown: Vec<_> = answers.iter().map(|ended| sandbox.normalize(&ended.to_string())).collect();
     insta::with_settings!({filters => vec![(r", \d+ s\n", ", [time]\n")]}, {
-        assert_snapshot!(shown.join("\n"), @"
+        assert_snapshot!(shown.join("\n"), @r#"
         exit 1
-        --- stdout
-        CASE         VERDICT  GRADE   TOKENS  NOTE
-        go-map-race  unknown  unsure  0       cannot start `./none`: No such file or directory (os error …
-
-        prompt
-        precision      -  0 of 0 objections were about a defect, 0 false alarms
-        recall       0 %  0 of 1 defect found, 0 missed
-        unsure     100 %  1 of 1 case
-        quotes     0 not in the file, 0 unconfirmed
-        usage      1 call, 0 tokens in, 0 out, [time]
-
         --- stderr
-        1/1  go-map-race: unsure
+        error: there is no program `./none`
+          hint: give its path after `--`
 
         exit 1
         --- stderr
@@ -153,7 +147,26 @@ fn commands_are_measured_and_mistakes_are_reported() {
         --- stderr
         error: `--model` is missing
           hint: run `ralph judge bench --help`
-        ");
+
+        exit 1
+        --- stderr
+        error: the judge has a URL that cannot be used
+          hint: expected an `https://` URL without credentials, query or fragment; plain `http://` only on the loopback interface
+
+        exit 1
+        --- stderr
+        error: the judge cannot have the host `"codex"`
+          hint: hosts that can judge: `"claude"`
+
+        exit 1
+        --- stderr
+        error: `--judge` and `--model` cannot be used together
+          hint: run `ralph judge bench --help`
+
+        exit 0
+        --- stdout
+        {"v":1,"cases":[{"name":"go-map-race","language":"Go","defect":"race: goroutines write to one map without a lock","suspicious":null}]}
+        "#);
     });
 }
 

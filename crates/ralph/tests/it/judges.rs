@@ -638,6 +638,12 @@ fn judges_are_asked_by_hand() {
     review: asking for a verdict
     "#);
     project.answer(&met());
+    assert_snapshot!(run(&["review", "--base", "nosuch"]), @"
+    exit 1
+    --- stderr
+    error: git knows no commit `nosuch`
+      hint: a judge compares with a commit: `--base main`
+    ");
     assert_snapshot!(run(&["revue"]), @"
     exit 1
     --- stderr
@@ -652,6 +658,52 @@ fn judges_are_asked_by_hand() {
     assert_eq!(project.case()["goal"], "make it work");
     assert_eq!(shown["judges"][0]["outcome"], "met");
     assert_eq!(shown["judges"][0]["required"], true);
+}
+
+/// A judge that cannot be asked has no verdict; those of the others are printed.
+#[test]
+fn a_judge_that_cannot_be_asked_hides_no_verdict() {
+    let planned = REVIEW.replace("review", "planned").replace("\"prompt\"", "\"plan\"");
+    let project = JudgedProject::new(&format!("{REVIEW}{planned}"));
+    project.sandbox.write("add.sh", LONGER_SUM);
+    project.answer(&met());
+    let ended = project.sandbox.ralph(["judge", "run"]);
+    assert_snapshot!(mask_judge_times(&project.mask(&ended.to_string())), @"
+    exit 4
+    --- stdout
+    ✓ review: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    ? planned: plan judge: unknown: there is no `PLAN.md` to compare with
+
+    --- stderr
+    review: asking for a verdict
+    ");
+    let shown: Value =
+        serde_json::from_str(&project.sandbox.ralph(["judge", "run", "--json"]).stdout).unwrap();
+    let outcomes: Vec<_> = [0, 1].map(|at| &shown["judges"][at]["outcome"]).to_vec();
+    assert_eq!(outcomes, ["met", "unknown"]);
+}
+
+/// R-L7a: a person learns at the start of a run that a judge can never give a verdict.
+#[test]
+fn a_start_names_judges_that_cannot_give_a_verdict() {
+    let planned = REVIEW.replace("review", "planned").replace("\"prompt\"", "\"plan\"");
+    let small = REVIEW.replace("review", "small") + "max_tokens = 50\n";
+    let advisory = planned.replace("planned", "advice") + "required = false\n";
+    let judges = format!("{REVIEW}{planned}{small}{advisory}");
+    let notes = |project: &JudgedProject, session: &str| {
+        let args = ["start", "make it work", "--yes", "--session", session];
+        let started = project.sandbox.ralph(args).stdout;
+        let notes = started.lines().filter(|line| line.trim_start().starts_with("note"));
+        notes.map(|line| format!("{}\n", line.trim_start())).collect::<String>()
+    };
+    let project = JudgedProject::new(&judges);
+    assert_snapshot!(notes(&project, "one"), @"
+    note    judge planned cannot give a verdict: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`
+    note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
+    ");
+    project.sandbox.ralph(["cancel"]);
+    project.sandbox.write("PLAN.md", "- [x] add any number of arguments\n");
+    assert_snapshot!(notes(&project, "two"), @"note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts");
 }
 
 /// An endpoint gets the key of the named variable, and its tokens are priced and metered.

@@ -190,6 +190,13 @@ fn a_format_comes_before_the_name_of_the_file() {
         let text = fs::read_to_string(&file).unwrap();
         assert!(text.starts_with(beginning), "{args:?}: {text}");
     }
+    let refused = runner.sandbox.ralph(["report", "--out", "report.pdf"]);
+    assert_snapshot!(refused, @"
+    exit 1
+    --- stderr
+    error: no report has the format `.pdf`
+      hint: end the name with `.md`, `.html` or `.json`, or choose one with `--format md`
+    ");
 }
 
 /// The journal is what the result rests on: after an edit of it, no headline is plainly `verified`.

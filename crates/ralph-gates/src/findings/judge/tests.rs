@@ -44,7 +44,7 @@ fn format_judgement(judged: &GateJudgement) -> String {
                 format!("{}: {why}", unknown.name())
             }
             UnknownReason::NoTests(why) => format!("no tests: {why}"),
-            UnknownReason::Timeout { after_ms } => format!("timeout: {after_ms}"),
+            UnknownReason::Timeout { after_ms, .. } => format!("timeout: {after_ms}"),
             UnknownReason::Untrusted => "untrusted".to_owned(),
         },
     };

@@ -69,9 +69,7 @@ fn unknown_reason(outcome: &GateOutcome) -> Option<String> {
             | UnknownReason::NoTests(why)
             | UnknownReason::Unpublished(why)
             | UnknownReason::Skipped(why) => clean_line(why),
-            UnknownReason::Timeout { after_ms } => {
-                format!("timed out after {}", ralph_core::units::format_duration(*after_ms))
-            }
+            UnknownReason::Timeout { .. } => clean_line(&unknown.describe()),
             UnknownReason::Untrusted => "it is not approved".into(),
         }),
     }

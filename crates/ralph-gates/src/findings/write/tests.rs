@@ -40,7 +40,7 @@ fn write_samples(write: fn(&[ReportedGate<'_>]) -> String) -> String {
     advice.findings = vec![Finding::new("could be nicer".into())];
     advice.finding_count = 1;
     let broken = GateOutcome::Unknown(UnknownReason::Error(HOSTILE.into()));
-    let late = GateOutcome::Unknown(UnknownReason::Timeout { after_ms: 300_000 });
+    let late = GateOutcome::Unknown(UnknownReason::timeout(300_000));
     let skipped = GateOutcome::Unknown(UnknownReason::Skipped("an earlier stage failed".into()));
     let required = |name, stage| gate(name, stage, RequirementWeight::Required);
     let gates = [

@@ -150,6 +150,11 @@ fn generate(env: &Env, args: &CiGenerateArgs) -> Result<(), CommandFailure> {
     } else {
         term::out(&page)?;
     }
+    if args.write && args.source.is_none() {
+        term::err(
+            "note: the job installs ralph from the repository in the CI variable `RALPH_REPOSITORY`: set it, or use `--source URL`\n",
+        );
+    }
     if !trust::is_approved(&home, &subject) {
         term::err("note: this policy is not approved yet; `ralph trust` shows what would run\n");
     }

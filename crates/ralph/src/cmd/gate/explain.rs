@@ -5,7 +5,7 @@ use super::{find_gate, load_policy};
 use crate::cmd::{open_home, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
-use ralph_core::gate::{Gate, GateTier};
+use ralph_core::gate::{Gate, GateTier, RerunPolicy};
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_core::units;
@@ -63,6 +63,12 @@ fn render_explanation(gate: &Gate, explained: &GateExplanation, is_approved: boo
         ("timeout", units::format_duration(gate.timeout_ms)),
         ("reads", read_files_text(&gate.paths, explained.files)),
     ];
+    let rerun = match gate.rerun {
+        RerunPolicy::Tests => "a failed test has to fail twice",
+        RerunPolicy::Always => "every failure has to occur twice",
+        RerunPolicy::Never => "a failure counts at once",
+    };
+    rows.push(("rerun", rerun.to_string()));
     if !gate.when.is_empty() {
         rows.push(("when", format!("something in {} changed", gate.when.join(", "))));
     }

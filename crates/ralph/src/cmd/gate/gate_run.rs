@@ -103,7 +103,10 @@ fn write_summaries(
         // The results are known without it.
         if let Err(error) = fs::append(&path, page.as_bytes(), Durability::Cached) {
             let why = ralph_home::faults::describe_error(&error);
-            term::err(&format!("note: the job has no summary: {}\n", text::clean_line(&why, 200)));
+            term::err(&format!(
+                "note: could not write the job summary: {}\n",
+                text::clean_line(&why, 200)
+            ));
         }
     }
     Ok(())
@@ -177,6 +180,12 @@ fn no_such_gates(
         let names: Vec<_> = known.map(|known| format!("`{}`", known.name())).collect();
         let what = format!("no gate of stage `{}` runs on `{}`", stage.name(), on.name());
         return CommandFailure::new(&what, &format!("stages with gates: {}", names.join(", ")));
+    }
+    let ci: Vec<&str> =
+        at_event.iter().filter(|gate| gate.is_ci()).map(|gate| gate.name.as_str()).collect();
+    if !ci.is_empty() {
+        let what = format!("no gate but CI runs on `{}`", on.name());
+        return CommandFailure::new(&what, &format!("`ralph gate run {}` asks it", ci.join(" ")));
     }
     let events = GateTrigger::ALL.into_iter();
     let events = events.filter(|event| gates.iter().any(|gate| gate.on.contains(event)));

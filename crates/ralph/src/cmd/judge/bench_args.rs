@@ -47,7 +47,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "API", requires = "http", value_parser = ["anthropic", "openai"])]
     pub api: Option<String>,
     /// Use this model
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", conflicts_with = "judge")]
     pub model: Option<String>,
     /// Ask as this kind of judge [default: prompt]
     #[arg(long, value_name = "KIND", conflicts_with = "judge", value_parser = PossibleValuesParser::new(PRESET_KINDS.map(kind_name)))]

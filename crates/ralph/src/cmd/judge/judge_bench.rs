@@ -6,7 +6,7 @@ use crate::failure::CommandFailure;
 use crate::term;
 use crate::text_table::{ColumnSide, TextTable};
 use crate::{FAILURE, SUCCESS};
-use ralph_core::judge::Judge;
+use ralph_core::judge::{Judge, JudgeBackend, JudgeKind};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::text::{self, count_noun};
 use ralph_core::units::format_usd;
@@ -19,14 +19,19 @@ use ralph_judge::{JudgeRequest, JudgeStep, JudgeSupport, ask_judge};
 use ralph_policy::{config, price_list};
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
-use ralph_sys::fs::FreshDir;
-use std::path::PathBuf;
+use ralph_sys::fs::{self, FreshDir};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
 
 /// The length of a finding or a reason in the table.
 const NOTE_CHARS: usize = 60;
 
 pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
     let cases = bench::shipped_cases(&args.case).map_err(case_failure)?;
+    if args.list && args.json {
+        let cases = cases.iter().map(listed_case).collect();
+        return print_json(&CaseListView { v: 1, cases }).map(|_| SUCCESS);
+    }
     if args.list {
         return term::out(&list_cases(&cases)).map(|_| SUCCESS);
     }
@@ -100,6 +105,7 @@ fn choose_judge(
         let project = env.current_dir().ok_or_else(|| {
             CommandFailure::new("the current directory no longer exists", "change to another one")
         })?;
+        check_described(&judge, &project)?;
         // The person gave the command, so it gets what they have, apart from secrets.
         let variables = GateEnvironment { ci: false, ..GateEnvironment::default() };
         return Ok(BenchSetup { judge, variables, project });
@@ -130,6 +136,26 @@ fn choose_judge(
     })
 }
 
+/// Fails for a judge that could answer none of the cases.
+fn check_described(judge: &Judge, project: &Path) -> Result<(), CommandFailure> {
+    config::check_backend(&judge.backend)
+        .map_err(|(what, hint)| CommandFailure::new(&format!("the judge {what}"), &hint))?;
+    match &judge.backend {
+        JudgeBackend::Http(_) if judge.kind == JudgeKind::Agent => Err(CommandFailure::new(
+            "an agent judge needs a host or a command, not an endpoint",
+            "use `--host claude`, or another `--kind`",
+        )),
+        JudgeBackend::Command(words) => match words.first() {
+            Some(program) if program.contains('/') && !fs::exists(&project.join(program)) => {
+                let what = format!("there is no program `{}`", safe_line(program));
+                Err(CommandFailure::new(&what, "give its path after `--`"))
+            }
+            Some(_) | None => Ok(()),
+        },
+        JudgeBackend::Http(_) | JudgeBackend::Host(_) => Ok(()),
+    }
+}
+
 fn case_failure(error: BenchError) -> CommandFailure {
     match error {
         BenchError::UnknownCase(name) => CommandFailure::new(
@@ -157,6 +183,31 @@ impl JudgeSupport for BenchProgress {
             | JudgeStep::Gate(_)
             | JudgeStep::Test(_) => {}
         }
+    }
+}
+
+#[derive(Serialize)]
+struct CaseListView<'a> {
+    v: u8,
+    cases: Vec<ListedCaseView<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedCaseView<'a> {
+    name: &'a str,
+    language: &'a str,
+    /// What is wrong with the change; `null` if nothing is.
+    defect: Option<&'a str>,
+    /// What only looks wrong about it.
+    suspicious: Option<&'a str>,
+}
+
+fn listed_case(case: &BenchCase) -> ListedCaseView<'_> {
+    ListedCaseView {
+        name: &case.name,
+        language: &case.language,
+        defect: case.defect.as_deref(),
+        suspicious: case.suspicious.as_deref(),
     }
 }
 

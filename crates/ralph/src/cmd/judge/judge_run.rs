@@ -11,7 +11,7 @@ use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
 use ralph_core::record::JudgeRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::RequirementWeight;
@@ -19,6 +19,7 @@ use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
 use ralph_git::checkpoint::CheckpointRepository;
+use ralph_home::faults::describe_error;
 use ralph_hook::contract::{CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge};
 use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::config::{self, ProjectConfig};
@@ -43,8 +44,9 @@ Examples:
   ralph judge run review --base main
   ralph judge run goal-review --goal \"the export has a header row\" --json
 
-The judge sees the difference between the base and the work tree. Its
-verdict is printed and kept nowhere: a run asks again.
+The judge sees the difference between the base and the work tree, one of
+kind `plan` also `PLAN.md`. Its verdict is printed and kept nowhere: a run
+asks again.
 
 Exit codes: 0 every required judge says met, 1 one of them says unmet or
 impossible, or the command failed, 3 the policy is not approved, 4 one
@@ -86,14 +88,25 @@ struct JudgedView<'a> {
 /// A judge and what it said.
 struct ManualVerdict<'a> {
     judge: &'a Judge,
-    result: JudgeResult,
+    outcome: JudgeOutcome,
+    findings: Vec<JudgeFinding>,
+    /// Why tests of reviewers were not accepted.
+    rejected_tests: Vec<String>,
     record: JudgeRecord,
 }
 
 impl<'a> ManualVerdict<'a> {
     fn new(judge: &'a Judge, result: JudgeResult) -> Self {
         let record = JudgeRecord::new(judge, &result, false);
-        Self { judge, result, record }
+        let JudgeResult { outcome, findings, rejected_tests, .. } = result;
+        Self { judge, outcome, findings, rejected_tests, record }
+    }
+
+    /// A judge that cannot be asked has no verdict, and those of the others are worth what they cost.
+    fn unasked(judge: &'a Judge, why: String) -> Self {
+        let record = JudgeRecord::not_asked(judge, &why);
+        let outcome = JudgeOutcome::Unknown { why };
+        Self { judge, outcome, findings: Vec::new(), rejected_tests: Vec::new(), record }
     }
 }
 
@@ -111,7 +124,8 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
     let name = RunId::temporary(clock::nonce());
     let repository =
         CheckpointRepository::open_temporary(&name, directory.root(), &config.project, &deadline)?;
-    let base = find_commit(&repository, &args.base, &deadline)?;
+    let base = find_commit(&repository, &args.base, &deadline)
+        .map_err(|failure| failure.with_hint("a judge compares with a commit: `--base main`"))?;
     let now = capture_work_tree(&repository, &config, &home.root().to_path_buf(), &deadline)?;
     if base.tree == now.tree {
         return Err(nothing_changed(args));
@@ -135,13 +149,31 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         let (goal, project) = (goal.text.as_str(), config.project.as_path());
         let (rules, redactor) = (&rules, &redactor);
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
-        let case = build_case(&case, args, &deadline)?;
+        // The judges before it took their time.
+        let deadline = Deadline::after(GIT_TIMEOUT);
+        let case = match case.build(&deadline) {
+            Ok(case) => case,
+            Err(why) => {
+                judged.push(ManualVerdict::unasked(judge, why));
+                continue;
+            }
+        };
+        if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
+            return Err(nothing_changed(args));
+        }
         let checkout = (judge.kind == JudgeKind::Agent)
             .then(|| {
                 let directory = directory.root().join("candidate");
                 checkout_for_judge(&repository, &now, directory, &deadline)
             })
-            .transpose()?;
+            .transpose();
+        let checkout = match checkout {
+            Ok(checkout) => checkout,
+            Err(error) => {
+                judged.push(ManualVerdict::unasked(judge, describe_error(&error)));
+                continue;
+            }
+        };
         let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
         let checkouts = ManualCheckouts {
             home: &home,
@@ -203,19 +235,6 @@ fn state_goal(
         term::err(&format!("{}\n", goal.describe()));
     }
     Ok(goal)
-}
-
-fn build_case(
-    case: &ManualCase<'_>,
-    args: &JudgeRunArgs,
-    deadline: &Deadline,
-) -> Result<JudgeCase, CommandFailure> {
-    let built = case.build(deadline).map_err(|why| {
-        let what = format!("`{}` cannot be asked: {}", case.judge.name, safe_line(&why));
-        CommandFailure::new(&what, "`ralph judge run --help` shows what it needs")
-    })?;
-    let is_empty = built.diff.is_empty() && built.test_diff.is_empty() && built.omitted.is_empty();
-    if is_empty { Err(nothing_changed(args)) } else { Ok(built) }
 }
 
 fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
@@ -282,14 +301,14 @@ fn show(
         return Ok(());
     }
     let mut out = String::new();
-    for ManualVerdict { judge, result, record } in judged {
-        let mark = match result.outcome {
+    for ManualVerdict { judge, outcome, findings, rejected_tests, record } in judged {
+        let mark = match outcome {
             JudgeOutcome::Met => paint(term::GOOD, "✓"),
             JudgeOutcome::Unmet | JudgeOutcome::Impossible => paint(term::BAD, "✗"),
             JudgeOutcome::Unknown { .. } => paint(term::WARN, "?"),
         };
         out.push_str(&format!("{mark} {}: {}\n", judge.name, describe_verdict(record)));
-        for finding in result.findings.iter().take(SHOWN_FINDINGS) {
+        for finding in findings.iter().take(SHOWN_FINDINGS) {
             let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
             let (file, claim) = (safe_line(&finding.file), safe_line(&finding.claim));
             out.push_str(&format!("    {file}{line}: {claim}\n"));
@@ -297,7 +316,7 @@ fn show(
                 out.push_str(&format!("      a test fails: {}\n", safe_line(test)));
             }
         }
-        for why in &result.rejected_tests {
+        for why in rejected_tests {
             out.push_str(&format!("    not accepted: {}\n", safe_line(why)));
         }
     }
@@ -309,17 +328,16 @@ fn judged_view<'a>(one: &'a ManualVerdict<'_>) -> JudgedView<'a> {
     JudgedView {
         verdict: judge_verdict_view(&one.record),
         required: one.judge.is_required(),
-        details: &one.result.findings,
+        details: &one.findings,
     }
 }
 
 fn exit_code(judged: &[ManualVerdict<'_>]) -> u8 {
     let required = || judged.iter().filter(|one| one.judge.is_required());
     let is_unmet = |one: &ManualVerdict<'_>| {
-        matches!(one.result.outcome, JudgeOutcome::Unmet | JudgeOutcome::Impossible)
+        matches!(one.outcome, JudgeOutcome::Unmet | JudgeOutcome::Impossible)
     };
-    let is_unknown =
-        |one: &ManualVerdict<'_>| matches!(one.result.outcome, JudgeOutcome::Unknown { .. });
+    let is_unknown = |one: &ManualVerdict<'_>| matches!(one.outcome, JudgeOutcome::Unknown { .. });
     if required().any(is_unmet) {
         FAILURE
     } else if required().any(is_unknown) {
