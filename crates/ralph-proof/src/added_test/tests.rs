@@ -88,7 +88,7 @@ fn a_test_shows_something_only_if_it_alone_fails() {
             "rejected: tests does not name all of its tests with it".to_string(),
         ),
         (
-            unknown(UnknownReason::Timeout { after_ms: 2_000 }),
+            unknown(UnknownReason::Timeout { after_ms: 2_000, pending: String::new() }),
             "rejected: tests gives no result with it: timed out after 2 s".to_string(),
         ),
         (
