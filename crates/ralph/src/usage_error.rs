@@ -89,17 +89,13 @@ fn usage_failure(
             Some(CommandFailure::new("an argument is not valid UTF-8", &help))
         }
         ErrorKind::MissingRequiredArgument => {
-            let names = texts(ContextKind::InvalidArg);
-            let names: Vec<_> =
-                names.iter().map(|name| format!("`{}`", argument_name(name))).collect();
-            let be = if names.len() == 1 { "is" } else { "are" };
             let help = match known {
                 Some("waive") => WAIVE_HINT.to_string(),
                 Some(_) | None => {
                     usage_command(error).map_or(help, |of| format!("run `{of} --help`"))
                 }
             };
-            Some(CommandFailure::new(&format!("{} {be} missing", names.join(" and ")), &help))
+            Some(missing_arguments(&texts(ContextKind::InvalidArg), &help))
         }
         ErrorKind::TooManyValues => {
             let name = argument_name(&text(ContextKind::InvalidArg)?);
@@ -115,6 +111,12 @@ fn usage_failure(
         }
         _ => None,
     }
+}
+
+fn missing_arguments(names: &[String], hint: &str) -> CommandFailure {
+    let be = if names.len() == 1 { "is" } else { "are" };
+    let names: Vec<_> = names.iter().map(|name| format!("`{}`", argument_name(name))).collect();
+    CommandFailure::new(&format!("{} {be} missing", names.join(" and ")), hint)
 }
 
 /// Names the help of the innermost command that was typed.

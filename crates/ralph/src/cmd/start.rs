@@ -137,6 +137,10 @@ fn other_run_text(other: &RunId) -> String {
     )
 }
 
+fn mute_judge_text(judge: &str, why: &str) -> String {
+    format!("judge {judge} cannot give a verdict: {}", wording::safe_line(why))
+}
+
 /// A warning about a new run as a sentence.
 pub(crate) fn note_text(note: &StartNote) -> String {
     match note {
@@ -196,9 +200,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             };
             format!("{why}, so nothing shows that tests notice the work, and the run ends as `green` at best")
         }
-        StartNote::NoVerdict { judge, why } => {
-            format!("judge {judge} cannot give a verdict: {}", wording::safe_line(why))
-        }
+        StartNote::NoVerdict { judge, why } => mute_judge_text(judge, why),
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"
                 .to_string()

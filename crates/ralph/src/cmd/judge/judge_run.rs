@@ -18,7 +18,7 @@ use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
-use ralph_git::checkpoint::CheckpointRepository;
+use ralph_git::checkpoint::{Checkpoint, CheckpointRepository, VerificationCheckout};
 use ralph_home::faults::describe_error;
 use ralph_hook::contract::{CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge};
 use ralph_judge::{JudgeRequest, JudgeStep};
@@ -151,8 +151,11 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
         // The judges before it took their time.
         let deadline = Deadline::after(GIT_TIMEOUT);
-        let case = match case.build(&deadline) {
-            Ok(case) => case,
+        let asked = case.build(&deadline).and_then(|case| {
+            Ok((case, agent_files(judge, &repository, &now, directory.root(), &deadline)?))
+        });
+        let (case, checkout) = match asked {
+            Ok(asked) => asked,
             Err(why) => {
                 judged.push(ManualVerdict::unasked(judge, why));
                 continue;
@@ -161,19 +164,6 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
             return Err(nothing_changed(args));
         }
-        let checkout = (judge.kind == JudgeKind::Agent)
-            .then(|| {
-                let directory = directory.root().join("candidate");
-                checkout_for_judge(&repository, &now, directory, &deadline)
-            })
-            .transpose();
-        let checkout = match checkout {
-            Ok(checkout) => checkout,
-            Err(error) => {
-                judged.push(ManualVerdict::unasked(judge, describe_error(&error)));
-                continue;
-            }
-        };
         let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
         let checkouts = ManualCheckouts {
             home: &home,
@@ -240,6 +230,21 @@ fn state_goal(
 fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
     let what = format!("nothing changed since `{}`", safe_line(&args.base));
     CommandFailure::new(&what, "name another base: `--base main`")
+}
+
+/// The files that an agent judge reads.
+fn agent_files(
+    judge: &Judge,
+    repository: &CheckpointRepository,
+    now: &Checkpoint,
+    directory: &Path,
+    deadline: &Deadline,
+) -> Result<Option<VerificationCheckout>, String> {
+    if judge.kind != JudgeKind::Agent {
+        return Ok(None);
+    }
+    let checkout = checkout_for_judge(repository, now, directory.join("candidate"), deadline);
+    checkout.map(Some).map_err(|error| describe_error(&error))
 }
 
 fn choose_judges<'a>(
