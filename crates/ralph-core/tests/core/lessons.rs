@@ -331,7 +331,7 @@ fn an_export_keeps_backticks() {
     };
     let notes = ["run `make redis` first", "``x`", "plain"].map(note);
     let notes: Vec<&MemoryNote> = notes.iter().collect();
-    let page = lesson::render_markdown(&[], &notes, 0, &Redactor::default());
+    let page = lesson::render_markdown(&[], &notes, |_| String::new(), &Redactor::default());
     assert_eq!(page, "- `` run `make redis` first ``\n- ``` ``x` ```\n- `plain`\n");
 }
 
