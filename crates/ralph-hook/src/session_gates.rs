@@ -37,8 +37,8 @@ use std::path::Path;
 
 /// The value of `[session] gates` that concerns sessions without a run. A policy without the word has another value.
 const EVERY: &[u8] = b"every";
-/// The section that may give such sessions a memory. A policy without the word does not.
-const MEMORY: &[u8] = b"memory";
+/// The key that gives such sessions a memory. A policy without the word does not.
+const MEMORY: &[u8] = b"sessions";
 const MAX_POLICY_BYTES: usize = ralph_core::input_bounds::MAX_POLICY_BYTES;
 
 #[derive(Debug, thiserror::Error)]

@@ -31,15 +31,18 @@ pub(crate) fn prompt_memory(
     if facts::find_off_switch(world, session.as_str()).is_some() {
         return Verdict::Allow;
     }
-    let redactor = Redactor::new(world.env.secrets());
-    let memory = ProjectMemory::load(&world.home, &config.project, &redactor);
     let path = world.home.session_memory(session);
     let mut given = GivenMemory::read(&path).unwrap_or_default().given;
+    if given.len() >= MAX_GIVEN {
+        return Verdict::Allow;
+    }
+    let redactor = Redactor::new(world.env.secrets());
+    let memory = ProjectMemory::load(&world.home, &config.project, &redactor);
     let cue =
         MemoryCue { goal: prompt.text.clone(), requirements: Vec::new(), now_ms: clock::now_ms() };
     let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &cue, &given);
     let block = project_memory::render(&lessons, &notes, policy.max_chars as usize, &redactor);
-    if block.given.is_empty() || given.len() >= MAX_GIVEN || !is_approved(world, config) {
+    if block.given.is_empty() || !is_approved(world, config) {
         return Verdict::Allow;
     }
     given.extend(block.given);

@@ -25,7 +25,7 @@ use ralph_git::checkpoint::{
 };
 use ralph_home::faults::describe_error;
 use ralph_judge::JudgeRequest;
-use ralph_policy::{config, price_list};
+use ralph_policy::{config, price_list, trust};
 use ralph_proof::{ProofError, ProofRequest};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
@@ -70,7 +70,7 @@ pub(super) fn verdict_key(
     case: &JudgeCase,
     trees: &JudgedTrees,
 ) -> ResultKey {
-    let label = format!("{} (judge)", judge.name);
+    let label = trust::judge_label(judge);
     let seal = contract.seal;
     let tools = seal.tools.iter().filter(|tool| tool.gate == label);
     let files = seal.files.iter().flatten().filter(|file| file.gate == label);
@@ -145,8 +145,8 @@ pub(super) fn ask_judges(
     if sealed_variables::describe_changed_variables(contract).is_some() {
         return Ok(());
     }
-    let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
-    let repository = base_checkpoint::open_repository(contract, &deadline)?;
+    let opening = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+    let repository = base_checkpoint::open_repository(contract, &opening)?;
     let scratch = FreshDir::create(world.home.scratch(clock::nonce()))?;
     let mut left = task.budget_micro_usd;
     for case in &task.cases {
@@ -169,6 +169,8 @@ pub(super) fn ask_judges(
             checkouts: &checkouts,
         };
         let checkout = if judge.kind == JudgeKind::Agent {
+            // The judges before it took their time.
+            let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
             let candidate = checkouts.candidate(&deadline)?;
             let directory = scratch.path().join(CHECKOUT_DIRECTORY);
             Some(checkout_for_judge(&repository, &candidate, directory, &deadline)?)

@@ -118,7 +118,7 @@ impl EndpointRequest<'_> {
         ModelReply::failed(if last_error.is_empty() {
             TIMEOUT_REASON.to_string()
         } else {
-            format!("{TIMEOUT_REASON}; last: {last_error}")
+            format!("the service gave no answer; last error: {last_error}")
         })
     }
 

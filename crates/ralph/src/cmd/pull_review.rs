@@ -22,12 +22,20 @@ const READ_TIMEOUT: Duration = Duration::from_mins(5);
 /// More messages than this at once are a conversation rather than a review.
 const MAX_SENT: usize = 20;
 
-/// The comments on the pull request of a run that no run has got yet, oldest first.
+/// Comments on a pull request that no run has got yet.
+#[derive(Default)]
+pub(crate) struct NewComments {
+    /// Oldest first.
+    pub sent: Vec<ReviewComment>,
+    /// How many more there are.
+    pub left: usize,
+}
+
 pub(crate) fn new_comments(
     env: &Env,
     home: &RalphHome,
     run: &RunId,
-) -> Result<Vec<ReviewComment>, CommandFailure> {
+) -> Result<NewComments, CommandFailure> {
     super::refuse_agent(env, "an agent may not send messages of people", super::ASK_A_PERSON)?;
     let record = store::load_run(home, run)?.run;
     let Some(worktree) = record.worktree() else {
@@ -48,13 +56,13 @@ pub(crate) fn new_comments(
     let is_new = |one: &ReviewComment| !sent.iter().any(|message| one.is_in(message));
     let mut comments: Vec<ReviewComment> = comments.into_iter().filter(is_new).collect();
     if comments.is_empty() {
-        let what = format!("the pull request of run `{run}` has no new comments of people");
-        let hint = "comments count if a person who may push wrote them";
+        let what = format!("no new comments from people on the pull request of run `{run}`");
+        let hint = "only comments by people with write access count";
         return Err(CommandFailure::new(&what, hint));
     }
-    let surplus = comments.len().saturating_sub(MAX_SENT);
-    drop(comments.drain(..surplus));
-    Ok(comments)
+    let left = comments.len().saturating_sub(MAX_SENT);
+    comments.truncate(MAX_SENT);
+    Ok(NewComments { sent: comments, left })
 }
 
 /// The messages that runs on this branch have got.
@@ -94,7 +102,13 @@ pub(crate) fn send_comments(
 }
 
 /// `3 comments sent; the agent gets them at its next stop`
-pub(crate) fn sent_note(count: usize) -> String {
-    let them = if count == 1 { "it" } else { "them" };
-    format!("{} sent; the agent gets {them} at its next stop", text::count_noun(count, "comment"))
+pub(crate) fn sent_note(run: &RunId, comments: &NewComments) -> String {
+    let NewComments { sent, left } = comments;
+    let them = if sent.len() == 1 { "it" } else { "them" };
+    let rest = match left {
+        0 => String::new(),
+        left => format!("; {left} left: `ralph tell {run} --from-pr` sends the rest"),
+    };
+    let count = text::count_noun(sent.len(), "comment");
+    format!("{count} sent; the agent gets {them} at its next stop{rest}")
 }

@@ -57,6 +57,8 @@ struct ReviewJson<'a> {
     run: &'a str,
     what: &'static str,
     comments: usize,
+    /// New comments that were not sent yet.
+    left: usize,
 }
 
 pub(crate) fn run(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
@@ -94,12 +96,12 @@ fn send_review(env: &Env, home: &RalphHome, args: &TellArgs) -> Result<(), Comma
         return Err(CommandFailure::new(&what, &hint));
     }
     let comments = pull_review::new_comments(env, home, &run)?;
-    pull_review::send_comments(env, home, &run, &comments)?;
+    pull_review::send_comments(env, home, &run, &comments.sent)?;
     if args.json {
-        let (run, comments) = (run.as_str(), comments.len());
-        super::print_json(&ReviewJson { v: 1, run, what: "told", comments })?;
+        let (run, left, comments) = (run.as_str(), comments.left, comments.sent.len());
+        super::print_json(&ReviewJson { v: 1, run, what: "told", comments, left })?;
     } else {
-        let note = pull_review::sent_note(comments.len());
+        let note = pull_review::sent_note(&run, &comments);
         term::out(&format!("{}  {note}\n", paint(term::BOLD, run.as_str())))?;
     }
     Ok(())

@@ -106,8 +106,8 @@ fn a_review_becomes_messages_of_the_next_run() {
     assert_snapshot!(sandbox.normalize(&again), @r"
     exit 1
     --- stderr
-    error: the pull request of run `[run]` has no new comments of people
-      hint: comments count if a person who may push wrote them
+    error: no new comments from people on the pull request of run `[run]`
+      hint: only comments by people with write access count
     ");
 }
 

@@ -326,7 +326,7 @@ fn an_endpoint_that_never_answers_ends_in_time() {
     let stage = JudgeStage::endpoint(&server.url(), JudgeApi::Anthropic).timeout(3_000);
     assert_eq!(
         stage.shown(),
-        "unknown: the service did not answer in time; last: HTTP 429: slow down [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
+        "unknown: the service gave no answer; last error: HTTP 429: slow down [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
     );
     let server = model_server(&agent_step(MET, "delay_ms = 60000"));
     let stage = JudgeStage::endpoint(&server.url(), JudgeApi::Anthropic).timeout(2_000);
@@ -353,7 +353,7 @@ fn a_busy_endpoint_is_asked_again() {
     let stage = JudgeStage::endpoint(&endpoint.url(), JudgeApi::Anthropic);
     assert_eq!(
         stage.shown(),
-        "unknown: the service did not answer in time; last: HTTP 429: busy [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
+        "unknown: the service gave no answer; last error: HTTP 429: busy [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
     );
     assert_eq!(endpoint.requests().len(), 1);
 }

@@ -3,7 +3,7 @@
 use super::drive_view::DriveView;
 use super::issue_run;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
-use crate::cmd::pull_review;
+use crate::cmd::pull_review::{self, NewComments};
 use crate::cmd::{open_world, start};
 use crate::failure::CommandFailure;
 use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
@@ -95,7 +95,7 @@ fn start_new_run(
     let has_tree = new.request.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
     let comments = match &new.review_of {
         Some(past) => pull_review::new_comments(&world.env, home, past)?,
-        None => Vec::new(),
+        None => NewComments::default(),
     };
     if let RunWorkspace::Worktree { then, checks_ms, draft } = new.workspace
         && !has_tree
@@ -123,9 +123,9 @@ fn start_new_run(
         issue_run::keep_issue(home, &started.run.id, &of.issue)?;
     }
     notes.extend(started.notes.iter().map(start::note_text));
-    if !comments.is_empty() {
-        pull_review::send_comments(&world.env, home, &started.run.id, &comments)?;
-        notes.push(pull_review::sent_note(comments.len()));
+    if !comments.sent.is_empty() {
+        pull_review::send_comments(&world.env, home, &started.run.id, &comments.sent)?;
+        notes.push(pull_review::sent_note(&started.run.id, &comments));
     }
     Ok(started.run)
 }
