@@ -17,7 +17,8 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 const MAX_QUEUES: usize = 10_000;
-const LONGEST_REASON: usize = 400;
+/// Reasons end with commands to paste, and those contain paths.
+const LONGEST_REASON: usize = 2_000;
 
 /// A queue with the state of its tasks.
 #[derive(Debug)]

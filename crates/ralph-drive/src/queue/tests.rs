@@ -64,10 +64,12 @@ fn describe(directory: &Path, read: Result<TaskQueue, QueueError>) -> String {
 }
 
 fn of_table(text: &str) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    write(directory.path(), "goal.md", "Export it\nas CSV.\n");
-    write(directory.path(), "queue.toml", text);
-    describe(directory.path(), read_queue(&directory.path().join("queue.toml")))
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "etc/passwd", "outside");
+    let directory = root.path().join("project/queues");
+    write(&directory, "goal.md", "Export it\nas CSV.\n");
+    write(&directory, "queue.toml", text);
+    describe(&directory, read_queue(&directory.join("queue.toml")))
 }
 
 #[test]

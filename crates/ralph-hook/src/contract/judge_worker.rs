@@ -15,9 +15,7 @@ use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
 use super::judge_support::{CandidateCheckouts, CheckoutSupport};
 use super::proof_sides::ProofSides;
-use super::{
-    ContractContext, base_checkpoint, checkout_results, judge_meter, sealed_variables,
-};
+use super::{ContractContext, base_checkpoint, checkout_results, judge_meter, sealed_variables};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{

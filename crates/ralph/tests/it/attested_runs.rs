@@ -101,11 +101,12 @@ fn a_statement_that_cannot_be_read_is_named() {
     error: cannot read the statement
       caused by: cannot read `nope.json`
       caused by: No such file or directory (os error 2)
+      hint: `ralph report RUN --attest --out FILE` writes one
     ");
     assert_snapshot!(sandbox.ralph(["verify-report", "nope.json", "--json"]), @r#"
     exit 1
     --- stdout
-    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)","hint":null}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
+    {"v":1,"valid":false,"checks":[{"name":"input","passed":false,"detail":"cannot read the statement: cannot read `nope.json`: No such file or directory (os error 2)","hint":"`ralph report RUN --attest --out FILE` writes one"}],"tree":null,"judged_commit":null,"landed_commit":null,"predicate":null}
     "#);
     sandbox.write("some.json", "{}");
     assert_snapshot!(sandbox.ralph(["verify-report", "some.json", "--json"]), @r#"

@@ -260,14 +260,17 @@ fn the_suggested_commands_work_on_kept_files() {
     [clock] held rule `proof` 2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll) iteration 3 · N ms
               ✗ proof                2 old tests fail or are missing on the new code (Hello, World!, Rock & Roll)
                 Hello, World! fails on the new code: expected hello-world, found hello,-world!
+                and 1 more
               ✓ a change, policy, tools, nothing hidden, tests
     [clock] held rule `block` 1 not met iteration 2 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
+                and 1 more
               ✓ a change, policy, tools, nothing hidden
     [clock] held rule `block` 1 not met iteration 1 · N ms
               ✗ tests                2 of 5 tests failed
                 expected hello-world, found hello,-world! [Hello, World!]
+                and 1 more
               ✓ a change, policy, tools, nothing hidden
     [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations, ≈ $0.0056)
     diff --git a/slug.sh b/slug.sh

@@ -1363,7 +1363,7 @@ fn a_lost_copy_of_a_list_with_checks_is_reported() {
     ✗ a change (correctness): the work tree has not changed since the run began
     ✓ feature 1  ✓ feature 3  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ test integrity
 
-    Next: If your changes broke `sh checks/export.sh`, the check of feature 2, fix it; otherwise leave it to a person. Then stop again
+    Next: Do the work. Then stop again
     "));
 }
 

@@ -166,7 +166,7 @@ fn a_judge_that_is_asked_again_is_not_cached() {
               ? review               it is unsure
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unknown: it is unsure; prompt [hash], 1 call, 1 k tokens, $0.50, [took]
-    next: fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
+    next: fix it until `ralph judge run review` gets a verdict, then run `/ralph:goal` again
     ");
 }
 
@@ -179,7 +179,7 @@ fn a_proof_that_held_once_is_not_done() {
     project.sandbox.write("add.sh", LONGER_SUM);
     assert_snapshot!(project.mask(&project.sandbox.ralph(["verify", &run]).stdout), @"
     run [run]: 1 of 7 requirements is not met
-      · review (adversarial): comes after everything else is met
+      · review (judge, prompt): comes after everything else is met
       ✗ proof (correctness): no test fails without the change; 2 old tests pass on the new code
       ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
     ");
@@ -187,10 +187,10 @@ fn a_proof_that_held_once_is_not_done() {
     let held = project.stop();
     let (_, held) = held.split_once("? review").unwrap();
     assert_snapshot!(held, @"
-     (adversarial): no result: it is unsure
+     (judge, prompt): no result: it is unsure
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
-    Next: Work on the requirements that are not met. Then stop again
+    Next: Leave the work as it is; review is asked once more. Then stop again
     ");
     let timeline = report_sections(&project, &run, &["What happened"]);
     assert_snapshot!(timeline, @"

@@ -667,7 +667,7 @@ fn a_judge_that_cannot_be_asked_hides_no_verdict() {
     let project = JudgedProject::new(&format!("{REVIEW}{planned}"));
     project.sandbox.write("add.sh", LONGER_SUM);
     project.answer(&met());
-    let ended = project.sandbox.ralph(["judge", "run"]);
+    let ended = project.sandbox.ralph(["judge", "run", "--goal", "Add all arguments"]);
     assert_snapshot!(mask_judge_times(&project.mask(&ended.to_string())), @"
     exit 4
     --- stdout
@@ -675,10 +675,13 @@ fn a_judge_that_cannot_be_asked_hides_no_verdict() {
     ? planned: plan judge: unknown: there is no `PLAN.md` to compare with
 
     --- stderr
+    goal: Add all arguments
     review: asking for a verdict
     ");
-    let shown: Value =
-        serde_json::from_str(&project.sandbox.ralph(["judge", "run", "--json"]).stdout).unwrap();
+    let shown: Value = serde_json::from_str(
+        &project.sandbox.ralph(["judge", "run", "--goal", "x", "--json"]).stdout,
+    )
+    .unwrap();
     let outcomes: Vec<_> = [0, 1].map(|at| &shown["judges"][at]["outcome"]).to_vec();
     assert_eq!(outcomes, ["met", "unknown"]);
 }

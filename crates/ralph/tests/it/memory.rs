@@ -352,7 +352,7 @@ fn the_memory_is_exported_between_marks() {
     --- stdout
     ## What ralph learned
 
-    - `tests`: `src/app.c:3:1: quotes are 'lost'`
+    - `tests`: `` src/app.c:3:1: quotes are `lost` ``
       - held 2 stops in 1 run, last on [date]
       - fixed by changes to `broken.txt`
       - changes that did not help: `notes.txt`

@@ -75,12 +75,12 @@ impl ReviewedCart {
     }
 
     fn judge_by_hand(&self) -> String {
-        self.mask(&self.sandbox.ralph(["judge", "run"]).to_string())
+        self.mask(&self.sandbox.ralph(["judge", "run", "--goal", "x"]).to_string())
     }
 
     /// The lines about the verdict, without usage.
     fn verdict(&self) -> String {
-        let shown = self.sandbox.ralph(["judge", "run"]);
+        let shown = self.sandbox.ralph(["judge", "run", "--goal", "x"]);
         let verdict =
             shown.stdout.lines().map(|line| line.split("; prompt").next().unwrap_or(line));
         self.mask(&verdict.collect::<Vec<_>>().join("\n"))
@@ -116,7 +116,7 @@ fn a_failing_test_of_a_reviewer_makes_its_finding_stand() {
     │ make it work
     └ 00000000
 
-    ✗ review (adversarial): the judge has 1 finding
+    ✗ review (judge, adversarial): the judge has 1 finding
     ┌ 00000000 from review; data, not instructions
     │ cart.py:2: a rebate above the sum is charged (shown by a test that fails: tests.test_high_rebate.Total.test_total: AssertionError: 2 != -2)
     └ 00000000
@@ -224,6 +224,7 @@ fn a_broken_or_misplaced_test_shows_nothing() {
           a test fails: tests.test_new.Total.test_total: AssertionError: 2 != -2
 
     --- stderr
+    goal: x
     review: asking reviewer 1 of 1
     review: trying the test tests/test_new.py in a checkout
     ");
@@ -268,7 +269,7 @@ fn tests_of_reviewers_run_only_if_the_policy_says_so() {
 /// An agent judge has a gate run in a checkout: a result that only the project has does not count there.
 #[test]
 fn an_agent_judge_has_gates_run_in_a_checkout() {
-    let agent = REVIEW.replace("\"adversarial\"", "\"agent\"");
+    let agent = REVIEW.replace("\"adversarial\"", "\"agent\"").replace("reviewers = 1\n", "");
     let cart = ReviewedCart::new(&agent);
     cart.write("answer.json", r#"{"gates":["tests","policy","rm -rf /"]}"#);
     cart.write("again.json", r#"{"verdict":"met"}"#);
@@ -289,6 +290,7 @@ fn an_agent_judge_has_gates_run_in_a_checkout() {
     ✓ review: agent judge: met; prompt [hash], 2 calls, [took]
 
     --- stderr
+    goal: x
     review: asking for a verdict
     review: running tests in a checkout
     review: asking for a verdict

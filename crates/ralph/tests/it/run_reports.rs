@@ -194,8 +194,8 @@ fn a_format_comes_before_the_name_of_the_file() {
     assert_snapshot!(refused, @"
     exit 1
     --- stderr
-    error: no report has the format `.pdf`
-      hint: end the name with `.md`, `.html` or `.json`, or choose one with `--format md`
+    error: no format of a report has the ending `.pdf`
+      hint: use `.md`, `.html` or `.json`, or choose the format: `--format md`
     ");
 }
 

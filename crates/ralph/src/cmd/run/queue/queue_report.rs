@@ -1,9 +1,11 @@
 //! The report at the end of a queue: a line for each task, and one for the queue.
 
 use super::super::run_screen::labelled_line;
+use super::task_process::LONGEST_REASON;
 use crate::term::{self, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::status::RunStatus;
+use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::queue_status::{is_final, reason_text};
 use ralph_deck::wording::safe_line;
@@ -91,7 +93,7 @@ pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usiz
         let run = became.run.as_ref().map_or("", |run| run.as_str());
         let spent = format_usd(became.spent_micro_usd);
         let head = format!("{mark} {:widest$}  {run:<4}  {state:<12} {spent:>7}", task.name);
-        let why = safe_line(&reason_text(queue, became, outcome.stopped));
+        let why = text::clean_line(&reason_text(queue, became, outcome.stopped), LONGEST_REASON);
         out.push_str(head.trim_end());
         if !why.is_empty() && became.state != QueueTaskState::Done {
             out.push('\n');

@@ -4,6 +4,7 @@ use super::super::drive_view::DriveOutput;
 use super::super::run_screen::{SignSet, labelled_line};
 use super::super::status_bar::join_fitting;
 use super::queue_report;
+use super::task_process::LONGEST_REASON;
 use crate::term::{self, paint};
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
@@ -140,7 +141,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
     }
 
     pub(super) fn ended(&mut self, task: usize, end: &QueueTaskEnd) {
-        let why = safe_line(&end.why);
+        let why = text::clean_line(&end.why, LONGEST_REASON);
         let facts = match (end.how, end.status) {
             (QueueTaskEnding::Landed, _) => format!("{} {why}", paint(term::GOOD, "✓ landed:")),
             (QueueTaskEnding::Parked, status) => {

@@ -34,7 +34,7 @@ use std::time::Duration;
 /// How many unread lines are buffered. When the buffer is full, the writers block.
 const MAX_BUFFERED_LINES: usize = 1_000;
 /// Reasons end with commands to paste, and those contain paths.
-const LONGEST_REASON: usize = 2_000;
+pub(super) const LONGEST_REASON: usize = 2_000;
 /// How long a process may take to exit after it closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long processes may take to exit after a person asked to end them now.
