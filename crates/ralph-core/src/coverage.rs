@@ -290,7 +290,8 @@ mod tests {
             excluded_code: LineSet::default(),
             unreadable: None,
         };
-        let is_measured = |path: &str| path.ends_with(".py");
+        let is_measured =
+            |path: &str| path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py");
         let changes = vec![
             change("src/a.py", lines(7..=10), lines(7..=10)),
             change("src/b.py", lines(3..=3), LineSet::default()),
@@ -350,7 +351,8 @@ mod tests {
                     coverage.findings.into_iter().map(|finding| finding.message).collect();
                 format!("{}: {}", coverage.count.describe(), messages.join("; "))
             };
-            let is_measured = |path: &str| path.ends_with(".py");
+            let is_measured =
+                |path: &str| path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py");
             measured.of_change(&[change], &|_| false, &is_measured).map(shown)
         };
         assert_eq!(

@@ -14,7 +14,7 @@ use crate::id::RunId;
 use crate::proof_summary::PROOF_REQUIREMENT;
 use crate::record::{ReportLine, ReportedStatus, RunOrigin, StopReport};
 use crate::redact::Redactor;
-use crate::requirement::{Requirement, RequirementFailure, RequirementStage, RequirementStatus};
+use crate::requirement::{Requirement, RequirementStage, RequirementStatus};
 use crate::requirement_tally::{RequirementTally, awaits_results_only};
 use crate::run::AgentMemory;
 use crate::text;
@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 pub(crate) use finding_lines::describe_place;
-use finding_lines::finding_lines;
+use finding_lines::{finding_lines, render_findings};
 pub use stop_report::build_stop_report;
 use stop_report::requirement_digest;
 
@@ -35,7 +35,6 @@ const MAX_FIRST_LINE_CHARS: usize = 120;
 const MAX_GOAL_CHARS: usize = 1_500;
 const MAX_QUOTE_CHARS: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
-const SHOWN_FINDINGS: usize = 5;
 pub(crate) const MAX_NAME_CHARS: usize = 120;
 const MAX_SUMMARY_CHARS: usize = 300;
 const MAX_FINDING_CHARS: usize = 200;
@@ -355,19 +354,6 @@ pub fn safe_line(foreign: &str, most: usize, redactor: &Redactor) -> String {
 
 pub(crate) fn safe_name(requirement: &Requirement, redactor: &Redactor) -> String {
     safe_line(&requirement.name, MAX_NAME_CHARS, redactor)
-}
-
-fn render_findings(failure: &RequirementFailure, redactor: &Redactor) -> String {
-    let mut out = String::new();
-    for line in finding_lines(failure, SHOWN_FINDINGS, redactor) {
-        out.push_str(&line);
-        out.push('\n');
-    }
-    let all = failure.findings.len().saturating_add(failure.unlisted);
-    if all > SHOWN_FINDINGS {
-        let _ = writeln!(out, "and {} more", all - SHOWN_FINDINGS.min(failure.findings.len()));
-    }
-    out
 }
 
 /// Fences foreign text. Every line is prefixed and both ends carry an unpredictable number, so that nothing inside

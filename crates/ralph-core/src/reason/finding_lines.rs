@@ -7,6 +7,22 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+const SHOWN_FINDINGS: usize = 5;
+
+/// The first findings, and how many more there are.
+pub(super) fn render_findings(failure: &RequirementFailure, redactor: &Redactor) -> String {
+    let mut out = String::new();
+    for line in finding_lines(failure, SHOWN_FINDINGS, redactor) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+    let all = failure.findings.len().saturating_add(failure.unlisted);
+    if all > SHOWN_FINDINGS {
+        let _ = writeln!(out, "and {} more", all - SHOWN_FINDINGS.min(failure.findings.len()));
+    }
+    out
+}
+
 /// The first findings, each in one line.
 pub(super) fn finding_lines(
     failure: &RequirementFailure,

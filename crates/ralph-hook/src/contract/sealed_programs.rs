@@ -94,8 +94,8 @@ pub(super) fn tools_requirement(
 ) -> Requirement {
     let seal = contract.seal;
     let search = gate_search(contract);
-    let judge_programs = trust::judge_programs(&seal.policy);
-    let of_judges = judge_programs.iter().zip(&seal.policy.judges).filter_map(|(gate, judge)| {
+    let programs: Vec<_> = seal.policy.judges.iter().map(trust::judge_program).collect();
+    let of_judges = programs.iter().zip(&seal.policy.judges).filter_map(|(gate, judge)| {
         let replaced = find_changed_program(contract, &search, gate)?;
         Some(ReplacedProgram { judge: Some(judge), ..replaced })
     });

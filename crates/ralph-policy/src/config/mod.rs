@@ -45,7 +45,6 @@ pub use value::toml_string;
 pub const POLICY_FILE_NAMES: [&str; 2] = ["ralph.toml", ".ralph.toml"];
 
 const MAX_PROBLEM_CHARS: usize = 200;
-
 const DEFAULTS_TOML: &str = include_str!("defaults.toml");
 
 /// The policy in effect for a project, and where each value came from.

@@ -1134,6 +1134,15 @@ approvals = ["plan", "implment"]
     10: chunk `reviewer` requires nothing  ["reviewer"]
          add `gates = ["tests"]` or `outputs = ["docs/parser.md"]`
     "#);
+    let error = load_project("[[chunk]]\nmatch = \"a\"\ngates = [\"tests\"]\n").unwrap_err();
+    assert_snapshot!(format_problems(&error), @r#"
+    3: there is no gate named `tests`  [["tests"]]
+         no gates are defined
+    "#);
+}
+
+#[test]
+fn a_chunk_may_rely_on_the_gates_of_its_event() {
     let fine = load_project(
         r#"
 [[gate]]
@@ -1157,11 +1166,6 @@ match = "implementer*"
             max_holds: 3,
         }]
     );
-    let error = load_project("[[chunk]]\nmatch = \"a\"\ngates = [\"tests\"]\n").unwrap_err();
-    assert_snapshot!(format_problems(&error), @r#"
-    3: there is no gate named `tests`  [["tests"]]
-         no gates are defined
-    "#);
 }
 
 #[test]

@@ -13,18 +13,13 @@ use std::path::Path;
 /// The gates of the policy, and one for the program of each judge. They are searched for files and programs, and never
 /// run.
 pub fn policy_programs(policy: &Policy) -> Vec<Gate> {
-    policy.gates.iter().cloned().chain(judge_programs(policy)).collect()
+    policy.gates.iter().cloned().chain(policy.judges.iter().map(judge_program)).collect()
 }
 
 /// The program that asks an endpoint.
 const ENDPOINT_PROGRAM: &str = "curl";
 
-/// One gate for the program of each judge.
-pub fn judge_programs(policy: &Policy) -> Vec<Gate> {
-    policy.judges.iter().map(judge_program).collect()
-}
-
-/// A replaced `curl` could forge the verdicts of an endpoint, so it counts as the judge's program.
+/// A gate for the program of a judge. A replaced `curl` could forge the verdicts of an endpoint, so it counts as the judge's program.
 pub fn judge_program(judge: &Judge) -> Gate {
     let words = match &judge.backend {
         JudgeBackend::Command(words) => words.clone(),

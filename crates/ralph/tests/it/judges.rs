@@ -697,7 +697,7 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
         let args = ["start", "make it work", "--yes", "--session", session];
         let started = project.sandbox.ralph(args).stdout;
         let notes = started.lines().filter(|line| line.trim_start().starts_with("note"));
-        notes.map(|line| format!("{}\n", line.trim_start())).collect::<String>()
+        notes.map(str::trim_start).collect::<Vec<_>>().join("\n")
     };
     let project = JudgedProject::new(&judges);
     assert_snapshot!(notes(&project, "one"), @"

@@ -12,22 +12,26 @@ use clap::Args;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
 use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::model_price::PriceTable;
 use ralph_core::record::JudgeRecord;
 use ralph_core::redact::Redactor;
 use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
-use ralph_git::checkpoint::{Checkpoint, CheckpointRepository, VerificationCheckout};
+use ralph_git::checkpoint::{CheckpointRepository, VerificationCheckout};
 use ralph_home::faults::describe_error;
+use ralph_home::paths::RalphHome;
 use ralph_hook::contract::{CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge};
 use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::{price_list, trust};
-use ralph_proof::ProofDirectory;
+use ralph_proof::{ClassRules, ProofDirectory};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::{self, Env};
+use ralph_sys::proc::cancel::CancelToken;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -140,41 +144,78 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
         common: common.as_deref(),
     };
     let goal = state_goal(&search, args, &redactor, &deadline)?;
-    let rules = crate::cmd::explain_files::class_rules(&config)?;
     let mut prices = price_list::price_table(&[]);
     prices.prices.extend(config::load_prices(&home)?);
+    let judging = ManualJudging {
+        home: &home,
+        env,
+        config: &config,
+        path: path.as_deref(),
+        compared: ComparedTrees { repository: &repository, base: &base, now: &now },
+        rules: &crate::cmd::explain_files::class_rules(&config)?,
+        redactor: &redactor,
+        prices: &prices,
+        directory: directory.root(),
+        cancel: &cancel,
+    };
     let mut judged = Vec::new();
     for judge in chosen {
-        let compared = ComparedTrees { repository: &repository, base: &base, now: &now };
-        let (goal, project) = (goal.text.as_str(), config.project.as_path());
-        let (rules, redactor) = (&rules, &redactor);
+        judged.push(judging.ask(judge, &goal.text, args)?);
+    }
+    if cancel.is_cancelled() {
+        return Ok(INTERRUPTED);
+    }
+    show(args, &goal, &judged)?;
+    Ok(exit_code(&judged))
+}
+
+/// The change that all judges are asked about, and what they are asked with.
+struct ManualJudging<'a> {
+    home: &'a RalphHome,
+    env: &'a Env,
+    config: &'a ProjectConfig,
+    path: Option<&'a OsStr>,
+    compared: ComparedTrees<'a>,
+    rules: &'a ClassRules,
+    redactor: &'a Redactor,
+    prices: &'a PriceTable,
+    directory: &'a Path,
+    cancel: &'a CancelToken,
+}
+
+impl ManualJudging<'_> {
+    fn ask<'j>(
+        &self,
+        judge: &'j Judge,
+        goal: &str,
+        args: &JudgeRunArgs,
+    ) -> Result<ManualVerdict<'j>, CommandFailure> {
+        let (config, compared) = (self.config, self.compared);
+        let (project, rules, redactor) = (config.project.as_path(), self.rules, self.redactor);
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
         // The judges before it took their time.
         let deadline = Deadline::after(GIT_TIMEOUT);
-        let asked = case.build(&deadline).and_then(|case| {
-            Ok((case, agent_files(judge, &repository, &now, directory.root(), &deadline)?))
-        });
+        let asked = case
+            .build(&deadline)
+            .and_then(|case| Ok((case, agent_files(judge, &compared, self.directory, &deadline)?)));
         let (case, checkout) = match asked {
             Ok(asked) => asked,
-            Err(why) => {
-                judged.push(ManualVerdict::unasked(judge, why));
-                continue;
-            }
+            Err(why) => return Ok(ManualVerdict::unasked(judge, why)),
         };
         if case.diff.is_empty() && case.test_diff.is_empty() && case.omitted.is_empty() {
             return Err(nothing_changed(args));
         }
-        let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
+        let root = compared.repository.root();
         let checkouts = ManualCheckouts {
-            home: &home,
-            env,
-            config: &config,
-            path: path.as_deref(),
-            repository: &repository,
-            base: &base,
-            candidate: &now,
+            home: self.home,
+            env: self.env,
+            config,
+            path: self.path,
+            repository: compared.repository,
+            base: compared.base,
+            candidate: compared.now,
             rules,
-            cancel: &cancel,
+            cancel: self.cancel,
             judge: &judge.name,
         };
         let support = CheckoutSupport {
@@ -182,34 +223,26 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
             policy: &config.policy,
             gates: config.policy.gates.iter().filter(|gate| may_run(gate)).collect(),
             evidence: &case.evidence,
-            project_below: project.strip_prefix(repository.root()).unwrap_or(Path::new("")),
+            project_below: project.strip_prefix(root).unwrap_or(Path::new("")),
             checkouts: &checkouts,
         };
-        let result = ralph_judge::ask_judge(
-            &JudgeRequest {
-                judge,
-                case: &case,
-                files,
-                project,
-                scratch: directory.root(),
-                env,
-                variables: &config.policy.environment,
-                search_path: path.as_deref(),
-                host_program: None,
-                supervisor: &env::own_executable(),
-                prices: &prices,
-                budget_micro_usd: None,
-                support: &support,
-            },
-            &cancel,
-        );
-        judged.push(ManualVerdict::new(judge, result));
+        let request = JudgeRequest {
+            judge,
+            case: &case,
+            files: checkout.as_ref().map_or(root, |checkout| &checkout.dir),
+            project,
+            scratch: self.directory,
+            env: self.env,
+            variables: &config.policy.environment,
+            search_path: self.path,
+            host_program: None,
+            supervisor: &env::own_executable(),
+            prices: self.prices,
+            budget_micro_usd: None,
+            support: &support,
+        };
+        Ok(ManualVerdict::new(judge, ralph_judge::ask_judge(&request, self.cancel)))
     }
-    if cancel.is_cancelled() {
-        return Ok(INTERRUPTED);
-    }
-    show(args, &goal, &judged)?;
-    Ok(exit_code(&judged))
 }
 
 /// Finds the goal, and prints it: a verdict is about this goal and no other.
@@ -235,15 +268,15 @@ fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
 /// The files that an agent judge reads.
 fn agent_files(
     judge: &Judge,
-    repository: &CheckpointRepository,
-    now: &Checkpoint,
+    compared: &ComparedTrees<'_>,
     directory: &Path,
     deadline: &Deadline,
 ) -> Result<Option<VerificationCheckout>, String> {
     if judge.kind != JudgeKind::Agent {
         return Ok(None);
     }
-    let checkout = checkout_for_judge(repository, now, directory.join("candidate"), deadline);
+    let directory = directory.join("candidate");
+    let checkout = checkout_for_judge(compared.repository, compared.now, directory, deadline);
     checkout.map(Some).map_err(|error| describe_error(&error))
 }
 
