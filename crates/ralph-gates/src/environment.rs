@@ -263,6 +263,14 @@ fn is_always_passed(name: &OsStr) -> bool {
     is_listed || has_prefix(name, TOOL_PREFIXES) && !may_hold_login(name)
 }
 
+/// Whether every command that the policy names gets the variable, and may load other code because of it. `PATH` is sealed
+/// in its own way, and Claude Code sets `COREPACK_ENABLE_AUTO_PIN` for its hooks.
+pub fn may_load_code(name: &OsStr) -> bool {
+    const OTHERS: &[&str] = &["COREPACK_ENABLE_AUTO_PIN", "LANG", "PATH", "TZ", "TZDIR"];
+    let is_other = IRRELEVANT_VARIABLES.iter().chain(OTHERS).any(|other| name == *other);
+    is_always_passed(name) && !is_other && !has_prefix(name, &["LC_"])
+}
+
 /// `COMPOSER_AUTH`, `npm_config__auth` and `YARN_NPM_AUTH_IDENT` hold logins. Bundler makes names from the hosts that it
 /// logs in to, with `__` for each dot.
 fn may_hold_login(name: &OsStr) -> bool {

@@ -15,9 +15,17 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 /// Enough for some hundred thousand changed paths.
 pub(crate) const MAX_OUTPUT_BYTES: usize = 32 * 1024 * 1024;
 
-/// An empty value, unlike `false`, also disables the monitor in git before 2.36.
-pub(crate) const QUIET_OPTIONS: [&str; 5] =
-    ["--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null"];
+/// An empty value, unlike `false`, also disables the monitor in git before 2.36. Names with accents are not quoted, because
+/// judges name files as the diff does.
+pub(crate) const QUIET_OPTIONS: [&str; 7] = [
+    "--no-pager",
+    "-c",
+    "core.fsmonitor=",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.quotePath=false",
+];
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitCommandError {

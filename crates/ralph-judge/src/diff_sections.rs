@@ -35,12 +35,21 @@ pub(crate) fn split_diff(diff: &str) -> Vec<DiffSection<'_>> {
 
 /// The file before the change, as far as the diff shows it: context and removed lines.
 pub(crate) fn old_side(section: &str) -> String {
+    one_side(section, '-')
+}
+
+/// The file after the change, as far as the diff shows it: context and added lines.
+pub(crate) fn new_side(section: &str) -> String {
+    one_side(section, '+')
+}
+
+fn one_side(section: &str, mark: char) -> String {
     let mut out = String::new();
     let mut is_in_hunk = false;
     for line in section.lines() {
         if line.starts_with("@@") {
             is_in_hunk = true;
-        } else if is_in_hunk && let Some(text) = line.strip_prefix(['-', ' ']) {
+        } else if is_in_hunk && let Some(text) = line.strip_prefix([mark, ' ']) {
             out.push_str(text);
             out.push('\n');
         }
@@ -108,17 +117,19 @@ new mode 100755
 ";
 
     #[test]
-    fn a_diff_is_split_by_file_with_its_old_side() {
+    fn a_diff_is_split_by_file_with_its_sides() {
         let found: Vec<_> = split_diff(DIFF)
             .into_iter()
-            .map(|section| (section.path.clone(), old_side(section.text)))
+            .map(|section| {
+                format!("{}\n{}\n{}", section.path, old_side(section.text), new_side(section.text))
+            })
             .collect();
         assert_eq!(
             found,
             [
-                ("src/a.rs".to_string(), "fn a() {\n    assert!(one);\n}\n".to_string()),
-                ("old.rs".to_string(), "gone\n".to_string()),
-                ("run.sh".to_string(), String::new()),
+                "src/a.rs\nfn a() {\n    assert!(one);\n}\n\nfn a() {\n    let two = 2;\n}\n",
+                "old.rs\ngone\n\n",
+                "run.sh\n\n",
             ]
         );
         let plain =

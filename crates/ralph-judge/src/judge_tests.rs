@@ -282,8 +282,9 @@ fn an_answer_is_a_verdict_or_unknown() {
 
 /// Where a quote must be, and which paths a finding may name.
 #[test]
-fn quotes_are_checked_against_files_and_removed_lines() {
-    let scene = Scene::new(JudgeKind::Prompt);
+fn quotes_are_checked_against_files_and_the_diff() {
+    let mut scene = Scene::new(JudgeKind::Prompt);
+    scene.case.diff.push_str("+let hidden\\u{202e} = 1;\n");
     let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret");
     std::fs::File::create_new(&secret).unwrap();
@@ -297,6 +298,7 @@ fn quotes_are_checked_against_files_and_removed_lines() {
         ("./src/sum.rs", "let mut total = 1;", true),
         ("src/sum.rs", "u32 {\n    let mut   total = 1;\n    total", true),
         ("src/sum.rs", "+\tlet mut total = 1;", true),
+        ("src/sum.rs", r"let hidden\u{202e} = 1;", true),
         ("src/sum.rs", "let mut total = 2;", false),
         ("src/sum.rs", "", false),
         ("src/sum.rs", "}", false),

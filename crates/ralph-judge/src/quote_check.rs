@@ -1,6 +1,6 @@
 //! Checks that the text a finding quotes is in the file it names.
 
-use crate::diff_sections::{old_side, split_diff};
+use crate::diff_sections::{new_side, old_side, split_diff};
 use ralph_core::judge::{JudgeCase, JudgeFinding, ReviewTest};
 use ralph_core::redact::Redactor;
 use ralph_core::text;
@@ -54,13 +54,13 @@ impl QuotedFiles<'_> {
             if !(is_about_missing && matches!(content, FileText::Missing)) {
                 return None;
             }
-            QuotePlace::Removed
+            QuotePlace::Diff
         } else {
             self.find_quote(&finding, &content)?
         };
         let found_at = match place {
             QuotePlace::Line(line) => Some(line),
-            QuotePlace::Removed => None,
+            QuotePlace::Diff => None,
         };
         Some(JudgeFinding {
             // The place of the quote is known; the model's count of lines often is not.
@@ -74,7 +74,7 @@ impl QuotedFiles<'_> {
         })
     }
 
-    /// Where the quote is, in the file or among the lines that the change removed.
+    /// Where the quote is: in the file, or in the diff that the judge was shown.
     fn find_quote(&self, finding: &JudgeFinding, content: &FileText) -> Option<QuotePlace> {
         // Models copy the marks of a diff although they are asked not to.
         let bare: Vec<_> = finding.quote.lines().map(bare_line).collect();
@@ -89,9 +89,12 @@ impl QuotedFiles<'_> {
                 }
             }
         }
-        let removed = self.removed_text(&finding.file);
-        let is_removed = quotes.into_iter().any(|quote| find_line(&removed, quote, None).is_some());
-        is_removed.then_some(QuotePlace::Removed)
+        // Hidden characters are escapes in the diff, so an exact copy of a line may not be in the file.
+        let sides =
+            [self.diff_side(&finding.file, old_side), self.diff_side(&finding.file, new_side)];
+        let is_shown =
+            |quote: &String| sides.iter().any(|side| find_line(side, quote, None).is_some());
+        quotes.into_iter().any(is_shown).then_some(QuotePlace::Diff)
     }
 
     /// The lines around a finding, with their numbers.
@@ -107,12 +110,12 @@ impl QuotedFiles<'_> {
         out
     }
 
-    fn removed_text(&self, path: &str) -> String {
+    fn diff_side(&self, path: &str, side: fn(&str) -> String) -> String {
         let diffs = [&self.case.test_diff, &self.case.diff];
         let sections = diffs.into_iter().flat_map(|diff| split_diff(diff));
-        let old: String =
-            sections.filter(|one| one.path == path).map(|one| old_side(one.text)).collect();
-        self.safe_text(&old)
+        let text: String =
+            sections.filter(|one| one.path == path).map(|one| side(one.text)).collect();
+        self.safe_text(&text)
     }
 
     /// As a judge saw it: cleaned and redacted.
@@ -142,8 +145,8 @@ impl QuotedFiles<'_> {
 /// Where a quote was found.
 enum QuotePlace {
     Line(u32),
-    /// It is not in the file any more, or the file is missing.
-    Removed,
+    /// It is not in the file, but in the diff, or the file is missing.
+    Diff,
 }
 
 enum FileText {

@@ -413,6 +413,14 @@ impl<'a> ProviderSession<'a> {
             JobEnd::Lost => {
                 Err(QueryError::Transient(format!("the supervisor of `{name}` was killed")))
             }
+            // The end of a long answer could be a valid one.
+            JobEnd::Exited(_) | JobEnd::Signalled(_)
+                if finished.output.total > finished.output.tail.len() as u64 =>
+            {
+                Err(QueryError::Permanent(format!(
+                    "`{name}` answered with more than {MAX_ANSWER_BYTES} bytes"
+                )))
+            }
             JobEnd::Exited(_) | JobEnd::Signalled(_) => Ok(FinishedProgram {
                 code,
                 stdout: finished.output.tail,

@@ -9,11 +9,13 @@ use std::os::unix::ffi::OsStrExt;
 
 use ralph_core::record::SealedVariable;
 use ralph_core::text;
+use ralph_gates::environment;
 use ralph_sys::env::{Env, is_secret_name};
 
 use super::ContractContext;
 
-/// Where programs find their settings and logins, how they reach the network, and what is loaded into them.
+/// Where programs find their settings and logins, how they reach the network, and what is loaded into them, as far as gates
+/// do not get it anyway.
 const SEALED_NAMES: [&str; 22] = [
     "ALL_PROXY",
     "CLAUDE_CONFIG_DIR",
@@ -47,7 +49,9 @@ const MAX_NAME_CHARS: usize = 60;
 fn is_sealed(name: &OsStr) -> bool {
     let is_listed = SEALED_NAMES.iter().any(|listed| name == *listed);
     let starts = |prefix: &&str| name.as_bytes().starts_with(prefix.as_bytes());
-    is_listed || SEALED_PREFIXES.iter().any(starts) && !is_secret_name(name)
+    is_listed
+        || environment::may_load_code(name)
+        || SEALED_PREFIXES.iter().any(starts) && !is_secret_name(name)
 }
 
 /// The variables of a new run, sorted by name. Only hashes are stored: a proxy may contain a password.

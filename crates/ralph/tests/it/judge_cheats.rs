@@ -182,7 +182,9 @@ fn a_forged_stop_does_not_choose_who_answers() {
         stop.lines().find(|line| line.contains(" review (")).unwrap_or(&stop).to_string()
     };
     let address = ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
-    assert_snapshot!(forge(&[address, ("HTTPS_PROXY", "http://127.0.0.1:9")]), @"? review (judge, prompt): no result: not asked: `ANTHROPIC_BASE_URL`, `HTTPS_PROXY` are not as when the run began, so another service could answer");
+    // Whatever an interpreter loads could answer in place of the judge's script.
+    let modules = ("PYTHONPATH", "/tmp/evil");
+    assert_snapshot!(forge(&[address, modules, ("HTTPS_PROXY", "http://127.0.0.1:9")]), @"? review (judge, prompt): no result: not asked: `ANTHROPIC_BASE_URL`, `HTTPS_PROXY`, `PYTHONPATH` are not as when the run began, so another service could answer");
     assert_eq!((project.status(&run), project.calls()), ("held".to_string(), 0));
     // Another login is none of these, and neither is an empty variable.
     forge(&[("ANTHROPIC_API_KEY", "sk-other"), ("HTTPS_PROXY", ""), ("EDITOR", "vi")]);
