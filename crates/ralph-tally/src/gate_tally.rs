@@ -3,7 +3,7 @@
 use crate::journal_line::GateLine;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 /// A run has tens of gates. The results of further ones are not counted.
 const MAX_GATES: usize = 400;
@@ -35,7 +35,27 @@ pub struct GateTally {
 pub struct GateTallies {
     pub gates: Vec<GateTally>,
     /// Whether each measured content passed or failed when it was first measured, by a hash of its key.
-    outcomes: HashMap<u64, bool>,
+    outcomes: HashMap<u64, bool, BuildHasherDefault<HashedKey>>,
+}
+
+/// The keys of the map are hashes already.
+#[derive(Debug, Default)]
+struct HashedKey(u64);
+
+impl Hasher for HashedKey {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
 }
 
 impl GateTallies {

@@ -24,6 +24,44 @@ pub(crate) struct JournalLine<'a> {
     pub change: LineChange<'a>,
 }
 
+impl<'a> JournalLine<'a> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        Self::parse_as_written(text).or_else(|| serde_json::from_str(text).ok())
+    }
+
+    /// The fields before the change take as long to parse as a short change. ralph writes them in one order and without
+    /// spaces, so they are found without looking at each name.
+    fn parse_as_written(text: &'a str) -> Option<Self> {
+        let (_, rest) = strip_number(text.strip_prefix("{\"v\":")?)?;
+        let (seq, rest) = strip_number(rest.strip_prefix(",\"seq\":")?)?;
+        let (at_ms, rest) = strip_number(rest.strip_prefix(",\"at_ms\":")?)?;
+        let rest = strip_hash(rest.strip_prefix(",\"prev\":")?)?;
+        let (iteration, rest) = match rest.strip_prefix(",\"iteration\":") {
+            Some(rest) => strip_number(rest)?,
+            None => (0, rest),
+        };
+        let rest = rest.strip_prefix(",\"after\":").map_or(Some(rest), strip_hash)?;
+        let change = rest.strip_prefix(",\"change\":")?.strip_suffix('}')?;
+        let change = serde_json::from_str(change).ok()?;
+        Some(Self { seq, at_ms, iteration: u32::try_from(iteration).ok()?, change })
+    }
+}
+
+fn strip_number(text: &str) -> Option<(u64, &str)> {
+    let (digits, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    // Not JSON.
+    if digits.len() > 1 && digits.starts_with('0') {
+        return None;
+    }
+    Some((digits.parse().ok()?, rest))
+}
+
+fn strip_hash(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('"')?;
+    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    text[digits..].strip_prefix('"')
+}
+
 pub(crate) enum LineChange<'a> {
     Started(Box<StartLine<'a>>),
     Restored(Box<RestoredRun>),
@@ -424,5 +462,42 @@ impl<'de> TaggedLine<'de> for RunnerLine<'de> {
         };
         map.next_value::<IgnoredAny>()?;
         Ok(skipped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same line, with the fields in another order or with a space, is parsed in general.
+    #[test]
+    fn a_line_has_the_same_meaning_as_written_and_in_any_other_form() {
+        let head = r#"{"v":2,"seq":7,"at_ms":40,"prev":"9f","iteration":3,"after":"0b","change":"#;
+        let fields = |line: &JournalLine<'_>| {
+            let is_paused = matches!(line.change, LineChange::Paused);
+            (line.seq, line.at_ms, line.iteration, is_paused)
+        };
+        for (text, is_direct) in [
+            (format!("{head}\"paused\"}}"), true),
+            (format!("{head}{{\"interrupted\":{{\"a\":[1]}}}}}}"), true),
+            (head.replace("2,\"seq", "2, \"seq") + "\"paused\"}", false),
+            (format!("{head}\"paused\",\"later\":[]}}"), false),
+            (head.replace("\"v\":2,", "") + "\"paused\",\"v\":3}", false),
+        ] {
+            let direct = JournalLine::parse_as_written(&text);
+            assert_eq!(direct.is_some(), is_direct, "{text}");
+            let line = JournalLine::parse(&text).unwrap();
+            assert_eq!(fields(&line), (7, 40, 3, true), "{text}");
+        }
+        for damaged in [
+            format!("{head}\"paused\""),
+            format!("{head}\"paused\"}}}}"),
+            format!("{head}{{\"denied\":{{]}}}}}}"),
+            head.replace("40", "040") + "\"paused\"}",
+            head.replace("40", "") + "\"paused\"}",
+            head.replace("9f", "9f\n") + "\"paused\"}",
+        ] {
+            assert!(JournalLine::parse(&damaged).is_none(), "{damaged}");
+        }
     }
 }

@@ -100,7 +100,7 @@ impl RunTally {
         self.lines += 1;
         // Checking the whole line for UTF-8 at once is much faster than checking each of its many short strings.
         let text = str::from_utf8(line).ok();
-        match text.and_then(|text| serde_json::from_str::<JournalLine<'_>>(text).ok()) {
+        match text.and_then(JournalLine::parse) {
             Some(line) => self.apply(&line, days),
             None => self.add_damaged_line(),
         }

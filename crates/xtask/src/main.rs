@@ -295,6 +295,9 @@ struct RealOptions {
     /// Replay a small share, and compare with the record instead of writing it
     #[arg(long)]
     ci: bool,
+    /// Use this ralph instead of building one
+    #[arg(long, value_name = "PROGRAM")]
+    ralph: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -27,7 +27,10 @@ pub(crate) fn run(options: &RealOptions) -> Result<()> {
         }
         return Ok(());
     }
-    let ralph = shell::build_program("dev", "ralph")?;
+    let ralph = match &options.ralph {
+        Some(program) => program.clone(),
+        None => shell::build_program("dev", "ralph")?,
+    };
     let (mut wrong, mut drifted) = (Vec::new(), Vec::new());
     for case in cases {
         let began = shell::instant();
