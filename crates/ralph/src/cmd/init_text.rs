@@ -51,11 +51,8 @@ fn render_summary(plan: &InstallPlan, project: &Path) -> String {
     let commands = || plan.changes.iter().filter(|it| it.is_visible() && is_command(it));
     if let Some(first) = commands().next() {
         let count = text::count_noun(commands().count(), "slash command");
-        out.push_str(&format!(
-            "{:<8}{count:<32}/ralph:goal, /ralph:why …
-",
-            change_verb(first)
-        ));
+        let (verb, directory) = (change_verb(first), command_directory(first));
+        out.push_str(&format!("{verb:<8}{count:<32}/ralph:goal … in {directory}\n"));
     }
     if out.len() == 1 { String::new() } else { out }
 }
@@ -102,6 +99,12 @@ pub(super) fn render_diff(diff: &str) -> String {
     lines.collect()
 }
 
+/// The client's directory of commands, which is outside of the project.
+fn command_directory(change: &InstallChange) -> String {
+    let directory = change.path.ancestors().find(|path| path.ends_with("commands"));
+    safe_line(&directory.unwrap_or(&change.path).to_string_lossy())
+}
+
 /// The slash commands, by name only: their texts come with ralph, and the JSON has them in full.
 fn render_commands(changes: &[InstallChange]) -> String {
     let visible = || {
@@ -110,8 +113,7 @@ fn render_commands(changes: &[InstallChange]) -> String {
             .filter(|change| change.is_visible() && slash_commands::is_command_file(&change.path))
     };
     let Some(first) = visible().next() else { return String::new() };
-    let directory = first.path.ancestors().find(|path| path.ends_with("commands"));
-    let directory = safe_line(&directory.unwrap_or(&first.path).to_string_lossy());
+    let directory = command_directory(first);
     let names: Vec<_> = visible()
         .filter_map(|change| {
             let name = change.path.file_stem()?.to_string_lossy();

@@ -115,7 +115,7 @@ fn no_history_failure(
             "`ralph why --all` shows the last ones of all projects",
         ));
     }
-    let hint = "`ralph run --help` shows how to start a run";
+    let hint = "`ralph run \"…\"` starts a run";
     Ok(CommandFailure::new("no decisions yet", hint))
 }
 

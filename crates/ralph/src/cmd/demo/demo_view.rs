@@ -253,12 +253,15 @@ pub(super) fn decisions_text(history: &DecisionHistory) -> String {
 
 pub(super) fn kept_text(root: &str, run: &str) -> String {
     let project = gate::shell_quote(&format!("{root}/project"));
+    let root = gate::shell_quote(root);
     format!(
-        "\nThe files are kept. Look around, and delete them when you are done:\n  \
+        "\nThe files are kept. Look around:\n  \
          cd {project}\n  \
          ../ralph why {run}\n  \
          ../ralph status --all\n  \
-         ../ralph checkpoint diff {run} 2 3\n"
+         ../ralph checkpoint diff {run} 2 3\n\
+         and delete them when you are done:\n  \
+         rm -r {root}\n"
     )
 }
 
