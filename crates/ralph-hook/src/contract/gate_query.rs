@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::coverage::ChangedLines;
-use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTurn, ResultStability, UnknownReason};
+use ralph_core::gate::{Gate, GateBatch, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::record::{GateRecord, MeasuredSite};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
@@ -274,8 +274,8 @@ impl GateQuery<'_> {
     fn gates_to_run(&self, cache: &ResultCache, board: &KnownGateResults) -> Vec<String> {
         let mut names = Vec::new();
         let mut missing = false;
-        for turn in GateTurn::all() {
-            let members = self.wanted.iter().filter(|gate| gate.turn() == turn);
+        for batch in GateBatch::all() {
+            let members = self.wanted.iter().filter(|gate| gate.batch() == batch);
             let mut open = false;
             for gate in members {
                 match board.0.get(&gate.name).map(|known| &known.result) {
@@ -381,16 +381,16 @@ impl GateQuery<'_> {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
         let mut records = Vec::new();
-        let mut waiting_for: Option<GateTurn> = None;
-        for turn in GateTurn::all() {
+        let mut waiting_for: Option<GateBatch> = None;
+        for batch in GateBatch::all() {
             let mut open = false;
-            for gate in self.wanted.iter().filter(|gate| gate.turn() == turn) {
+            for gate in self.wanted.iter().filter(|gate| gate.batch() == batch) {
                 let known = board.0.remove(&gate.name);
                 records.extend(known.as_ref().and_then(|known| self.record(gate, known)));
                 let result = known.map(|known| known.result);
                 let requirement = match (waiting_for, result) {
                     (Some(earlier), _) => {
-                        let why = turn.wait_reason(earlier);
+                        let why = batch.wait_reason(earlier);
                         gate.requirement_with(RequirementStatus::Pending(why))
                     }
                     (None, Some(CachedResult::Result(report)))
@@ -422,7 +422,7 @@ impl GateQuery<'_> {
                 requirements.push(requirement);
             }
             if open && waiting_for.is_none() {
-                waiting_for = Some(turn);
+                waiting_for = Some(batch);
             }
         }
         JudgedGates { requirements, accepted, records }
