@@ -21,7 +21,6 @@ mod judge_evidence;
 mod judge_meter;
 mod judge_support;
 mod judge_worker;
-mod late_gates;
 mod listing_notes;
 mod pipeline_contract;
 mod project_base;
@@ -33,6 +32,7 @@ mod sealed_programs;
 mod sealed_variables;
 mod session_contract;
 mod shown_section;
+mod slow_gates;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -77,7 +77,6 @@ pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_jud
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::checkout_for_judge;
-pub use late_gates::ci_requirements;
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
@@ -85,6 +84,7 @@ pub use seal::{
 };
 pub use sealed_programs::use_sealed_git;
 pub use session_contract::{judge_session, seal_session};
+pub use slow_gates::ci_requirements;
 
 /// How often the tree is judged again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
@@ -224,7 +224,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let chunks = WorkedChunks::from_contract(contract);
     let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop) || chunks.asks(gate);
     let wanted = gate_query::select_gates(contract, &look.touched, &asks);
-    let (wanted, late) = late_gates::split_off_late(wanted);
+    let (wanted, slow) = slow_gates::split_slow_gates(wanted);
     // Without git there is no base, so the changed lines are not known.
     let changed = contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice());
     let inquiry = GateQuery {
@@ -246,8 +246,8 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let checks = checked.requirements;
     records.extend(checked.records);
     let open =
-        late_gates::open_before_late(contract, &[&requirements, &weighed, &results, &checks]);
-    let last = late_gates::late_requirements(&GateQuery { wanted: &late, ..inquiry }, open);
+        slow_gates::slow_gate_blocker(contract, &[&requirements, &weighed, &results, &checks]);
+    let last = slow_gates::slow_gate_requirements(&GateQuery { wanted: &slow, ..inquiry }, open);
     records.extend(last.records);
     results.extend(last.requirements);
     requirements.append(&mut weighed);

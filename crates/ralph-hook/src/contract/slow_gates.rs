@@ -1,6 +1,7 @@
-//! Evidence that is gathered last: it costs much, and while anything else is open it would be gathered in vain.
+//! Gates that run last: those of the slow tier, then those that ask a CI provider. While anything else is open, their
+//! result would be stale by the next stop.
 //!
-//! Whatever runs last asks [`open_before_late`] first, and is pending with that reason while there is one.
+//! Callers check [`slow_gate_blocker`] first; while it returns a reason, the gates are pending with it.
 
 use ralph_core::gate::{Gate, GateTier};
 use ralph_core::record::GateRecord;
@@ -12,18 +13,18 @@ use super::{ContractContext, ContractJudgement, sealed_variables};
 use ralph_gates::gates::GateContent;
 
 /// Splits off the gates of the slow tier, which run after everything else.
-pub(super) fn split_off_late(wanted: Vec<&Gate>) -> (Vec<&Gate>, Vec<&Gate>) {
+pub(super) fn split_slow_gates(wanted: Vec<&Gate>) -> (Vec<&Gate>, Vec<&Gate>) {
     wanted.into_iter().partition(|gate| gate.tier == GateTier::Fast)
 }
 
-/// Why late evidence is not gathered yet; `None` if nothing else is open.
-pub(super) fn open_before_late(
+/// Why slow gates do not start yet; `None` if nothing else is open.
+pub(super) fn slow_gate_blocker(
     contract: &ContractContext<'_>,
     judged: &[&[Requirement]],
 ) -> Option<PendingReason> {
     let open = judged.iter().copied().flatten().filter(|one| contract.holds(one));
     let open: Vec<&Requirement> = open.collect();
-    // A worker that is running must not be replaced by one for the late gates.
+    // A worker that is running must not be replaced by one for the slow gates.
     if !open.is_empty() && open.iter().all(|one| one.is_running()) {
         let why = "waits for the other gates; the result will be available at a later stop";
         return Some(PendingReason::Running(why.to_string()));
@@ -34,8 +35,11 @@ pub(super) fn open_before_late(
     (!open.is_empty()).then(|| PendingReason::comes_after(earlier))
 }
 
-/// The requirements of late gates. They do not run while something else is open.
-pub(super) fn late_requirements(query: &GateQuery<'_>, open: Option<PendingReason>) -> JudgedGates {
+/// The requirements of slow gates, pending while `open` has a reason.
+pub(super) fn slow_gate_requirements(
+    query: &GateQuery<'_>,
+    open: Option<PendingReason>,
+) -> JudgedGates {
     if query.wanted.is_empty() {
         return JudgedGates::default();
     }
@@ -45,8 +49,7 @@ pub(super) fn late_requirements(query: &GateQuery<'_>, open: Option<PendingReaso
     JudgedGates { requirements: requirements.collect(), ..JudgedGates::default() }
 }
 
-/// The requirements of gates that ask a CI provider. They cost the most time, so they are evaluated when nothing else is
-/// open.
+/// The requirements of gates that ask a CI provider. They take the most time, so they run when nothing else is open.
 pub fn ci_requirements(
     contract: &ContractContext<'_>,
     judged: &ContractJudgement,
