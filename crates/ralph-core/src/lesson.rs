@@ -27,9 +27,7 @@ pub use lesson_ranking::{MemoryCue, MemoryNote, rank_lessons, rank_notes, select
 pub use lesson_text::{
     MemoryBlock, describe_lesson, render_block, render_markdown, with_export, without_export,
 };
-pub use retrospective::{
-    CheckpointStretch, Obstacle, Retrospective, RetrospectiveInput, StretchEffect,
-};
+pub use retrospective::{CheckpointSpan, Obstacle, Retrospective, RetrospectiveInput, SpanEffect};
 pub use significant_words::significant_words;
 
 /// The version of the file that this ralph writes.
@@ -101,8 +99,8 @@ pub struct LessonRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_by: Vec<String>,
     /// Files that changed between two stops which both had the finding.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub in_vain: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "in_vain")]
+    pub ineffective: Vec<String>,
     /// Fresh sessions that took over while it was open.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub handovers: u32,
@@ -181,9 +179,9 @@ impl Lesson {
     }
 
     /// Files that changed while the finding stayed, without those that fixed it in some run.
-    pub fn in_vain(&self) -> Vec<FileTally> {
+    pub fn ineffective(&self) -> Vec<FileTally> {
         let helpful = self.fixed_by();
-        let mut files = tally_files(self.runs.iter().flat_map(|run| &run.in_vain));
+        let mut files = tally_files(self.runs.iter().flat_map(|run| &run.ineffective));
         files.retain(|file| !helpful.iter().any(|it| it.path == file.path));
         files
     }
@@ -341,10 +339,10 @@ fn run_record(
         let line = remark.as_ref().map(|it| reason::safe_line(it, MAX_REMARK_CHARS, redactor));
         line.filter(|line| !line.is_empty())
     };
-    let mut files = |effect: StretchEffect| {
+    let mut files = |effect: SpanEffect| {
         let mut found: Vec<String> = Vec::new();
-        for stretch in obstacle.stretches.iter().filter(|stretch| stretch.effect == effect) {
-            for path in changed_files(stretch.from, stretch.to) {
+        for span in obstacle.spans.iter().filter(|span| span.effect == effect) {
+            for path in changed_files(span.from, span.to) {
                 let path = reason::safe_line(&path, MAX_PATH_CHARS, redactor);
                 if !found.contains(&path) && found.len() < MAX_FILES {
                     found.push(path);
@@ -358,8 +356,8 @@ fn run_record(
         at_ms: obstacle.last_ms,
         holds: obstacle.holds,
         result: obstacle.result,
-        fixed_by: files(StretchEffect::Fixed),
-        in_vain: files(StretchEffect::Vain),
+        fixed_by: files(SpanEffect::Fixed),
+        ineffective: files(SpanEffect::Ineffective),
         handovers: obstacle.handovers,
         waived: remark(&obstacle.waived),
         disputed: remark(&obstacle.disputed),

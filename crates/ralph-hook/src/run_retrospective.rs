@@ -86,8 +86,8 @@ pub fn learn_from_run(
     let mut comparison = CheckpointComparison::open(home, record, deadline);
     let mut changed_files = |from: u32, to: u32| comparison.changed_files(from, to);
     // Compared before the lock is taken: git may be slow.
-    for stretch in retrospective.obstacles.iter().flat_map(|obstacle| &obstacle.stretches) {
-        changed_files(stretch.from, stretch.to);
+    for span in retrospective.obstacles.iter().flat_map(|obstacle| &obstacle.spans) {
+        changed_files(span.from, span.to);
     }
     let project = memory_project(record);
     Ok(lesson_store::update_lessons(home, &project, &deadline, |lessons| {

@@ -94,9 +94,9 @@ pub fn describe_lesson(lesson: &Lesson, now_ms: u64, redactor: &Redactor) -> Str
     if !fixed.is_empty() {
         add(format!("fixed by changes to {}", list_files(&fixed, redactor)));
     }
-    let vain = lesson.in_vain();
-    if !vain.is_empty() {
-        add(format!("changes that did not help: {}", list_files(&vain, redactor)));
+    let ineffective = lesson.ineffective();
+    if !ineffective.is_empty() {
+        add(format!("changes that did not help: {}", list_files(&ineffective, redactor)));
     }
     if let Some(hint) = lesson.hint() {
         add(format!("a person's hint then: {}", say(hint, MAX_SHOWN_REMARK)));
@@ -166,7 +166,7 @@ pub fn render_markdown(
             }
         };
         add("fixed by changes to", files(&lesson.fixed_by()));
-        add("changes that did not help:", files(&lesson.in_vain()));
+        add("changes that did not help:", files(&lesson.ineffective()));
         let remark =
             |text: Option<&str>| text.map(|text| span(text, MAX_SHOWN_REMARK)).unwrap_or_default();
         add("a person's hint:", remark(lesson.hint()));

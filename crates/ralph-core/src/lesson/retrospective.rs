@@ -1,4 +1,4 @@
-//! Derives from a journal what held a run, what fixed it and what was tried in vain.
+//! Derives from a journal what held a run, what fixed it and what was changed without effect.
 //!
 //! Only measured findings count: of gates and of ralph's own checks of the change. An unfinished list, a missing promise
 //! or a plan without approval say that work was left, not what went wrong.
@@ -49,7 +49,7 @@ pub struct Obstacle {
     pub last_ms: u64,
     pub holds: u32,
     pub result: LessonResult,
-    pub stretches: Vec<CheckpointStretch>,
+    pub spans: Vec<CheckpointSpan>,
     pub handovers: u32,
     pub waived: Option<String>,
     pub disputed: Option<String>,
@@ -58,17 +58,17 @@ pub struct Obstacle {
 
 /// The work between two stops, by the numbers of their checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckpointStretch {
+pub struct CheckpointSpan {
     pub from: u32,
     pub to: u32,
-    pub effect: StretchEffect,
+    pub effect: SpanEffect,
 }
 
 /// Whether the finding was still there after the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StretchEffect {
+pub enum SpanEffect {
     Fixed,
-    Vain,
+    Ineffective,
 }
 
 /// A run, as far as there is something to learn from it.
@@ -206,7 +206,7 @@ impl ObstacleTrack {
             last_ms: 0,
             holds: 0,
             result: LessonResult::Open,
-            stretches: Vec::new(),
+            spans: Vec::new(),
             handovers: 0,
             waived: None,
             disputed: None,
@@ -218,7 +218,7 @@ impl ObstacleTrack {
     /// A stop that has the finding.
     fn hold(&mut self, line: &ReportLine, at_ms: u64, checkpoint: Option<u32>, is_held: bool) {
         if self.is_open {
-            self.add_stretch(checkpoint, StretchEffect::Vain);
+            self.add_span(checkpoint, SpanEffect::Ineffective);
         }
         self.is_open = true;
         self.checkpoint = checkpoint.or(self.checkpoint);
@@ -230,14 +230,14 @@ impl ObstacleTrack {
 
     /// The first stop without the finding.
     fn close(&mut self, checkpoint: Option<u32>) {
-        self.add_stretch(checkpoint, StretchEffect::Fixed);
+        self.add_span(checkpoint, SpanEffect::Fixed);
         self.is_open = false;
         self.obstacle.result = LessonResult::Fixed;
     }
 
-    fn add_stretch(&mut self, to: Option<u32>, effect: StretchEffect) {
+    fn add_span(&mut self, to: Option<u32>, effect: SpanEffect) {
         if let Some((from, to)) = self.checkpoint.zip(to).filter(|(from, to)| from != to) {
-            self.obstacle.stretches.push(CheckpointStretch { from, to, effect });
+            self.obstacle.spans.push(CheckpointSpan { from, to, effect });
         }
     }
 }

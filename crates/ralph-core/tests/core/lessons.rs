@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ralph_core::id::RunId;
 use ralph_core::lesson::{
     self, LearnedRun, Lesson, LessonEffect, LessonFile, LessonResult, MAX_LESSONS, MemoryCue,
-    MemoryNote, Retrospective, RetrospectiveInput, StretchEffect,
+    MemoryNote, Retrospective, RetrospectiveInput, SpanEffect,
 };
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{JournalEntry, RunRecord};
@@ -102,12 +102,12 @@ fn describe(obstacles: &Retrospective) -> String {
             one.result.name()
         )
         .unwrap();
-        for stretch in &one.stretches {
-            let mark = match stretch.effect {
-                StretchEffect::Fixed => "fixed",
-                StretchEffect::Vain => "vain",
+        for span in &one.spans {
+            let mark = match span.effect {
+                SpanEffect::Fixed => "fixed",
+                SpanEffect::Ineffective => "ineffective",
             };
-            write!(out, "; {mark} {}→{}", stretch.from, stretch.to).unwrap();
+            write!(out, "; {mark} {}→{}", span.from, span.to).unwrap();
         }
         for (name, remark) in
             [("waived", &one.waived), ("disputed", &one.disputed), ("hint", &one.hint)]
@@ -121,13 +121,13 @@ fn describe(obstacles: &Retrospective) -> String {
     out
 }
 
-/// What held a run, what fixed it, and what was tried in vain.
+/// What held a run, what fixed it, and what was changed without effect.
 #[test]
 fn a_journal_says_what_held_and_what_fixed_it() {
     for (scripts, expected) in [
         (
             &["1 ✗tests:a.rs:1: broken", "2 ✗tests:a.rs:9: broken", "3 ✓tests"][..],
-            "tests `a.rs:9: broken` held 2, fixed; vain 1→2; fixed 2→3\n",
+            "tests `a.rs:9: broken` held 2, fixed; ineffective 1→2; fixed 2→3\n",
         ),
         // Another finding of the same requirement ends the first one.
         (
@@ -138,7 +138,7 @@ fn a_journal_says_what_held_and_what_fixed_it() {
         // A gate that still runs says nothing.
         (
             &["1 ✗tests:a.rs:1: broken |✗lint:x", "2 ·tests:running |✗lint:x", "3 ✓tests |✓lint"],
-            "lint `x` held 2, fixed; vain 1→2; fixed 2→3\n\
+            "lint `x` held 2, fixed; ineffective 1→2; fixed 2→3\n\
              tests `a.rs:1: broken` held 1, fixed; fixed 1→3\n",
         ),
         // It came back: the run ended with it.
@@ -194,8 +194,8 @@ fn runs_with_the_same_finding_share_a_lesson() {
     assert_eq!(one.finding, "a.rs:3: broken", "the wording of the latest stop");
     let fixed: Vec<_> = one.fixed_by().into_iter().map(|file| (file.path, file.runs)).collect();
     assert_eq!(fixed, [("src/2-3.rs".to_string(), 2)]);
-    let vain: Vec<_> = one.in_vain().into_iter().map(|file| file.path).collect();
-    assert_eq!(vain, ["src/1-2.rs"]);
+    let ineffective: Vec<_> = one.ineffective().into_iter().map(|file| file.path).collect();
+    assert_eq!(ineffective, ["src/1-2.rs"]);
     assert_eq!(one.words, ["quot", "parser"]);
 }
 
@@ -351,6 +351,8 @@ fn format_1_round_trips() {
         serde_json::to_value(&file).unwrap(),
         serde_json::from_str::<Value>(FIXTURE).unwrap()
     );
+    let older = FIXTURE.replace("ineffective", "in_vain");
+    assert_eq!(serde_json::from_str::<LessonFile>(&older).unwrap(), file);
     let [one, other] = &file.lessons[..] else { panic!("{file:?}") };
     assert_eq!((one.run_count(), one.hold_count(), one.helped()), (15, 34, 1));
     assert_eq!(other.runs[0].result, LessonResult::Waived);

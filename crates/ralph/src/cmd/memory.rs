@@ -201,7 +201,7 @@ fn lesson_page(lesson: &Lesson) -> String {
         names.join(", ")
     };
     add("fixed by changes to", files(lesson.fixed_by()));
-    add("changes that did not help", files(lesson.in_vain()));
+    add("changes that did not help", files(lesson.ineffective()));
     add("a person's hint", lesson.hint().map(safe_line).unwrap_or_default());
     add("waived by a person", lesson.waived().map(safe_line).unwrap_or_default());
     add("disputed by an agent", lesson.disputed().map(safe_line).unwrap_or_default());

@@ -148,7 +148,7 @@ fn a_run_that_was_held_becomes_a_lesson_of_the_next_one() {
     assert_snapshot!(project.masked(&project.memory(&["show", &id, "--json"]).to_string()), @r#"
     exit 0
     --- stdout
-    {"v":1,"id":"[lesson]","requirement":"tests","stage":"correctness","finding":"src/app.c:3:1: quotes are lost","first_at":"[time]","last_at":"[time]","holds":2,"runs":1,"fixed_by":[{"path":"broken.txt","runs":1}],"in_vain":[{"path":"notes.txt","runs":1}],"hint":null,"waived":null,"disputed":null,"helped":0,"missed":0,"history":[{"run":"[run]","at":"[time]","holds":2,"result":"fixed","fixed_by":["broken.txt"],"in_vain":["notes.txt"],"handovers":0}]}
+    {"v":1,"id":"[lesson]","requirement":"tests","stage":"correctness","finding":"src/app.c:3:1: quotes are lost","first_at":"[time]","last_at":"[time]","holds":2,"runs":1,"fixed_by":[{"path":"broken.txt","runs":1}],"ineffective":[{"path":"notes.txt","runs":1}],"hint":null,"waived":null,"disputed":null,"helped":0,"missed":0,"history":[{"run":"[run]","at":"[time]","holds":2,"result":"fixed","fixed_by":["broken.txt"],"ineffective":["notes.txt"],"handovers":0}]}
     "#);
 
     let (next, context) = project.start("second", "quotes in comments");
