@@ -27,7 +27,9 @@ pub use lesson_ranking::{MemoryCue, MemoryNote, rank_lessons, rank_notes, select
 pub use lesson_text::{
     MemoryBlock, describe_lesson, render_block, render_markdown, with_export, without_export,
 };
-pub use retrospective::{CheckpointSpan, Obstacle, Retrospective, RetrospectiveInput, SpanEffect};
+pub use retrospective::{
+    BlockingFinding, CheckpointSpan, Retrospective, RetrospectiveInput, SpanEffect,
+};
 pub use significant_words::significant_words;
 
 /// The version of the file that this ralph writes.
@@ -285,11 +287,11 @@ pub fn learn_run(
         lesson.runs.retain(|one| one.run != *run);
     }
     let mut learned = LearnedRun::default();
-    for obstacle in &retrospective.obstacles {
-        let record = run_record(retrospective, obstacle, redactor, changed_files);
-        let position = lessons.iter().position(|lesson| lesson.signature == obstacle.signature);
+    for blocking in &retrospective.findings {
+        let record = run_record(retrospective, blocking, redactor, changed_files);
+        let position = lessons.iter().position(|lesson| lesson.signature == blocking.signature);
         let position = position.unwrap_or_else(|| {
-            lessons.push(new_lesson(obstacle, record.at_ms, redactor));
+            lessons.push(new_lesson(blocking, record.at_ms, redactor));
             lessons.len() - 1
         });
         let Some(lesson) = lessons.get_mut(position) else { continue };
@@ -298,11 +300,11 @@ pub fn learn_run(
             continue;
         }
         if record.at_ms >= lesson.last_ms {
-            lesson.finding = reason::safe_line(&obstacle.finding, MAX_FINDING_CHARS, redactor);
+            lesson.finding = reason::safe_line(&blocking.finding, MAX_FINDING_CHARS, redactor);
         }
         lesson.add_run(record);
         lesson.add_words(&retrospective.words);
-        learned.new += usize::from(!known.contains(&obstacle.signature));
+        learned.new += usize::from(!known.contains(&blocking.signature));
     }
     record_uses(lessons, retrospective);
     lessons.retain(|lesson| lesson.run_count() > 0);
@@ -312,13 +314,13 @@ pub fn learn_run(
     learned
 }
 
-fn new_lesson(obstacle: &Obstacle, at_ms: u64, redactor: &Redactor) -> Lesson {
+fn new_lesson(blocking: &BlockingFinding, at_ms: u64, redactor: &Redactor) -> Lesson {
     Lesson {
-        id: format!("{:016x}", obstacle.signature.0).chars().take(ID_DIGITS).collect(),
-        requirement: reason::safe_line(&obstacle.requirement, MAX_NAME_CHARS, redactor),
-        stage: text::clean_line(&obstacle.stage, MAX_NAME_CHARS),
-        finding: reason::safe_line(&obstacle.finding, MAX_FINDING_CHARS, redactor),
-        signature: obstacle.signature,
+        id: format!("{:016x}", blocking.signature.0).chars().take(ID_DIGITS).collect(),
+        requirement: reason::safe_line(&blocking.requirement, MAX_NAME_CHARS, redactor),
+        stage: text::clean_line(&blocking.stage, MAX_NAME_CHARS),
+        finding: reason::safe_line(&blocking.finding, MAX_FINDING_CHARS, redactor),
+        signature: blocking.signature,
         first_ms: at_ms,
         last_ms: at_ms,
         runs: Vec::new(),
@@ -331,7 +333,7 @@ fn new_lesson(obstacle: &Obstacle, at_ms: u64, redactor: &Redactor) -> Lesson {
 
 fn run_record(
     retrospective: &Retrospective,
-    obstacle: &Obstacle,
+    blocking: &BlockingFinding,
     redactor: &Redactor,
     changed_files: &mut ChangedFiles<'_>,
 ) -> LessonRun {
@@ -341,7 +343,7 @@ fn run_record(
     };
     let mut files = |effect: SpanEffect| {
         let mut found: Vec<String> = Vec::new();
-        for span in obstacle.spans.iter().filter(|span| span.effect == effect) {
+        for span in blocking.spans.iter().filter(|span| span.effect == effect) {
             for path in changed_files(span.from, span.to) {
                 let path = reason::safe_line(&path, MAX_PATH_CHARS, redactor);
                 if !found.contains(&path) && found.len() < MAX_FILES {
@@ -353,22 +355,22 @@ fn run_record(
     };
     LessonRun {
         run: retrospective.run.clone(),
-        at_ms: obstacle.last_ms,
-        holds: obstacle.holds,
-        result: obstacle.result,
+        at_ms: blocking.last_ms,
+        holds: blocking.holds,
+        result: blocking.result,
         fixed_by: files(SpanEffect::Fixed),
         ineffective: files(SpanEffect::Ineffective),
-        handovers: obstacle.handovers,
-        waived: remark(&obstacle.waived),
-        disputed: remark(&obstacle.disputed),
-        hint: remark(&obstacle.hint),
+        handovers: blocking.handovers,
+        waived: remark(&blocking.waived),
+        disputed: remark(&blocking.disputed),
+        hint: remark(&blocking.hint),
     }
 }
 
 /// Notes how the run went with each lesson that its agent was shown.
 fn record_uses(lessons: &mut [Lesson], retrospective: &Retrospective) {
     for lesson in lessons.iter_mut().filter(|it| retrospective.shown.contains(&it.id)) {
-        let has_held = retrospective.obstacles.iter().any(|it| it.signature == lesson.signature);
+        let has_held = retrospective.findings.iter().any(|it| it.signature == lesson.signature);
         let effect = if has_held {
             LessonEffect::Repeated
         } else if retrospective.met.contains(&lesson.requirement) {

@@ -86,7 +86,7 @@ pub fn learn_from_run(
     let mut comparison = CheckpointComparison::open(home, record, deadline);
     let mut changed_files = |from: u32, to: u32| comparison.changed_files(from, to);
     // Compared before the lock is taken: git may be slow.
-    for span in retrospective.obstacles.iter().flat_map(|obstacle| &obstacle.spans) {
+    for span in retrospective.findings.iter().flat_map(|blocking| &blocking.spans) {
         changed_files(span.from, span.to);
     }
     let project = memory_project(record);

@@ -20,7 +20,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// More findings than this say that nothing worked yet.
-const MAX_OBSTACLES: usize = 40;
+const MAX_BLOCKING_FINDINGS: usize = 40;
 
 /// What there is to learn from one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub struct Retrospective {
     /// The ids of the lessons that its agent was shown.
     pub shown: Vec<String>,
     /// Those that held most stops first.
-    pub obstacles: Vec<Obstacle>,
+    pub findings: Vec<BlockingFinding>,
 }
 
 /// A finding that held the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct BlockingFinding {
     pub requirement: String,
     pub stage: String,
     /// In its latest wording.
@@ -91,31 +91,31 @@ impl Retrospective {
         for entry in entries {
             walk.apply(entry);
         }
-        let mut obstacles: Vec<_> = walk.tracks.into_iter().map(|track| track.obstacle).collect();
-        obstacles.retain(|obstacle| obstacle.holds > 0);
-        obstacles
+        let mut findings: Vec<_> = walk.tracks.into_iter().map(|track| track.blocking).collect();
+        findings.retain(|blocking| blocking.holds > 0);
+        findings
             .sort_by(|a, b| b.holds.cmp(&a.holds).then_with(|| a.requirement.cmp(&b.requirement)));
-        obstacles.truncate(MAX_OBSTACLES);
+        findings.truncate(MAX_BLOCKING_FINDINGS);
         Self {
             run: run.id.clone(),
             ended_ms: entries.last().map_or(run.started_ms, |entry| entry.at_ms),
             words: significant_words(goal, MAX_WORDS),
             met: walk.met,
             shown,
-            obstacles,
+            findings,
         }
     }
 }
 
-/// The obstacles so far, in the order in which they first appeared.
+/// The findings so far, in the order in which they first appeared.
 struct JournalWalk<'a> {
     measured: &'a [String],
-    tracks: Vec<ObstacleTrack>,
+    tracks: Vec<FindingTrack>,
     met: BTreeSet<String>,
 }
 
-struct ObstacleTrack {
-    obstacle: Obstacle,
+struct FindingTrack {
+    blocking: BlockingFinding,
     is_open: bool,
     /// The checkpoint of the last stop that had the finding.
     checkpoint: Option<u32>,
@@ -133,23 +133,23 @@ impl JournalWalk<'_> {
         }
         if let RunChange::Waived(waiver) = &entry.change {
             for track in self.open_of(&waiver.requirement) {
-                track.obstacle.waived = Some(waiver.why.clone());
-                track.obstacle.result = LessonResult::Waived;
+                track.blocking.waived = Some(waiver.why.clone());
+                track.blocking.result = LessonResult::Waived;
                 track.is_open = false;
             }
         } else if let RunChange::Disputed(dispute) = &entry.change {
             for track in self.open_of(&dispute.requirement) {
-                track.obstacle.disputed = Some(dispute.why.clone());
+                track.blocking.disputed = Some(dispute.why.clone());
             }
         } else if let RunChange::HintGiven { text, .. } = &entry.change {
             for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-                track.obstacle.hint = Some(text.clone());
+                track.blocking.hint = Some(text.clone());
             }
         } else if let RunChange::Drove(event) = &entry.change
             && let RunnerEvent::HandsOver { .. } = event.as_ref()
         {
             for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-                track.obstacle.handovers = track.obstacle.handovers.saturating_add(1);
+                track.blocking.handovers = track.blocking.handovers.saturating_add(1);
             }
         }
     }
@@ -157,10 +157,10 @@ impl JournalWalk<'_> {
     fn open_of<'a>(
         &'a mut self,
         requirement: &'a str,
-    ) -> impl Iterator<Item = &'a mut ObstacleTrack> {
+    ) -> impl Iterator<Item = &'a mut FindingTrack> {
         self.tracks
             .iter_mut()
-            .filter(move |track| track.is_open && track.obstacle.requirement == requirement)
+            .filter(move |track| track.is_open && track.blocking.requirement == requirement)
     }
 
     fn apply_stop(&mut self, at_ms: u64, decided: &StopRecord, report: &StopReport) {
@@ -172,10 +172,10 @@ impl JournalWalk<'_> {
             .map(|line| (line, finding_signature(&line.name, finding_text(line))))
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-            let obstacle = &track.obstacle;
-            let is_there = open.iter().any(|(_, signature)| *signature == obstacle.signature);
-            let is_met = report.met.contains(&obstacle.requirement);
-            let has_another = || open.iter().any(|(line, _)| line.name == obstacle.requirement);
+            let blocking = &track.blocking;
+            let is_there = open.iter().any(|(_, signature)| *signature == blocking.signature);
+            let is_met = report.met.contains(&blocking.requirement);
+            let has_another = || open.iter().any(|(line, _)| line.name == blocking.requirement);
             // A gate that is still running says nothing about the finding.
             if !is_there && (is_met || has_another()) {
                 track.close(checkpoint);
@@ -183,9 +183,9 @@ impl JournalWalk<'_> {
         }
         let is_held = is_held_stop(&decided.outcome);
         for (line, signature) in open {
-            let known = self.tracks.iter().position(|it| it.obstacle.signature == signature);
+            let known = self.tracks.iter().position(|it| it.blocking.signature == signature);
             let position = known.unwrap_or_else(|| {
-                self.tracks.push(ObstacleTrack::new(line, signature));
+                self.tracks.push(FindingTrack::new(line, signature));
                 self.tracks.len() - 1
             });
             if let Some(track) = self.tracks.get_mut(position) {
@@ -196,9 +196,9 @@ impl JournalWalk<'_> {
     }
 }
 
-impl ObstacleTrack {
+impl FindingTrack {
     fn new(line: &ReportLine, signature: Digest64) -> Self {
-        let obstacle = Obstacle {
+        let blocking = BlockingFinding {
             requirement: line.name.clone(),
             stage: line.stage.clone(),
             finding: String::new(),
@@ -212,7 +212,7 @@ impl ObstacleTrack {
             disputed: None,
             hint: None,
         };
-        Self { obstacle, is_open: false, checkpoint: None }
+        Self { blocking, is_open: false, checkpoint: None }
     }
 
     /// A stop that has the finding.
@@ -222,22 +222,22 @@ impl ObstacleTrack {
         }
         self.is_open = true;
         self.checkpoint = checkpoint.or(self.checkpoint);
-        self.obstacle.result = LessonResult::Open;
-        self.obstacle.last_ms = at_ms;
-        self.obstacle.finding = finding_text(line).into();
-        self.obstacle.holds = self.obstacle.holds.saturating_add(u32::from(is_held));
+        self.blocking.result = LessonResult::Open;
+        self.blocking.last_ms = at_ms;
+        self.blocking.finding = finding_text(line).into();
+        self.blocking.holds = self.blocking.holds.saturating_add(u32::from(is_held));
     }
 
     /// The first stop without the finding.
     fn close(&mut self, checkpoint: Option<u32>) {
         self.add_span(checkpoint, SpanEffect::Fixed);
         self.is_open = false;
-        self.obstacle.result = LessonResult::Fixed;
+        self.blocking.result = LessonResult::Fixed;
     }
 
     fn add_span(&mut self, to: Option<u32>, effect: SpanEffect) {
         if let Some((from, to)) = self.checkpoint.zip(to).filter(|(from, to)| from != to) {
-            self.obstacle.spans.push(CheckpointSpan { from, to, effect });
+            self.blocking.spans.push(CheckpointSpan { from, to, effect });
         }
     }
 }

@@ -90,9 +90,9 @@ fn learn(lessons: &mut Vec<Lesson>, retrospective: &Retrospective) -> LearnedRun
     })
 }
 
-fn describe(obstacles: &Retrospective) -> String {
+fn describe(retrospective: &Retrospective) -> String {
     let mut out = String::new();
-    for one in &obstacles.obstacles {
+    for one in &retrospective.findings {
         write!(
             out,
             "{} `{}` held {}, {}",
@@ -178,7 +178,7 @@ fn waivers_disputes_hints_and_handovers_belong_to_what_was_open() {
         "lint `x` held 1, waived; waived later; disputed the rule is wrong; hint look at the lexer\n\
          tests `a` held 1, fixed; fixed 1→2; hint look at the lexer\n"
     );
-    assert!(found.obstacles.iter().all(|one| one.handovers == 1));
+    assert!(found.findings.iter().all(|one| one.handovers == 1));
 }
 
 /// The same finding of another run is counted, not repeated; the files of both runs are kept.
@@ -412,7 +412,7 @@ proptest! {
     fn every_line_of_a_block_is_fenced(finding in ".{0,400}", fix in ".{1,80}") {
         let one = retrospective("k7f2", "", &stops(&["1 ✗tests:a", "2 ✓tests"]));
         let mut one = one;
-        one.obstacles[0].finding = finding;
+        one.findings[0].finding = finding;
         let mut lessons = Vec::new();
         let redactor = Redactor::default();
         lesson::learn_run(&mut lessons, &one, &redactor, &mut |_, _| vec![fix.clone()]);
