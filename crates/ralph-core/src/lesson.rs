@@ -5,8 +5,8 @@
 //! time. Every figure of a lesson is computed from the records of single runs, so learning the same run twice changes
 //! nothing.
 
-mod finding_signature;
 mod lesson_ranking;
+mod lesson_signature;
 mod lesson_text;
 mod retrospective;
 mod significant_words;
@@ -22,8 +22,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-pub use finding_signature::{finding_signature, normalize_finding};
-pub use lesson_ranking::{MemoryCue, MemoryNote, rank_lessons, rank_notes, select_memory};
+pub use lesson_ranking::{MemoryNote, MemoryQuery, rank_lessons, rank_notes, select_memory};
+pub use lesson_signature::{lesson_signature, normalize_finding};
 pub use lesson_text::{
     MemoryBlock, describe_lesson, render_block, render_markdown, with_export, without_export,
 };
@@ -408,7 +408,7 @@ fn drop_lowest(lessons: &mut Vec<Lesson>, now_ms: u64) {
     let mut scores: Vec<_> = lessons
         .iter()
         .map(|lesson| {
-            (lesson_ranking::standing_score(lesson, now_ms), lesson.last_ms, lesson.id.clone())
+            (lesson_ranking::base_score(lesson, now_ms), lesson.last_ms, lesson.id.clone())
         })
         .collect();
     scores.sort_by(|a, b| b.cmp(a));

@@ -3,7 +3,7 @@
 //! Only measured findings count: of gates and of ralph's own checks of the change. An unfinished list, a missing promise
 //! or a plan without approval say that work was left, not what went wrong.
 
-use super::finding_signature::finding_signature;
+use super::lesson_signature::lesson_signature;
 use super::significant_words::significant_words;
 use super::{LessonResult, MAX_WORDS};
 use crate::digest64::Digest64;
@@ -169,7 +169,7 @@ impl JournalWalk<'_> {
             .lines
             .iter()
             .filter(|line| self.measured.contains(&line.name) && is_learnable(line, decided))
-            .map(|line| (line, finding_signature(&line.name, finding_text(line))))
+            .map(|line| (line, lesson_signature(&line.name, finding_text(line))))
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.is_open) {
             let blocking = &track.blocking;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use ralph_core::id::RunId;
 use ralph_core::lesson::{
-    self, LearnedRun, Lesson, LessonEffect, LessonFile, LessonResult, MAX_LESSONS, MemoryCue,
-    MemoryNote, Retrospective, RetrospectiveInput, SpanEffect,
+    self, LearnedRun, Lesson, LessonEffect, LessonFile, LessonResult, MAX_LESSONS, MemoryNote,
+    MemoryQuery, Retrospective, RetrospectiveInput, SpanEffect,
 };
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{JournalEntry, RunRecord};
@@ -229,8 +229,8 @@ fn sample_lesson(requirement: &str, finding: &str, words: &[&str], fix: &str) ->
     lessons.remove(0)
 }
 
-fn cue(goal: &str, requirements: &[&str]) -> MemoryCue {
-    MemoryCue {
+fn query(goal: &str, requirements: &[&str]) -> MemoryQuery {
+    MemoryQuery {
         goal: goal.to_string(),
         requirements: requirements.iter().map(ToString::to_string).collect(),
         now_ms: 2_000,
@@ -245,7 +245,7 @@ fn the_goal_decides_the_order() {
         sample_lesson("lint", "unused import", &["cleanup"], "src/lib.rs"),
     ];
     let ranked = |goal: &str, requirements: &[&str]| {
-        let found = lesson::rank_lessons(&lessons, &cue(goal, requirements));
+        let found = lesson::rank_lessons(&lessons, &query(goal, requirements));
         found.iter().map(|it| it.fixed_by()[0].path.clone()).collect::<Vec<_>>().join(" ")
     };
     let both = &["tests", "lint"][..];
@@ -276,8 +276,8 @@ fn usefulness_and_recency_break_ties() {
     let old = sample_lesson("tests", "first", &["parser"], "a.rs");
     let mut lessons = vec![old.clone(), sample_lesson("tests", "second", &["parser"], "b.rs")];
     let first = |lessons: &[Lesson], now_ms| {
-        let cue = MemoryCue { now_ms, ..cue("parser", &["tests"]) };
-        lesson::rank_lessons(lessons, &cue)[0].finding.clone()
+        let query = MemoryQuery { now_ms, ..query("parser", &["tests"]) };
+        lesson::rank_lessons(lessons, &query)[0].finding.clone()
     };
     lessons[1].last_ms += 40 * DAY_MS;
     assert_eq!(first(&lessons, 41 * DAY_MS), "second");
@@ -400,7 +400,7 @@ proptest! {
             prop_assert!(lesson.hold_count() >= lesson.run_count());
             prop_assert!(lesson.first_ms <= lesson.last_ms);
         }
-        let relevant = lesson::rank_lessons(&lessons, &cue("", &["gate0", "gate1", "gate2"]));
+        let relevant = lesson::rank_lessons(&lessons, &query("", &["gate0", "gate1", "gate2"]));
         for most in [0, 100, 500, 2_000] {
             let shown = block(&relevant, &[], most);
             prop_assert!(shown.text.chars().count() <= most);

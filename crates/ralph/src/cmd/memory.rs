@@ -8,7 +8,7 @@ use super::open_home;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::RunId;
-use ralph_core::lesson::{self, FileTally, LearnedRun, Lesson, MemoryCue, MemoryNote};
+use ralph_core::lesson::{self, FileTally, LearnedRun, Lesson, MemoryNote, MemoryQuery};
 use ralph_core::record::RunChange;
 use ralph_core::run::RunPhase;
 use ralph_core::text::{self, count_noun};
@@ -89,8 +89,8 @@ fn open_memory(env: &Env, project: Option<&Path>) -> Result<OpenMemory, CommandF
     // Every lesson is relevant here.
     let mut requirements: Vec<_> = lessons.iter().map(|it| it.requirement.clone()).collect();
     requirements.dedup();
-    let cue = MemoryCue { goal: String::new(), requirements, now_ms: clock::now_ms() };
-    let lessons = lesson::rank_lessons(&lessons, &cue).into_iter().cloned().collect();
+    let query = MemoryQuery { goal: String::new(), requirements, now_ms: clock::now_ms() };
+    let lessons = lesson::rank_lessons(&lessons, &query).into_iter().cloned().collect();
     let notes = learning::list(&context);
     Ok(OpenMemory { context, lessons, notes })
 }
