@@ -56,8 +56,8 @@ pub struct MeasuredCoverage {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmatched: u32,
     /// There was more than is kept: files are missing in `files`, and only the numbers are complete.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_abridged: bool,
+    #[serde(default, skip_serializing_if = "is_false", alias = "is_abridged")]
+    pub is_truncated: bool,
 }
 
 /// The executable lines of one file.
@@ -186,7 +186,7 @@ impl MeasuredCoverage {
                 Some(file) => coverage.add_file(change, file),
                 None if change.code.is_empty() && change.excluded_code.is_empty() => {}
                 None if !is_measured(&change.path) => {}
-                None if self.is_abridged => {
+                None if self.is_truncated => {
                     let name = text::clean_line(&change.path, 80);
                     return Err(format!(
                         "the report is too large, and the lines of `{name}` were left out"
@@ -319,9 +319,9 @@ mod tests {
                 "src/new.py:2: not covered: the coverage report does not name this file",
             ]
         );
-        let abridged = MeasuredCoverage { is_abridged: true, ..measured };
+        let truncated = MeasuredCoverage { is_truncated: true, ..measured };
         assert_eq!(
-            abridged.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
+            truncated.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
             "the report is too large, and the lines of `src/new.py` were left out"
         );
     }
