@@ -81,9 +81,9 @@ pub fn evidence_for_run(
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| run_contract(world, opened, seal, &checks));
     let judged = contract.as_ref().map(contract::judge_tree);
-    let judged_stages = JudgedStages::find(contract.as_ref(), judged.as_ref());
+    let required_judges = RequiredJudges::find(contract.as_ref(), judged.as_ref());
     let mut requirements =
-        phase_conditions::phase_requirements(world, opened, judged.as_ref(), judged_stages);
+        phase_conditions::phase_requirements(world, opened, judged.as_ref(), required_judges);
     let adopted = read_adopted_loop(world, run);
     requirements.extend(list_requirements((run, adopted.as_ref()), &lists, judged.as_ref()));
     requirements.extend(list_discrepancies(run, &lists, judged.as_ref()));
@@ -113,9 +113,8 @@ pub fn evidence_for_run(
     };
     let is_unmeasured = !is_measured(run, &evidence);
     // A judge of the goal takes the place of the agent's claim.
-    evidence.judging.is_goal_judged_only = is_unmeasured && judged_stages.has_goal_judge;
-    let goal =
-        (is_unmeasured && !judged_stages.has_goal_judge).then(|| goal::goal_requirement(stop));
+    evidence.judging.is_goal_judged_only = is_unmeasured && required_judges.goal;
+    let goal = (is_unmeasured && !required_judges.goal).then(|| goal::goal_requirement(stop));
     let is_held = judged.as_ref().is_some_and(|judged| judged.holds)
         || evidence
             .requirements
@@ -129,7 +128,7 @@ pub fn evidence_for_run(
         if evidence.tampering.is_none() {
             add_proof(contract, &judged, &mut evidence);
             let judging = StopJudging::new(world, opened, snapshot, asking);
-            judging.add_to(contract, &judged, judged_stages, &mut evidence);
+            judging.add_to(contract, &judged, required_judges, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
         }
     } else {
@@ -151,23 +150,20 @@ fn list_discrepancies(
     lists.discrepancies(touched).into_iter().collect()
 }
 
-/// Which parts of the contract only a judge can meet.
+/// The kinds of required judges that change what else is required.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct JudgedStages {
+pub(crate) struct RequiredJudges {
     /// A required judge says whether the goal is met.
-    has_goal_judge: bool,
+    goal: bool,
     /// A required adversarial judge takes the place of adversarial gates.
-    has_adversarial_judge: bool,
+    adversarial: bool,
 }
 
-impl JudgedStages {
+impl RequiredJudges {
     fn find(contract: Option<&ContractContext<'_>>, judged: Option<&ContractJudgement>) -> Self {
         let (Some(contract), Some(judged)) = (contract, judged) else { return Self::default() };
         let has = |kind| contract::has_required_judge(contract, &judged.touched, kind);
-        Self {
-            has_goal_judge: has(JudgeKind::Goal),
-            has_adversarial_judge: has(JudgeKind::Adversarial),
-        }
+        Self { goal: has(JudgeKind::Goal), adversarial: has(JudgeKind::Adversarial) }
     }
 }
 
@@ -193,19 +189,20 @@ impl<'a> StopJudging<'a> {
         &self,
         contract: &ContractContext<'_>,
         judged: &ContractJudgement,
-        stages: JudgedStages,
+        required: RequiredJudges,
         evidence: &mut StopEvidence,
     ) {
         let Self { state, budget, asking } = *self;
         contract::add_judging(contract, judged, state, budget, asking, evidence);
-        if stages.has_adversarial_judge {
-            phase_conditions::follow_judges(&seal_judges(contract.run), &mut evidence.requirements);
+        if required.adversarial {
+            let judges = adversarial_judge_names(contract.run);
+            phase_conditions::apply_adversarial_judges(&judges, &mut evidence.requirements);
         }
     }
 }
 
 /// The adversarial judges of the sealed policy.
-fn seal_judges(run: &RunRecord) -> Vec<String> {
+fn adversarial_judge_names(run: &RunRecord) -> Vec<String> {
     let judges = run.seal.iter().flat_map(|seal| &seal.policy.judges);
     let adversarial = judges.filter(|judge| judge.kind == JudgeKind::Adversarial);
     adversarial.map(|judge| judge.name.clone()).collect()

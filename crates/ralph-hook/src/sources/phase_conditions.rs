@@ -1,6 +1,6 @@
 //! Requirements from the nine conditions of a run that works in phases.
 
-use super::JudgedStages;
+use super::RequiredJudges;
 use crate::contract::ContractJudgement;
 use crate::phases;
 use ralph_core::gate::{Gate, GateTrigger};
@@ -22,7 +22,7 @@ pub(super) fn phase_requirements(
     world: &World,
     seen: &LoadedRun,
     judged: Option<&ContractJudgement>,
-    stages: JudgedStages,
+    required: RequiredJudges,
 ) -> Vec<Requirement> {
     if !seen.run.phases {
         return Vec::new();
@@ -40,9 +40,9 @@ pub(super) fn phase_requirements(
     let gauges = GatesByStage {
         correctness: gauge(RequirementStage::Correctness),
         quality: gauge(RequirementStage::Quality),
-        // A judge is asked after all conditions, so this one follows it: see `follow_judges`.
+        // A judge is asked after all conditions, so this one follows it: see `apply_adversarial_judges`.
         adversarial: match gauge(RequirementStage::Adversarial) {
-            StageGates::Absent if stages.has_adversarial_judge => StageGates::Passed,
+            StageGates::Absent if required.adversarial => StageGates::Passed,
             gates @ (StageGates::Absent
             | StageGates::Passed
             | StageGates::Failed(_)
@@ -95,7 +95,7 @@ fn stage_gauge(
 
 /// Lets the condition of the adversarial stage follow the judges that take the place of its gates. Adversarial gates that
 /// are open keep it open already.
-pub(super) fn follow_judges(judges: &[String], requirements: &mut [Requirement]) {
+pub(super) fn apply_adversarial_judges(judges: &[String], requirements: &mut [Requirement]) {
     let is_judge = |one: &&Requirement| one.is_required() && judges.contains(&one.name);
     let open = requirements.iter().filter(is_judge).find(|one| one.is_open());
     let open = open.map(|one| one.name.clone());
