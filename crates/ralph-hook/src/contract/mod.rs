@@ -73,7 +73,7 @@ pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
 pub use judge_case::{ComparedTrees, MISSING_PLAN, ManualCase, PLAN_FILE};
-pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_judge};
+pub use judge_evidence::{JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge};
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::checkout_for_judge;

@@ -9,7 +9,7 @@ mod unsealed;
 
 use crate::adopt::LoopFiles;
 use crate::contract::{
-    self, ContractContext, ContractJudgement, JudgeAsking, JudgeBudget, ListChecks, ProofEvidence,
+    self, ContractContext, ContractJudgement, JudgeBudget, JudgeMode, ListChecks, ProofEvidence,
 };
 use crate::facts;
 use crate::transcript_reader::TranscriptSnapshot;
@@ -62,13 +62,13 @@ fn run_contract<'a>(
     }
 }
 
-/// All requirements of a run, measured on the current work tree. Judges are asked only if `asking` says so.
+/// All requirements of a run, measured on the current work tree. Judges are asked only if `mode` says so.
 pub fn evidence_for_run(
     world: &World,
     opened: &LoadedRun,
     stop: &StopEvent,
     snapshot: &TranscriptSnapshot,
-    asking: JudgeAsking,
+    mode: JudgeMode,
 ) -> StopEvidence {
     let run = &opened.run;
     if let Some(seal) = &run.seal {
@@ -127,7 +127,7 @@ pub fn evidence_for_run(
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
             add_proof(contract, &judged, &mut evidence);
-            let judging = StopJudging::new(world, opened, snapshot, asking);
+            let judging = JudgeContext::new(world, opened, snapshot, mode);
             judging.add_to(contract, &judged, required_judges, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
         }
@@ -168,21 +168,21 @@ impl RequiredJudges {
 }
 
 /// What decides whether judges are asked at a stop.
-struct StopJudging<'a> {
+struct JudgeContext<'a> {
     state: &'a RunState,
     budget: JudgeBudget,
-    asking: JudgeAsking,
+    mode: JudgeMode,
 }
 
-impl<'a> StopJudging<'a> {
+impl<'a> JudgeContext<'a> {
     fn new(
         world: &World,
         opened: &'a LoadedRun,
         snapshot: &TranscriptSnapshot,
-        asking: JudgeAsking,
+        mode: JudgeMode,
     ) -> Self {
         let budget = facts::judge_budget(world, opened, snapshot);
-        Self { state: &opened.state, budget, asking }
+        Self { state: &opened.state, budget, mode }
     }
 
     fn add_to(
@@ -192,8 +192,8 @@ impl<'a> StopJudging<'a> {
         required: RequiredJudges,
         evidence: &mut StopEvidence,
     ) {
-        let Self { state, budget, asking } = *self;
-        contract::add_judging(contract, judged, state, budget, asking, evidence);
+        let Self { state, budget, mode } = *self;
+        contract::add_judge_requirements(contract, judged, state, budget, mode, evidence);
         if required.adversarial {
             let judges = adversarial_judge_names(contract.run);
             phase_conditions::apply_adversarial_judges(&judges, &mut evidence.requirements);
