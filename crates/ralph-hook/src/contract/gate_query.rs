@@ -74,17 +74,17 @@ pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
 
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
-pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> JudgedGates {
-    let mut judged = judge_gates(inquiry);
+pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> MeasuredGates {
+    let mut measured = judge_gates(inquiry);
     if inquiry.site == GateSite::Tree {
-        judged.requirements.extend(baseline::old_failures_requirement(&judged.accepted));
+        measured.requirements.extend(baseline::old_failures_requirement(&measured.accepted));
     }
-    judged
+    measured
 }
 
 /// The requirements of gates, and what they rest on.
 #[derive(Debug, Default)]
-pub(super) struct JudgedGates {
+pub(super) struct MeasuredGates {
     pub requirements: Vec<Requirement>,
     /// The failures that the base excuses.
     pub accepted: Vec<GateReport>,
@@ -93,7 +93,7 @@ pub(super) struct JudgedGates {
 }
 
 /// Judges the gates like [`gate_requirements`], and leaves it to the caller to name the accepted failures.
-pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
+pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> MeasuredGates {
     let resolve = || {
         let cache = inquiry.open_cache()?;
         let (board, left) = inquiry.resolve(&cache)?;
@@ -102,10 +102,10 @@ pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
     let all = |standing: RequirementStatus| {
         let gates = inquiry.wanted.iter();
         let requirements = gates.map(|gate| gate.requirement_with(standing.clone())).collect();
-        JudgedGates { requirements, ..JudgedGates::default() }
+        MeasuredGates { requirements, ..MeasuredGates::default() }
     };
     match resolve() {
-        Ok(judged) => judged,
+        Ok(measured) => measured,
         Err(GatesNotRun::Unknown(why)) => all(RequirementStatus::Unknown(why)),
         Err(GatesNotRun::NotRun(why)) => {
             all(RequirementStatus::Pending(PendingReason::NotReached(why)))
@@ -129,14 +129,14 @@ impl From<String> for GatesNotRun {
 
 /// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
 /// and no gate should wait for that.
-pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> JudgedGates {
+pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> MeasuredGates {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
-        return JudgedGates::default();
+        return MeasuredGates::default();
     }
     if is_busy {
         let waiting = wanted.into_iter().map(|it| running_requirement(it, "waits for the gates"));
-        return JudgedGates { requirements: waiting.collect(), ..JudgedGates::default() };
+        return MeasuredGates { requirements: waiting.collect(), ..MeasuredGates::default() };
     }
     self::gate_requirements(&GateQuery { wanted: &wanted, ..*gates })
 }
@@ -377,7 +377,7 @@ impl GateQuery<'_> {
         cache: &ResultCache,
         mut board: KnownGateResults,
         left: WorkerState,
-    ) -> JudgedGates {
+    ) -> MeasuredGates {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
         let mut records = Vec::new();
@@ -425,7 +425,7 @@ impl GateQuery<'_> {
                 waiting_for = Some(batch);
             }
         }
-        JudgedGates { requirements, accepted, records }
+        MeasuredGates { requirements, accepted, records }
     }
 }
 

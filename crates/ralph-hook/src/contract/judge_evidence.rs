@@ -16,7 +16,7 @@ use ralph_core::units;
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::judge_worker::{self, JudgeTask, JudgedTrees, StoredVerdict};
 use super::{
-    ContractContext, ContractJudgement, gate_query, judge_case, judge_meter, sealed_programs,
+    ContractContext, MeasuredContract, gate_query, judge_case, judge_meter, sealed_programs,
     sealed_variables,
 };
 use ralph_gates::gates::result_cache::ResultCache;
@@ -68,7 +68,7 @@ pub fn has_required_judge(
 /// Adds the requirements of judges to the evidence of a stop, in which everything else is known.
 pub fn add_judge_requirements(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    judged: &MeasuredContract,
     state: &RunState,
     budget: JudgeBudget,
     mode: JudgeMode,
@@ -157,7 +157,7 @@ struct JudgeReply<'a> {
 
 struct JudgeQuery<'a> {
     contract: &'a ContractContext<'a>,
-    judged: &'a ContractJudgement,
+    judged: &'a MeasuredContract,
     budget: JudgeBudget,
     mode: JudgeMode,
 }

@@ -13,7 +13,7 @@ use ralph_core::waiver;
 
 use super::ContractContext;
 use super::agent_contract::{self, output_requirements, without_findings};
-use super::gate_query::{self, GateQuery, JudgedGates};
+use super::gate_query::{self, GateQuery, MeasuredGates};
 use ralph_git::tree::WorkTreeListing;
 use ralph_sys::clock;
 
@@ -27,7 +27,7 @@ pub(super) struct PipelineSite<'a> {
 
 /// The requirements of the whole pipeline.
 #[derive(Debug)]
-pub(super) struct PipelineJudgement {
+pub(super) struct MeasuredPipeline {
     /// One for each chunk, in an order that respects their dependencies.
     pub requirements: Vec<Requirement>,
     /// Whether a worker is still running.
@@ -37,13 +37,13 @@ pub(super) struct PipelineJudgement {
 }
 
 /// Judges the whole pipeline. `results` has the gate results of the stop itself.
-pub(super) fn judge_pipeline(
+pub(super) fn measure_pipeline(
     site: &PipelineSite<'_>,
     results: &[Requirement],
-) -> PipelineJudgement {
+) -> MeasuredPipeline {
     let mut asking = PipelineEvaluation::new(site, results);
     let weighed = asking.judge_chunks(&site.inquiry.contract.seal.policy.pipeline);
-    PipelineJudgement {
+    MeasuredPipeline {
         requirements: pipeline::add_next_steps(weighed),
         is_busy: asking.is_busy,
         records: asking.records,
@@ -143,7 +143,7 @@ impl<'a> PipelineEvaluation<'a> {
                     .collect()
             } else {
                 let query = GateQuery { wanted: &wanted, ..*inquiry };
-                let JudgedGates { requirements, records, .. } =
+                let MeasuredGates { requirements, records, .. } =
                     gate_query::gate_requirements(&query);
                 self.records.extend(records);
                 requirements

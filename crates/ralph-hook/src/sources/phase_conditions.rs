@@ -1,7 +1,7 @@
 //! Requirements from the nine conditions of a run that works in phases.
 
 use super::RequiredJudges;
-use crate::contract::ContractJudgement;
+use crate::contract::MeasuredContract;
 use crate::phases;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::requirement::{
@@ -21,7 +21,7 @@ use ralph_home::world::World;
 pub(super) fn phase_requirements(
     world: &World,
     seen: &LoadedRun,
-    judged: Option<&ContractJudgement>,
+    measured: Option<&MeasuredContract>,
     required: RequiredJudges,
 ) -> Vec<Requirement> {
     if !seen.run.phases {
@@ -35,7 +35,7 @@ pub(super) fn phase_requirements(
         (seen.clone(), Vec::new())
     });
     let gauge = |stage: RequirementStage| {
-        judged.map_or(StageGates::Absent, |judged| stage_gauge(world, &opened, (judged, stage)))
+        measured.map_or(StageGates::Absent, |measured| stage_gauge(world, &opened, measured, stage))
     };
     let gauges = GatesByStage {
         correctness: gauge(RequirementStage::Correctness),
@@ -60,7 +60,8 @@ pub(super) fn phase_requirements(
 fn stage_gauge(
     world: &World,
     opened: &LoadedRun,
-    (judged, stage): (&ContractJudgement, RequirementStage),
+    measured: &MeasuredContract,
+    stage: RequirementStage,
 ) -> StageGates {
     let counts = |gate: &&Gate| {
         gate.stage == stage
@@ -68,19 +69,19 @@ fn stage_gauge(
             && gate.on.contains(&GateTrigger::Stop)
     };
     let gates = opened.run.seal.iter().flat_map(|seal| &seal.policy.gates).filter(counts);
-    let measured: Vec<&Requirement> = gates
-        .filter_map(|gate| judged.requirements.iter().find(|one| one.name == gate.name))
+    let of_stage: Vec<&Requirement> = gates
+        .filter_map(|gate| measured.requirements.iter().find(|one| one.name == gate.name))
         .collect();
     let is_open = |one: &&Requirement| {
         one.is_open()
             && waiver::find_waiver(&one.name, &opened.state.waivers, world.arrived_ms).is_none()
     };
-    let open: Vec<&Requirement> = measured.iter().copied().filter(is_open).collect();
+    let open: Vec<&Requirement> = of_stage.iter().copied().filter(is_open).collect();
     let named = |wanted: fn(&Requirement) -> bool| -> Vec<String> {
         open.iter().filter(|one| wanted(one)).map(|one| one.name.clone()).collect()
     };
     let (failed, running) = (named(Requirement::is_unmet), named(Requirement::is_running));
-    if measured.is_empty() {
+    if of_stage.is_empty() {
         StageGates::Absent
     } else if open.is_empty() {
         StageGates::Passed
