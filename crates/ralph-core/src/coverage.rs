@@ -207,7 +207,7 @@ impl ChangeCoverage {
         self.findings.extend(missed.ranges().iter().map(|range| {
             let message = match range {
                 LineRange { first, last } if first == last => "not covered".to_owned(),
-                LineRange { last, .. } => format!("not covered up to line {last}"),
+                LineRange { first, last } => format!("lines {first} to {last} are not covered"),
             };
             finding(&change.path, Some(range.first), message)
         }));
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "src/a.py:9: not covered up to line 10",
+                "src/a.py:9: lines 9 to 10 are not covered",
                 "src/b.py:3: not covered",
                 "src/new.py:2: not covered: the coverage report does not name this file",
             ]

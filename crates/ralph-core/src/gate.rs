@@ -412,7 +412,7 @@ impl Gate {
         }
     }
 
-    /// For a gate without a result that the agent can give one.
+    /// The requirement of a gate without a result, where the agent can fix that: no tests, or unpublished work.
     fn requirement_without_result(
         &self,
         report: &GateReport,

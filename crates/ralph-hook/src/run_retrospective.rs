@@ -55,7 +55,7 @@ pub fn learn_after_end(home: &RalphHome, run: &RunRecord, state: &RunState) {
     let words = ["memory", "learn", run.id.as_str(), "--in-background"].map(ToString::to_string);
     if let Err(error) = notify::start_worker(&words) {
         let why = notify::describe_notify_error(&error);
-        let fault = Fault::new(FaultKind::File, &format!("nothing was learned from it {why}"));
+        let fault = Fault::new(FaultKind::File, &format!("no lessons were derived {why}"));
         faults::record_fault(home, &fault.with_run(&run.id));
     }
 }

@@ -174,19 +174,19 @@ fn joint_outcome(outcomes: &[JudgeOutcome]) -> JudgeOutcome {
     });
     let first_reason = reasons.clone().next();
     let count = |wanted: &JudgeOutcome| outcomes.iter().filter(|one| *one == wanted).count();
-    let parts = [
+    let verdicts = [
         (count(&JudgeOutcome::Met), "met"),
         (count(&JudgeOutcome::Unmet), "unmet"),
         (count(&JudgeOutcome::Impossible), "impossible"),
-        (reasons.count(), "without a verdict"),
     ];
-    let parts: Vec<_> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let verdicts = verdicts.into_iter().filter(|(count, _)| *count > 0);
+    let disagree = if verdicts.clone().count() > 1 { " disagree:" } else { "," };
+    let missing = Some((reasons.count(), "without a verdict")).filter(|(count, _)| *count > 0);
+    let parts: Vec<_> =
+        verdicts.chain(missing).map(|(count, what)| format!("{count} {what}")).collect();
     let reason = first_reason.map(|why| format!(": {why}")).unwrap_or_default();
     let reviewers = count_noun(outcomes.len() as u64, "reviewer");
-    let why = format!("{reviewers}, {}{reason}; no finding was confirmed", parts.join(", "));
+    let why =
+        format!("{reviewers}{disagree} {}{reason}; no finding was confirmed", parts.join(", "));
     JudgeOutcome::Unknown { why }
 }

@@ -7,7 +7,6 @@ use crate::quote_check::QuotedFiles;
 use crate::{JudgeOpinion, JudgeStep};
 use ralph_core::judge::{JudgeAnswer, JudgeKind, JudgeOutcome, JudgeVerdict};
 use ralph_core::requirement::FindingSeverity;
-use ralph_core::text::count_noun;
 
 /// Below this, the verdict `met` is a guess.
 const MIN_CONFIDENCE: f64 = 0.5;
@@ -89,11 +88,13 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Unmet if checked.kept.is_empty() && misquoted == 0 => {
             unknown("it answered unmet without a finding".to_string())
         }
-        JudgeVerdict::Unmet if checked.kept.is_empty() => unknown(format!(
-            "it answered unmet, and no file has what its {} {}",
-            count_noun(misquoted, "finding"),
-            if misquoted == 1 { "quotes" } else { "quote" }
-        )),
+        JudgeVerdict::Unmet if checked.kept.is_empty() => {
+            let quotes = match misquoted {
+                1 => "the quote of its finding is not in the file".to_string(),
+                count => format!("the quotes of its {count} findings are not in the files"),
+            };
+            unknown(format!("it answered unmet, but {quotes}"))
+        }
         JudgeVerdict::Unmet => JudgeOutcome::Unmet,
         JudgeVerdict::Impossible => JudgeOutcome::Impossible,
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),

@@ -4,7 +4,7 @@ use super::learn::{self, LearnArgs};
 use super::memory_args::{
     MemoryCommand, MemoryExportArgs, MemoryForgetArgs, MemoryLearnArgs, MemoryShowArgs,
 };
-use super::open_home;
+use super::{open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::RunId;
@@ -24,7 +24,7 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::lesson_store::{self, LessonStoreError};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::control::CommandCaller;
 use ralph_hook::project_scope::ProjectScope;
 use ralph_hook::run_retrospective::{self, LearnRunError};
 use ralph_sys::clock::{self, Deadline};
@@ -87,8 +87,7 @@ fn open_memory(env: &Env, project: Option<&Path>) -> Result<OpenMemory, CommandF
     let context = RecallContext::new(env, open_home(env)?, &project);
     let lessons = lesson_store::load_lessons(&context.home, &context.project)?;
     // Every lesson is relevant here.
-    let mut requirements: Vec<_> = lessons.iter().map(|it| it.requirement.clone()).collect();
-    requirements.dedup();
+    let requirements = lessons.iter().map(|it| it.requirement.clone()).collect();
     let query = MemoryQuery { goal: String::new(), requirements, now_ms: clock::now_ms() };
     let lessons = lesson::rank_lessons(&lessons, &query).into_iter().cloned().collect();
     let notes = learning::list(&context);
@@ -132,7 +131,7 @@ fn render_list(memory: &OpenMemory) -> String {
     if out.is_empty() {
         let project = safe_line(&context.project_name());
         out = format!(
-            "nothing is remembered of `{project}` yet\n  lessons  from runs that were held; `ralph memory learn` learns from earlier ones\n  notes    from `ralph memory add \"…\"`\n"
+            "no lessons or notes for `{project}` yet\n  lessons  come from runs in which the agent was held; `ralph memory learn` derives them from earlier runs\n  notes    come from `ralph memory add \"…\"`\n"
         );
     }
     out
@@ -228,7 +227,7 @@ fn lesson_page(lesson: &Lesson) -> String {
 
 fn unknown_id(id: &str) -> CommandFailure {
     let id = text::clean_line(id, LONGEST_ID);
-    let what = format!("no lesson or note of this project has the id `{id}`");
+    let what = format!("no lesson or note with the id `{id}`");
     CommandFailure::new(&what, "`ralph memory list` shows the ids")
 }
 
@@ -266,7 +265,7 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
         out.push_str(&format!("{}  forgotten\n", paint(term::BOLD, &safe_line(id))));
     }
     if ids.is_empty() {
-        out.push_str("there are no lessons of this project\n");
+        out.push_str("this project has no lessons\n");
     }
     term::out(&out).map(drop)
 }
@@ -351,13 +350,10 @@ fn learn_runs(env: &Env, args: &MemoryLearnArgs) -> Result<(), CommandFailure> {
     }
     let is_agent = super::identify_caller(env) != CommandCaller::Person;
     let runs = match &args.run {
-        None if is_agent => {
-            vec![super::declare::named_or_own_run(env, &context.home, None)?]
+        name if is_agent => {
+            vec![super::declare::named_or_own_run(env, &context.home, name.as_deref())?]
         }
-        Some(name) if is_agent => {
-            vec![super::declare::named_or_own_run(env, &context.home, Some(name))?]
-        }
-        Some(name) => vec![named_run(&context.home, name)?],
+        Some(name) => vec![run_choice::find_run(&context.home, name, run_choice::unowned_session)?],
         None => ended_runs(&context.home, &context.project)?,
     };
     let mut learned = Vec::new();
@@ -431,19 +427,10 @@ fn learn_in_background(context: &RecallContext, name: &str) {
             return;
         }
         let what = format!(
-            "nothing was learned from it: {}; `ralph memory learn {run}` tries again",
+            "no lessons were derived: {}; `ralph memory learn {run}` tries again",
             describe_error(&error)
         );
         faults::record_fault(&context.home, &Fault::new(FaultKind::File, &what).with_run(&run));
-    }
-}
-
-fn named_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    match control::resolve_name(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(_) => {
-            Err(CommandFailure::new("no run has that name", "`ralph status --all` lists the runs"))
-        }
     }
 }
 

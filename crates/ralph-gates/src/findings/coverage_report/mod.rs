@@ -137,7 +137,7 @@ pub(super) fn read_coverage(
             Some("`coverage_exclude` leaves no lines of the report".to_string())
         }
         (None, Some(first)) if measured.lines == 0 => {
-            Some(format!("no file of the report is in the project, such as `{first}`"))
+            Some(format!("the report names no file of the project; its first file is `{first}`"))
         }
         (None, Some(_)) => None,
     };
