@@ -3,6 +3,8 @@
 use ralph_core::text;
 use ralph_core::wildcard::matches_wildcard;
 
+use super::check_state::CiCheckState;
+
 const MAX_NAME_CHARS: usize = 120;
 /// How many names a verdict lists.
 const MAX_LISTED: usize = 20;
@@ -17,14 +19,6 @@ pub(super) struct CiCheck {
     /// The provider lets the commit pass without it.
     pub(super) is_optional: bool,
     pub(super) log: CheckLog,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CiCheckState {
-    Pending,
-    Passed,
-    Failed,
-    Skipped,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
