@@ -2,7 +2,7 @@
 
 use crate::answer_parser::ParsedReply;
 use crate::case_text::{CaseQuestion, QuestionRole};
-use crate::judge_call::JudgeSession;
+use crate::judge_call::VerdictCalls;
 use crate::quote_check::QuotedFiles;
 use crate::{JudgeOpinion, JudgeStep};
 use ralph_core::judge::{JudgeAnswer, JudgeKind, JudgeOutcome, JudgeVerdict};
@@ -11,7 +11,7 @@ use ralph_core::requirement::FindingSeverity;
 /// Below this, the verdict `met` is a guess.
 const MIN_CONFIDENCE: f64 = 0.5;
 
-pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
+pub(crate) fn ask_once(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     let mut question = CaseQuestion::new(QuestionRole::Verdict);
     if session.request.judge.kind == JudgeKind::Agent {
         question.gates = session.request.support.gate_names();
@@ -35,7 +35,7 @@ pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
 }
 
 fn run_gates(
-    session: &JudgeSession<'_>,
+    session: &VerdictCalls<'_>,
     known: &[String],
     names: &[String],
 ) -> Vec<ralph_core::judge::CaseEvidence> {
@@ -56,7 +56,7 @@ fn run_gates(
 
 /// Checks the findings of an answer and draws the conclusion.
 pub(crate) fn weigh_answer(
-    session: &JudgeSession<'_>,
+    session: &VerdictCalls<'_>,
     answer: JudgeAnswer,
     malformed: u32,
     unread: u32,

@@ -42,8 +42,10 @@ const LONGEST_ID: usize = 128;
 
 pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure> {
     match asked {
-        MemoryCommand::List(args) => list(&open_memory(env, args.project.as_deref())?, args.json),
-        MemoryCommand::Show(args) => show(&open_memory(env, args.project.as_deref())?, args),
+        MemoryCommand::List(args) => {
+            list(&open_memory(env, args.output.project.as_deref())?, args.output.json)
+        }
+        MemoryCommand::Show(args) => show(&open_memory(env, args.output.project.as_deref())?, args),
         MemoryCommand::Add(args) => learn::run(
             env,
             &LearnArgs {
@@ -52,8 +54,8 @@ pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure
                 run: None,
                 list: false,
                 forget: None,
-                project: args.project.clone(),
-                json: args.json,
+                project: args.output.project.clone(),
+                json: args.output.json,
             },
         )
         .map_err(|failure| {
@@ -64,10 +66,10 @@ pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure
             }
         }),
         MemoryCommand::Forget(args) => {
-            forget(env, &open_memory(env, args.project.as_deref())?, args)
+            forget(env, &open_memory(env, args.output.project.as_deref())?, args)
         }
         MemoryCommand::Export(args) => {
-            export(env, &open_memory(env, args.project.as_deref())?, args)
+            export(env, &open_memory(env, args.output.project.as_deref())?, args)
         }
         MemoryCommand::Learn(args) => learn_runs(env, args),
     }
@@ -165,14 +167,14 @@ fn lesson_note(lesson: &Lesson, now_ms: u64) -> String {
 
 fn show(memory: &OpenMemory, args: &MemoryShowArgs) -> Result<(), CommandFailure> {
     if let Some(lesson) = memory.lessons.iter().find(|lesson| lesson.id == args.id) {
-        if args.json {
+        if args.output.json {
             return super::print_json(&lesson_detail_view(lesson)).map(drop);
         }
         return term::out(&lesson_page(lesson)).map(drop);
     }
     let note = memory.notes.iter().find(|note| note.id == args.id);
     let note = note.ok_or_else(|| unknown_id(&args.id))?;
-    if args.json {
+    if args.output.json {
         return super::print_json(&learning_view(note)).map(drop);
     }
     let body: Vec<_> = note.text.lines().map(|line| format!("  {}\n", safe_line(line))).collect();
@@ -257,7 +259,7 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
     for id in ids.iter().filter(|id| !is_lesson(id)) {
         learning::forget(context, id)?;
     }
-    if args.json {
+    if args.output.json {
         return super::print_json(&MemoryForgottenView { v: 1, forgotten: &ids }).map(drop);
     }
     let mut out = String::new();
@@ -300,7 +302,7 @@ fn export(env: &Env, memory: &OpenMemory, args: &MemoryExportArgs) -> Result<(),
         }
         None => None,
     };
-    if args.json {
+    if args.output.json {
         let path = written.map(|path| path.display().to_string());
         return super::print_json(&MemoryExportView { v: 1, path, markdown: &markdown }).map(drop);
     }
@@ -342,7 +344,7 @@ fn write_export(project: &Path, to: &Path, section: &str) -> Result<PathBuf, Com
 
 fn learn_runs(env: &Env, args: &MemoryLearnArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let project = super::config::project_dir(env, args.project.as_deref())?;
+    let project = super::config::project_dir(env, args.output.project.as_deref())?;
     let context = RecallContext::new(env, home, &project);
     if args.in_background {
         learn_in_background(&context, args.run.as_deref().unwrap_or_default());
@@ -392,7 +394,7 @@ fn print_learned(
     args: &MemoryLearnArgs,
     learned: &[(RunId, LearnedRun)],
 ) -> Result<(), CommandFailure> {
-    if args.json {
+    if args.output.json {
         let runs = learned.iter().map(|(run, LearnedRun { lessons, new })| LearnedRunView {
             run: run.as_str(),
             lessons,
