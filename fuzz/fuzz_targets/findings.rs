@@ -78,7 +78,7 @@ fn is_sound(report: &ParsedReport) {
         coverage.files.keys().for_each(|path| is_inside(path));
         let lines = |file: &FileCoverage| file.covered.count() + file.missed.count();
         let counted = coverage.files.values().map(lines).fold(0_u32, u32::saturating_add);
-        assert!(coverage.is_abridged || counted == coverage.lines);
+        assert!(coverage.is_truncated || counted == coverage.lines);
         let json = serde_json::to_string(coverage).unwrap();
         assert_eq!(&serde_json::from_str::<Box<MeasuredCoverage>>(&json).unwrap(), coverage);
     }

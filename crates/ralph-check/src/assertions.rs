@@ -10,6 +10,7 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use ralph_core::text::collapse_whitespace;
 
 /// How many levels of helper functions to follow. Real tests do not nest them deeper.
 const MAX_HELPER_DEPTH: usize = 3;
@@ -143,7 +144,7 @@ fn statement_text(source: &SourceText<'_>, at: usize) -> String {
         }
     }
     let text = source.text.get(at..at + end).unwrap_or_default();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    collapse_whitespace(text)
 }
 
 fn is_called_at(source: &SourceText<'_>, at: usize) -> bool {

@@ -9,6 +9,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use ralph_core::text::collapse_whitespace;
 
 /// A file with more attributes is assumed to be generated.
 const MAX_ATTRIBUTES: usize = 50_000;
@@ -140,16 +141,12 @@ fn block_header(source: &SourceText<'_>, range: Range<usize>) -> Option<String> 
         let bracket = start + 1 + usize::from(source.code.as_bytes().get(start + 1) == Some(&b'!'));
         start = skip_space(&source.code, source.brackets.close_of(bracket)? + 1);
     }
-    let header = join_words(source.text.get(start..range.end)?);
+    let header = collapse_whitespace(source.text.get(start..range.end)?);
     let words = header.split([' ', '<']);
     let first = words
         .into_iter()
         .find(|word| !word.starts_with("pub") && !matches!(*word, "unsafe" | "default" | "const"));
     matches!(first, Some("mod" | "impl" | "trait")).then_some(header)
-}
-
-fn join_words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn read_part(
@@ -248,8 +245,8 @@ fn read_declaration(
         }
     };
     let name = match keyword {
-        "use" | "extern" => join_words(source.text.get(at..end)?),
-        "impl" => join_words(source.text.get(at..here)?),
+        "use" | "extern" => collapse_whitespace(source.text.get(at..end)?),
+        "impl" => collapse_whitespace(source.text.get(at..here)?),
         "macro_rules" => {
             let name_at = skip_space(&source.code, after + 1);
             format!("macro_rules {}", word_at(&source.code, name_at))

@@ -53,8 +53,8 @@ pub fn approval_name(requirement: &str) -> &str {
         .unwrap_or(requirement)
 }
 
-/// The requirement of a chunk that a person has to approve, given the one that its work amounts to. Only finished work
-/// waits for a person.
+/// Adds the approval to a chunk's requirement. A chunk that is not done stays as it is: only finished work can be
+/// approved.
 pub fn require_chunk_approval(
     chunk: &Chunk,
     done: Requirement,
@@ -96,7 +96,7 @@ pub fn phase_approval_requirement(approval: &PhaseApproval, is_phase_done: bool)
 
 fn next_step(what: &str) -> String {
     format!(
-        "Show the result to the person, who approves {what} with `ralph approve`; meanwhile run \
+        "Show the result to the person and ask for approval of {what} (`ralph approve`); meanwhile run \
          `ralph wait \"approval\" --for 2h`"
     )
 }
@@ -106,7 +106,7 @@ pub fn awaits_person(line: &ReportLine) -> bool {
     line.pending_kind() == Some(PendingKind::AwaitsPerson)
 }
 
-/// What a run waits for, if everything that is open waits for a person or for what does:
+/// The question to a person, if every open requirement needs an approval or comes after one:
 /// `` a person has to approve design: `ralph approve k7f2 design` ``
 pub fn describe_wait(run: &str, requirements: &[Requirement]) -> Option<String> {
     let open: Vec<&Requirement> = requirements.iter().filter(|one| one.is_open()).collect();

@@ -56,8 +56,8 @@ pub struct MeasuredCoverage {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmatched: u32,
     /// There was more than is kept: files are missing in `files`, and only the numbers are complete.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub is_abridged: bool,
+    #[serde(default, skip_serializing_if = "is_false", alias = "is_abridged")]
+    pub is_truncated: bool,
 }
 
 /// The executable lines of one file.
@@ -186,7 +186,7 @@ impl MeasuredCoverage {
                 Some(file) => coverage.add_file(change, file),
                 None if change.code.is_empty() && change.excluded_code.is_empty() => {}
                 None if !is_measured(&change.path) => {}
-                None if self.is_abridged => {
+                None if self.is_truncated => {
                     let name = text::clean_line(&change.path, 80);
                     return Err(format!(
                         "the report is too large, and the lines of `{name}` were left out"
@@ -207,7 +207,7 @@ impl ChangeCoverage {
         self.findings.extend(missed.ranges().iter().map(|range| {
             let message = match range {
                 LineRange { first, last } if first == last => "not covered".to_owned(),
-                LineRange { last, .. } => format!("not covered up to line {last}"),
+                LineRange { first, last } => format!("lines {first} to {last} are not covered"),
             };
             finding(&change.path, Some(range.first), message)
         }));
@@ -314,14 +314,14 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "src/a.py:9: not covered up to line 10",
+                "src/a.py:9: lines 9 to 10 are not covered",
                 "src/b.py:3: not covered",
                 "src/new.py:2: not covered: the coverage report does not name this file",
             ]
         );
-        let abridged = MeasuredCoverage { is_abridged: true, ..measured };
+        let truncated = MeasuredCoverage { is_truncated: true, ..measured };
         assert_eq!(
-            abridged.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
+            truncated.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
             "the report is too large, and the lines of `src/new.py` were left out"
         );
     }

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 pub use finding_limits::{FindingLimits, SeverityCounts, TOO_MANY_RULE};
-pub use gate_order::{GateTier, GateTurn};
+pub use gate_order::{GateBatch, GateTier};
 pub use report_format::ReportFormat;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -412,7 +412,7 @@ impl Gate {
         }
     }
 
-    /// For a gate without a result that the agent can give one.
+    /// The requirement of a gate without a result, where the agent can fix that: no tests, or unpublished work.
     fn requirement_without_result(
         &self,
         report: &GateReport,

@@ -188,7 +188,7 @@ pub struct ReviewTest {
     pub content: String,
 }
 
-/// What came of asking a judge once. Stored in the cache and, summarised, in the journal.
+/// The result of one verdict, which may take several calls. Stored in the cache and, summarised, in the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeResult {
     pub judge: String,

@@ -104,13 +104,15 @@ impl Judge {
             // Without a finding the agent has nothing to work on, and no one can check the verdict.
             JudgeOutcome::Unmet if result.findings.is_empty() => {
                 RequirementStatus::Unknown(match describe_dropped(result) {
-                    Some(dropped) => format!("it says unmet, but no finding stands ({dropped})"),
-                    None => "it says unmet and names no finding".to_string(),
+                    Some(dropped) => {
+                        format!("it answered unmet, but no finding is left ({dropped})")
+                    }
+                    None => "it answered unmet without a finding".to_string(),
                 })
             }
             JudgeOutcome::Unmet => RequirementStatus::Unmet(Self::failure(result)),
             JudgeOutcome::Impossible => {
-                let summary = "it says that the goal cannot be met as stated".to_string();
+                let summary = "the goal cannot be met as stated".to_string();
                 RequirementStatus::Unmet(RequirementFailure { summary, ..Self::failure(result) })
             }
             JudgeOutcome::Unknown { why } => RequirementStatus::Unknown(why.clone()),
@@ -149,7 +151,7 @@ impl Judge {
         RequirementFailure {
             findings: result.findings.iter().take(MAX_FINDINGS).map(finding_of).collect(),
             unlisted: result.findings.len().saturating_sub(MAX_FINDINGS),
-            ..RequirementFailure::new(format!("the judge has {count}{dropped}"))
+            ..RequirementFailure::new(format!("{count}{dropped}"))
         }
     }
 }

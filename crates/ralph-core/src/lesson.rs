@@ -5,8 +5,8 @@
 //! time. Every figure of a lesson is computed from the records of single runs, so learning the same run twice changes
 //! nothing.
 
-mod finding_signature;
 mod lesson_ranking;
+mod lesson_signature;
 mod lesson_text;
 mod retrospective;
 mod significant_words;
@@ -22,13 +22,13 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-pub use finding_signature::{finding_signature, normalize_finding};
-pub use lesson_ranking::{MemoryCue, MemoryNote, rank_lessons, rank_notes, select_memory};
+pub use lesson_ranking::{MemoryNote, MemoryQuery, rank_lessons, rank_notes, select_memory};
+pub use lesson_signature::{lesson_signature, normalize_finding};
 pub use lesson_text::{
     MemoryBlock, describe_lesson, render_block, render_markdown, with_export, without_export,
 };
 pub use retrospective::{
-    CheckpointStretch, Obstacle, Retrospective, RetrospectiveInput, StretchEffect,
+    BlockingFinding, CheckpointSpan, Retrospective, RetrospectiveInput, SpanEffect,
 };
 pub use significant_words::significant_words;
 
@@ -101,8 +101,8 @@ pub struct LessonRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed_by: Vec<String>,
     /// Files that changed between two stops which both had the finding.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub in_vain: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty", alias = "in_vain")]
+    pub ineffective: Vec<String>,
     /// Fresh sessions that took over while it was open.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub handovers: u32,
@@ -181,9 +181,9 @@ impl Lesson {
     }
 
     /// Files that changed while the finding stayed, without those that fixed it in some run.
-    pub fn in_vain(&self) -> Vec<FileTally> {
+    pub fn ineffective(&self) -> Vec<FileTally> {
         let helpful = self.fixed_by();
-        let mut files = tally_files(self.runs.iter().flat_map(|run| &run.in_vain));
+        let mut files = tally_files(self.runs.iter().flat_map(|run| &run.ineffective));
         files.retain(|file| !helpful.iter().any(|it| it.path == file.path));
         files
     }
@@ -287,11 +287,11 @@ pub fn learn_run(
         lesson.runs.retain(|one| one.run != *run);
     }
     let mut learned = LearnedRun::default();
-    for obstacle in &retrospective.obstacles {
-        let record = run_record(retrospective, obstacle, redactor, changed_files);
-        let position = lessons.iter().position(|lesson| lesson.signature == obstacle.signature);
+    for blocking in &retrospective.findings {
+        let record = run_record(retrospective, blocking, redactor, changed_files);
+        let position = lessons.iter().position(|lesson| lesson.signature == blocking.signature);
         let position = position.unwrap_or_else(|| {
-            lessons.push(new_lesson(obstacle, record.at_ms, redactor));
+            lessons.push(new_lesson(blocking, record.at_ms, redactor));
             lessons.len() - 1
         });
         let Some(lesson) = lessons.get_mut(position) else { continue };
@@ -300,11 +300,11 @@ pub fn learn_run(
             continue;
         }
         if record.at_ms >= lesson.last_ms {
-            lesson.finding = reason::safe_line(&obstacle.finding, MAX_FINDING_CHARS, redactor);
+            lesson.finding = reason::safe_line(&blocking.finding, MAX_FINDING_CHARS, redactor);
         }
         lesson.add_run(record);
         lesson.add_words(&retrospective.words);
-        learned.new += usize::from(!known.contains(&obstacle.signature));
+        learned.new += usize::from(!known.contains(&blocking.signature));
     }
     record_uses(lessons, retrospective);
     lessons.retain(|lesson| lesson.run_count() > 0);
@@ -314,13 +314,13 @@ pub fn learn_run(
     learned
 }
 
-fn new_lesson(obstacle: &Obstacle, at_ms: u64, redactor: &Redactor) -> Lesson {
+fn new_lesson(blocking: &BlockingFinding, at_ms: u64, redactor: &Redactor) -> Lesson {
     Lesson {
-        id: format!("{:016x}", obstacle.signature.0).chars().take(ID_DIGITS).collect(),
-        requirement: reason::safe_line(&obstacle.requirement, MAX_NAME_CHARS, redactor),
-        stage: text::clean_line(&obstacle.stage, MAX_NAME_CHARS),
-        finding: reason::safe_line(&obstacle.finding, MAX_FINDING_CHARS, redactor),
-        signature: obstacle.signature,
+        id: format!("{:016x}", blocking.signature.0).chars().take(ID_DIGITS).collect(),
+        requirement: reason::safe_line(&blocking.requirement, MAX_NAME_CHARS, redactor),
+        stage: text::clean_line(&blocking.stage, MAX_NAME_CHARS),
+        finding: reason::safe_line(&blocking.finding, MAX_FINDING_CHARS, redactor),
+        signature: blocking.signature,
         first_ms: at_ms,
         last_ms: at_ms,
         runs: Vec::new(),
@@ -333,7 +333,7 @@ fn new_lesson(obstacle: &Obstacle, at_ms: u64, redactor: &Redactor) -> Lesson {
 
 fn run_record(
     retrospective: &Retrospective,
-    obstacle: &Obstacle,
+    blocking: &BlockingFinding,
     redactor: &Redactor,
     changed_files: &mut ChangedFiles<'_>,
 ) -> LessonRun {
@@ -341,10 +341,10 @@ fn run_record(
         let line = remark.as_ref().map(|it| reason::safe_line(it, MAX_REMARK_CHARS, redactor));
         line.filter(|line| !line.is_empty())
     };
-    let mut files = |effect: StretchEffect| {
+    let mut files = |effect: SpanEffect| {
         let mut found: Vec<String> = Vec::new();
-        for stretch in obstacle.stretches.iter().filter(|stretch| stretch.effect == effect) {
-            for path in changed_files(stretch.from, stretch.to) {
+        for span in blocking.spans.iter().filter(|span| span.effect == effect) {
+            for path in changed_files(span.from, span.to) {
                 let path = reason::safe_line(&path, MAX_PATH_CHARS, redactor);
                 if !found.contains(&path) && found.len() < MAX_FILES {
                     found.push(path);
@@ -355,22 +355,22 @@ fn run_record(
     };
     LessonRun {
         run: retrospective.run.clone(),
-        at_ms: obstacle.last_ms,
-        holds: obstacle.holds,
-        result: obstacle.result,
-        fixed_by: files(StretchEffect::Fixed),
-        in_vain: files(StretchEffect::Vain),
-        handovers: obstacle.handovers,
-        waived: remark(&obstacle.waived),
-        disputed: remark(&obstacle.disputed),
-        hint: remark(&obstacle.hint),
+        at_ms: blocking.last_ms,
+        holds: blocking.holds,
+        result: blocking.result,
+        fixed_by: files(SpanEffect::Fixed),
+        ineffective: files(SpanEffect::Ineffective),
+        handovers: blocking.handovers,
+        waived: remark(&blocking.waived),
+        disputed: remark(&blocking.disputed),
+        hint: remark(&blocking.hint),
     }
 }
 
 /// Notes how the run went with each lesson that its agent was shown.
 fn record_uses(lessons: &mut [Lesson], retrospective: &Retrospective) {
     for lesson in lessons.iter_mut().filter(|it| retrospective.shown.contains(&it.id)) {
-        let has_held = retrospective.obstacles.iter().any(|it| it.signature == lesson.signature);
+        let has_held = retrospective.findings.iter().any(|it| it.signature == lesson.signature);
         let effect = if has_held {
             LessonEffect::Repeated
         } else if retrospective.met.contains(&lesson.requirement) {
@@ -408,7 +408,7 @@ fn drop_lowest(lessons: &mut Vec<Lesson>, now_ms: u64) {
     let mut scores: Vec<_> = lessons
         .iter()
         .map(|lesson| {
-            (lesson_ranking::standing_score(lesson, now_ms), lesson.last_ms, lesson.id.clone())
+            (lesson_ranking::base_score(lesson, now_ms), lesson.last_ms, lesson.id.clone())
         })
         .collect();
     scores.sort_by(|a, b| b.cmp(a));

@@ -44,6 +44,7 @@ pub mod reason;
 pub mod record;
 pub mod redact;
 pub mod reminder;
+pub mod request_address;
 pub mod requirement;
 pub mod requirement_tally;
 pub mod retention;

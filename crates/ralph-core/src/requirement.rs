@@ -55,6 +55,7 @@ pub const EVERYTHING_ELSE: &str = "everything else is met";
 pub(crate) const WAITS_PREFIX: &str = "comes after ";
 /// Starts the reason why a finished piece of work is still open, likewise.
 pub(crate) const APPROVAL_PREFIX: &str = "waits for a person: ";
+pub const NOT_APPROVED: &str = "not approved yet";
 
 impl RequirementStage {
     /// Why a gate of a later stage does not run yet.
@@ -252,7 +253,7 @@ impl PendingReason {
 
     /// A person has to approve the finished work.
     pub fn awaits_approval() -> Self {
-        Self::AwaitsPerson(format!("{APPROVAL_PREFIX}nobody has approved it yet"))
+        Self::AwaitsPerson(format!("{APPROVAL_PREFIX}{NOT_APPROVED}"))
     }
 
     pub fn kind(&self) -> PendingKind {

@@ -105,18 +105,23 @@ pub fn is_hidden(char: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Cleans text and joins it to one line of at most `most` characters.
-pub fn clean_line(text: &str, most: usize) -> String {
-    // Truncate first: cleaning megabytes to keep a hundred characters would be slow.
-    let enough = byte_offset_of(text, most.saturating_mul(8).saturating_add(256));
-    let cleaned = clean(&text[..enough]);
+/// One space between words, none around them.
+pub fn collapse_whitespace(text: &str) -> String {
     let mut out = String::new();
-    for word in cleaned.split_whitespace() {
+    for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');
         }
         out.push_str(word);
     }
+    out
+}
+
+/// Cleans text and joins it to one line of at most `most` characters.
+pub fn clean_line(text: &str, most: usize) -> String {
+    // Truncate first: cleaning megabytes to keep a hundred characters would be slow.
+    let enough = byte_offset_of(text, most.saturating_mul(8).saturating_add(256));
+    let mut out = collapse_whitespace(&clean(&text[..enough]));
     if enough < text.len() && out.chars().count() <= most {
         out.push('…');
     }

@@ -1,6 +1,6 @@
 //! Runs gates, caches their results and reads the findings of other tools.
 
-mod ci;
+pub mod ci;
 pub mod environment;
 pub mod findings;
 pub mod gates;

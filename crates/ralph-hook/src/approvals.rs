@@ -17,7 +17,7 @@ use ralph_sys::clock::Deadline;
 pub struct RunApproval {
     /// The name that `ralph approve` takes: of a chunk, of a phase, or `plan`.
     pub name: String,
-    pub subject: ApprovalTarget,
+    pub target: ApprovalTarget,
     pub state: ApprovalState,
 }
 
@@ -31,9 +31,9 @@ pub enum ApprovalTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalState {
     /// Its work is not done, according to the last stop.
-    Early,
-    Waiting,
-    Given,
+    NotReady,
+    Due,
+    Approved,
 }
 
 /// What a person can approve in a run.
@@ -44,8 +44,8 @@ pub fn run_approvals(opened: &LoadedRun) -> Vec<RunApproval> {
         let is_given = state.way.approved_by.is_some();
         all.push(RunApproval {
             name: OrchestratorPhase::Plan.name().to_string(),
-            subject: ApprovalTarget::Plan,
-            state: if is_given { ApprovalState::Given } else { ApprovalState::Waiting },
+            target: ApprovalTarget::Plan,
+            state: if is_given { ApprovalState::Approved } else { ApprovalState::Due },
         });
     }
     let Some(policy) = run.seal.as_ref().map(|seal| &seal.policy) else { return all };
@@ -57,27 +57,33 @@ pub fn run_approvals(opened: &LoadedRun) -> Vec<RunApproval> {
     };
     for (name, requirement) in approval::approvable_names(&policy.pipeline, asked) {
         let state = if approval::approver(&state.approvals, &requirement).is_some() {
-            ApprovalState::Given
+            ApprovalState::Approved
         } else if waits(&requirement) {
-            ApprovalState::Waiting
+            ApprovalState::Due
         } else {
-            ApprovalState::Early
+            ApprovalState::NotReady
         };
-        all.push(RunApproval { name, subject: ApprovalTarget::Requirement(requirement), state });
+        all.push(RunApproval { name, target: ApprovalTarget::Requirement(requirement), state });
     }
     all
+}
+
+/// What a run waits for a person to approve.
+pub fn due_approvals(opened: &LoadedRun) -> Vec<RunApproval> {
+    let all = run_approvals(opened).into_iter();
+    all.filter(|one| one.state == ApprovalState::Due).collect()
 }
 
 /// Records a person's approval. A second one changes nothing.
 pub fn record_approval(
     home: &RalphHome,
     run: &RunId,
-    subject: &ApprovalTarget,
+    target: &ApprovalTarget,
     by: &str,
     caller: CommandCaller,
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
-    let requirement = match subject {
+    let requirement = match target {
         ApprovalTarget::Plan => {
             return phases::approve_plan(home, run, caller, deadline).map(drop);
         }

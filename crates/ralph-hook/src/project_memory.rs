@@ -4,7 +4,7 @@
 use crate::contract::{CONTRACT_REQUIREMENTS, LINES_REQUIREMENT};
 use crate::project_scope::run_directory;
 use crate::reminder;
-use ralph_core::lesson::{self, Lesson, MemoryBlock, MemoryCue, MemoryNote};
+use ralph_core::lesson::{self, Lesson, MemoryBlock, MemoryNote, MemoryQuery};
 use ralph_core::policy::MemoryPolicy;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::reason::ReasonContext;
@@ -124,12 +124,12 @@ pub fn run_memory(world: &World, run: &RunRecord) -> Option<String> {
             render(&lessons.collect::<Vec<_>>(), &notes.collect::<Vec<_>>(), most, &redactor);
         return Some(block.text).filter(|text| !text.is_empty());
     }
-    let cue = MemoryCue {
+    let query = MemoryQuery {
         goal: goal_start(&world.home, run),
         requirements: measured_requirements(run),
         now_ms: clock::now_ms(),
     };
-    let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &cue, &[]);
+    let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &query, &[]);
     let block = render(&lessons, &notes, most, &redactor);
     if !world.env.is_rehearsal()
         && let Err(error) = GivenMemory::write(&path, block.given)

@@ -55,7 +55,7 @@ pub fn learn_after_end(home: &RalphHome, run: &RunRecord, state: &RunState) {
     let words = ["memory", "learn", run.id.as_str(), "--in-background"].map(ToString::to_string);
     if let Err(error) = notify::start_worker(&words) {
         let why = notify::describe_notify_error(&error);
-        let fault = Fault::new(FaultKind::File, &format!("nothing was learned from it {why}"));
+        let fault = Fault::new(FaultKind::File, &format!("no lessons were derived {why}"));
         faults::record_fault(home, &fault.with_run(&run.id));
     }
 }
@@ -86,8 +86,8 @@ pub fn learn_from_run(
     let mut comparison = CheckpointComparison::open(home, record, deadline);
     let mut changed_files = |from: u32, to: u32| comparison.changed_files(from, to);
     // Compared before the lock is taken: git may be slow.
-    for stretch in retrospective.obstacles.iter().flat_map(|obstacle| &obstacle.stretches) {
-        changed_files(stretch.from, stretch.to);
+    for span in retrospective.findings.iter().flat_map(|blocking| &blocking.spans) {
+        changed_files(span.from, span.to);
     }
     let project = memory_project(record);
     Ok(lesson_store::update_lessons(home, &project, &deadline, |lessons| {

@@ -5,7 +5,7 @@ use crate::facts;
 use crate::project_memory::{self, GivenMemory, ProjectMemory};
 use ralph_core::event::PromptEvent;
 use ralph_core::id::SessionId;
-use ralph_core::lesson::{self, MemoryCue};
+use ralph_core::lesson::{self, MemoryQuery};
 use ralph_core::redact::Redactor;
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
@@ -38,9 +38,12 @@ pub(crate) fn prompt_memory(
     }
     let redactor = Redactor::new(world.env.secrets());
     let memory = ProjectMemory::load(&world.home, &config.project, &redactor);
-    let cue =
-        MemoryCue { goal: prompt.text.clone(), requirements: Vec::new(), now_ms: clock::now_ms() };
-    let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &cue, &given);
+    let query = MemoryQuery {
+        goal: prompt.text.clone(),
+        requirements: Vec::new(),
+        now_ms: clock::now_ms(),
+    };
+    let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &query, &given);
     let block = project_memory::render(&lessons, &notes, policy.max_chars as usize, &redactor);
     if block.given.is_empty() || !is_approved(world, config) {
         return Verdict::Allow;

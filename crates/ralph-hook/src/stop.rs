@@ -3,7 +3,7 @@
 //! Facts are gathered first, without the lock. If they do not settle the stop, the slow evidence follows. The decision
 //! itself is made and recorded under the run's lock.
 
-use crate::contract::JudgeAsking;
+use crate::contract::JudgeMode;
 use crate::cost_meter;
 use crate::facts::{self, FirstBlockText};
 use crate::session_owner;
@@ -70,8 +70,8 @@ pub fn decide_stop(context: &StopContext<'_>) -> Result<Result<StopDecision, Ver
                 Some(sources::evidence_for_session(world, &seen, *listing))
             }
             StopPlan::Verify => {
-                let asking = JudgeAsking::AtStop;
-                Some(sources::evidence_for_run(world, &seen, stop, &snapshot, asking))
+                let mode = JudgeMode::Ask;
+                Some(sources::evidence_for_run(world, &seen, stop, &snapshot, mode))
             }
         };
         if let Some((decision, before)) =

@@ -1,6 +1,6 @@
 //! Gathers the evidence that a stop would gather, without deciding, counting or holding anything.
 
-use crate::contract::JudgeAsking;
+use crate::contract::JudgeMode;
 use crate::sources;
 use crate::transcript_reader;
 use ralph_core::decide;
@@ -35,7 +35,8 @@ pub fn verify_run(
         transcript_reader::read_transcript(world, &stop, before, opened.run.checklist);
     // Without a new one, the task list of the last stop counts.
     snapshot.observed = snapshot.observed.or_else(|| before.cloned());
-    let evidence = sources::evidence_for_run(world, &opened, &stop, &snapshot, JudgeAsking::Never);
+    let evidence =
+        sources::evidence_for_run(world, &opened, &stop, &snapshot, JudgeMode::CachedOnly);
     let (state, now_ms) = (&opened.state, world.arrived_ms);
     let mut requirements =
         decide::apply_adjustments(&evidence.requirements, state, &evidence.judging.records, now_ms);

@@ -74,7 +74,7 @@ pub(crate) trait JudgeModel {
 }
 
 /// The state of one verdict.
-pub(crate) struct JudgeSession<'a> {
+pub(crate) struct VerdictCalls<'a> {
     pub(crate) request: &'a JudgeRequest<'a>,
     pub(crate) model: &'a dyn JudgeModel,
     pub(crate) cancel: &'a CancelToken,
@@ -86,7 +86,7 @@ pub(crate) struct JudgeSession<'a> {
     pub(crate) unseen: BTreeSet<String>,
 }
 
-impl JudgeSession<'_> {
+impl VerdictCalls<'_> {
     /// Asks the backend once. The error is why there is no answer, cleaned and redacted.
     pub(crate) fn ask(
         &mut self,

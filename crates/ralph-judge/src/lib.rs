@@ -19,7 +19,7 @@ mod single_judge;
 
 use call_ledger::CallLedger;
 pub use call_ledger::check_token_limit;
-use judge_call::JudgeSession;
+use judge_call::VerdictCalls;
 use ralph_core::judge::{
     CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
 };
@@ -154,7 +154,7 @@ fn ask_model(
     let watch = Stopwatch::start();
     let judge = request.judge;
     let redactor = Redactor::new(request.env.secrets());
-    let mut session = JudgeSession {
+    let mut session = VerdictCalls {
         request,
         model,
         cancel,

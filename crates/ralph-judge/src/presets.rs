@@ -38,7 +38,9 @@ pub const fn kind_name(kind: JudgeKind) -> &'static str {
 pub const fn kind_question(kind: JudgeKind) -> &'static str {
     match kind {
         JudgeKind::Prompt => "does the change meet the goal?",
-        JudgeKind::Agent => "the same, by an agent that reads files and has gates run",
+        JudgeKind::Agent => {
+            "does the change meet the goal? (an agent that reads files and has gates run)"
+        }
         JudgeKind::Adversarial => "can one of several reviewers refute the work?",
         JudgeKind::Plan => "does the work match the plan, step by step?",
         JudgeKind::Goal => "is a goal met that no test measures?",

@@ -3,7 +3,7 @@
 use crate::diff_sections::{new_side, old_side, split_diff};
 use ralph_core::judge::{JudgeCase, JudgeFinding, ReviewTest};
 use ralph_core::redact::Redactor;
-use ralph_core::text;
+use ralph_core::text::{self, collapse_whitespace};
 use ralph_sys::fs::{self, FileError};
 use std::path::{Component, Path};
 
@@ -48,7 +48,7 @@ impl QuotedFiles<'_> {
             return None;
         }
         let content = self.read_file(&finding.file);
-        let quote = normalize(&self.safe_text(&finding.quote));
+        let quote = collapse_whitespace(&self.safe_text(&finding.quote));
         let place = if quote.is_empty() {
             let is_about_missing = names_missing_file(&finding.claim);
             if !(is_about_missing && matches!(content, FileText::Missing)) {
@@ -79,8 +79,10 @@ impl QuotedFiles<'_> {
         // Models copy the marks of a diff although they are asked not to.
         let bare: Vec<_> = finding.quote.lines().map(bare_line).collect();
         let bare = bare.join("\n");
-        let quotes =
-            [normalize(&self.safe_text(&finding.quote)), normalize(&self.safe_text(&bare))];
+        let quotes = [
+            collapse_whitespace(&self.safe_text(&finding.quote)),
+            collapse_whitespace(&self.safe_text(&bare)),
+        ];
         let quotes = quotes.iter().filter(|quote| is_long_enough(quote));
         if let FileText::Text(content) = content {
             for quote in quotes.clone() {
@@ -182,10 +184,6 @@ fn is_long_enough(quote: &str) -> bool {
 
 fn bare_line(line: &str) -> &str {
     line.strip_prefix(['+', '-', ' ']).unwrap_or(line)
-}
-
-fn normalize(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The line on which a normalised quote begins: of several, the one nearest to `near`.

@@ -3,7 +3,7 @@
 
 use crate::answer_parser::ParsedReply;
 use crate::case_text::{CaseClaim, CaseQuestion, QuestionRole};
-use crate::judge_call::JudgeSession;
+use crate::judge_call::VerdictCalls;
 use crate::quote_check::QuotedFiles;
 use crate::single_judge::weigh_answer;
 use crate::{JudgeOpinion, JudgeStep, TestTrial};
@@ -26,7 +26,7 @@ struct RaisedFinding {
     last_reviewer: u8,
 }
 
-pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
+pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     let of = session.request.judge.reviewers.max(1);
     let mut raised: Vec<RaisedFinding> = Vec::new();
     let mut outcomes = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
     JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed, unread, rejected_tests }
 }
 
-fn ask_reviewer(session: &mut JudgeSession<'_>, number: u8, of: u8) -> JudgeOpinion {
+fn ask_reviewer(session: &mut VerdictCalls<'_>, number: u8, of: u8) -> JudgeOpinion {
     let mut question = CaseQuestion::new(QuestionRole::Reviewer { number, of });
     question.wants_tests = session.request.support.runs_tests();
     match session.ask(&question, &JudgeStep::Reviewer { number, of }) {
@@ -76,11 +76,13 @@ fn add_finding(raised: &mut Vec<RaisedFinding>, finding: JudgeFinding, reviewer:
 }
 
 fn is_same_place(one: &JudgeFinding, other: &JudgeFinding) -> bool {
-    let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
     one.file == other.file
         && match (one.line, other.line) {
             (Some(line), Some(near)) => line.abs_diff(near) <= NEARBY_LINES,
-            (_, _) => !one.quote.is_empty() && words(&one.quote) == words(&other.quote),
+            (_, _) => {
+                !one.quote.is_empty()
+                    && one.quote.split_whitespace().eq(other.quote.split_whitespace())
+            }
         }
 }
 
@@ -94,7 +96,7 @@ struct ConfirmedFindings {
 
 /// Notes are neither confirmed nor counted.
 fn confirm_findings(
-    session: &mut JudgeSession<'_>,
+    session: &mut VerdictCalls<'_>,
     raised: Vec<RaisedFinding>,
 ) -> ConfirmedFindings {
     let mut confirmed = ConfirmedFindings::default();
@@ -126,7 +128,7 @@ fn confirm_findings(
 
 /// Runs the test of a finding, and notes in the finding that it fails.
 fn try_own_test(
-    session: &JudgeSession<'_>,
+    session: &VerdictCalls<'_>,
     finding: &mut JudgeFinding,
     rejected: &mut Vec<String>,
 ) {
@@ -147,7 +149,7 @@ fn try_own_test(
     }
 }
 
-fn is_confirmed(session: &mut JudgeSession<'_>, finding: &JudgeFinding) -> bool {
+fn is_confirmed(session: &mut VerdictCalls<'_>, finding: &JudgeFinding) -> bool {
     let request = session.request;
     let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
     let excerpt = files.excerpt(finding);
@@ -174,19 +176,19 @@ fn joint_outcome(outcomes: &[JudgeOutcome]) -> JudgeOutcome {
     });
     let first_reason = reasons.clone().next();
     let count = |wanted: &JudgeOutcome| outcomes.iter().filter(|one| *one == wanted).count();
-    let parts = [
+    let verdicts = [
         (count(&JudgeOutcome::Met), "met"),
         (count(&JudgeOutcome::Unmet), "unmet"),
         (count(&JudgeOutcome::Impossible), "impossible"),
-        (reasons.count(), "without a verdict"),
     ];
-    let parts: Vec<_> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let verdicts = verdicts.into_iter().filter(|(count, _)| *count > 0);
+    let disagree = if verdicts.clone().count() > 1 { " disagree:" } else { "," };
+    let missing = Some((reasons.count(), "without a verdict")).filter(|(count, _)| *count > 0);
+    let parts: Vec<_> =
+        verdicts.chain(missing).map(|(count, what)| format!("{count} {what}")).collect();
     let reason = first_reason.map(|why| format!(": {why}")).unwrap_or_default();
     let reviewers = count_noun(outcomes.len() as u64, "reviewer");
-    let why = format!("{reviewers}, {}{reason}; no finding was confirmed", parts.join(", "));
+    let why =
+        format!("{reviewers}{disagree} {}{reason}; no finding was confirmed", parts.join(", "));
     JudgeOutcome::Unknown { why }
 }

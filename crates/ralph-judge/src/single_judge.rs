@@ -2,17 +2,16 @@
 
 use crate::answer_parser::ParsedReply;
 use crate::case_text::{CaseQuestion, QuestionRole};
-use crate::judge_call::JudgeSession;
+use crate::judge_call::VerdictCalls;
 use crate::quote_check::QuotedFiles;
 use crate::{JudgeOpinion, JudgeStep};
 use ralph_core::judge::{JudgeAnswer, JudgeKind, JudgeOutcome, JudgeVerdict};
 use ralph_core::requirement::FindingSeverity;
-use ralph_core::text::count_noun;
 
 /// Below this, the verdict `met` is a guess.
 const MIN_CONFIDENCE: f64 = 0.5;
 
-pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
+pub(crate) fn ask_once(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     let mut question = CaseQuestion::new(QuestionRole::Verdict);
     if session.request.judge.kind == JudgeKind::Agent {
         question.gates = session.request.support.gate_names();
@@ -36,7 +35,7 @@ pub(crate) fn ask_once(session: &mut JudgeSession<'_>) -> JudgeOpinion {
 }
 
 fn run_gates(
-    session: &JudgeSession<'_>,
+    session: &VerdictCalls<'_>,
     known: &[String],
     names: &[String],
 ) -> Vec<ralph_core::judge::CaseEvidence> {
@@ -57,7 +56,7 @@ fn run_gates(
 
 /// Checks the findings of an answer and draws the conclusion.
 pub(crate) fn weigh_answer(
-    session: &JudgeSession<'_>,
+    session: &VerdictCalls<'_>,
     answer: JudgeAnswer,
     malformed: u32,
     unread: u32,
@@ -89,11 +88,13 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Unmet if checked.kept.is_empty() && misquoted == 0 => {
             unknown("it answered unmet without a finding".to_string())
         }
-        JudgeVerdict::Unmet if checked.kept.is_empty() => unknown(format!(
-            "it answered unmet, and no file has what its {} {}",
-            count_noun(misquoted, "finding"),
-            if misquoted == 1 { "quotes" } else { "quote" }
-        )),
+        JudgeVerdict::Unmet if checked.kept.is_empty() => {
+            let quotes = match misquoted {
+                1 => "the quote of its finding is not in the file".to_string(),
+                count => format!("the quotes of its {count} findings are not in the files"),
+            };
+            unknown(format!("it answered unmet, but {quotes}"))
+        }
         JudgeVerdict::Unmet => JudgeOutcome::Unmet,
         JudgeVerdict::Impossible => JudgeOutcome::Impossible,
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),

@@ -138,7 +138,7 @@ enum RalphCommand {
     /// Run gates by hand or in CI; explain and propose them
     #[command(subcommand, arg_required_else_help = true, after_help = GATE_EXAMPLES)]
     Gate(cmd::gate::gate_args::GateSubcommand),
-    /// Ask the judges of the policy by hand, and see their presets and a benchmark
+    /// Ask judges about a change, measure them, print their instructions
     #[command(subcommand, arg_required_else_help = true, after_help = cmd::judge::EXAMPLES)]
     Judge(cmd::judge::JudgeCommand),
     /// Make the workflow that runs the gates in CI

@@ -4,6 +4,7 @@
 use crate::describe::paint_mark;
 use crate::term::{self, paint};
 use ralph_core::approval::{self, PhaseApproval};
+use ralph_core::requirement::NOT_APPROVED;
 use ralph_core::source::orchestrator::{ConditionOwner, ConditionView, OrchestratorPhase};
 use ralph_deck::view::phase_progress::{condition_mark, missing_names};
 use ralph_deck::wording::{FactMark, safe_line};
@@ -46,7 +47,7 @@ pub(crate) fn render(picture: &PhaseProgress) -> String {
     for one in &picture.approvals {
         let (mark, note) = match &one.by {
             Some(by) => (FactMark::Good, format!("by {by}")),
-            None => (FactMark::Bad, "nobody has approved it yet".to_string()),
+            None => (FactMark::Bad, NOT_APPROVED.to_string()),
         };
         out.push_str(&format!(
             "      {} {:<28}  {:<6}  {}\n",

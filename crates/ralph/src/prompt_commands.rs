@@ -1,7 +1,7 @@
 //! Carries out the `/ralph:…` commands that a person types in a session. They do what the commands of the same name
 //! do in a terminal, and return their text as the answer to the prompt.
 
-use crate::cmd::{adjust, start, status, tell, verify, why};
+use crate::cmd::{adjust, run_choice, start, status, tell, verify, why};
 use crate::failure::CommandFailure;
 use crate::term;
 use ralph_core::id::{RunId, SessionId};
@@ -13,7 +13,7 @@ use ralph_home::host_env;
 use ralph_home::store;
 use ralph_home::world::World;
 use ralph_hook::adjustments::RunAdjustment;
-use ralph_hook::approvals::{self, ApprovalState, ApprovalTarget, RunApproval};
+use ralph_hook::approvals::{self, ApprovalTarget, RunApproval};
 use ralph_hook::control::{self, CommandCaller, RunOrSession, RunRequest, StartPrompt, StartedRun};
 use ralph_hook::overview;
 use ralph_hook::phases;
@@ -176,12 +176,7 @@ fn resume(
     let run = match (name, &request.run) {
         (Some(name), _) => match control::resolve_name(&world.home, name)? {
             RunOrSession::Run(run) => run,
-            RunOrSession::Session(_) => {
-                return Err(CommandFailure::new(
-                    "no run has that name",
-                    "`ralph status` lists the runs",
-                ));
-            }
+            RunOrSession::Session(session) => return Err(run_choice::unowned_session(&session)),
         },
         (None, Some(run)) => run.clone(),
         (None, None) => {
@@ -230,9 +225,7 @@ fn switch_on(world: &World, request: &CommandRequest<'_>) -> Result<String, Comm
 /// Approves the plan, or whatever else waits for a person, and reports it to the agent too, because the agent waits for it.
 fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, CommandFailure> {
     let run = held_run(request)?;
-    let waiting = approvals::run_approvals(&store::load_run(&world.home, run)?);
-    let waiting: Vec<RunApproval> =
-        waiting.into_iter().filter(|one| one.state == ApprovalState::Waiting).collect();
+    let waiting = approvals::due_approvals(&store::load_run(&world.home, run)?);
     if waiting.is_empty() {
         // Reports why there is no plan to approve.
         phases::approve_plan(&world.home, run, CommandCaller::Session, &world.step_deadline())?;
@@ -240,9 +233,9 @@ fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, Comma
     for one in &waiting {
         let (by, caller) = ("a person, in the session", CommandCaller::Session);
         let deadline = world.step_deadline();
-        approvals::record_approval(&world.home, run, &one.subject, by, caller, &deadline)?;
+        approvals::record_approval(&world.home, run, &one.target, by, caller, &deadline)?;
     }
-    let is_plan = |one: &RunApproval| one.subject == ApprovalTarget::Plan;
+    let is_plan = |one: &RunApproval| one.target == ApprovalTarget::Plan;
     let what = if waiting.iter().all(is_plan) {
         "the plan".to_string()
     } else {

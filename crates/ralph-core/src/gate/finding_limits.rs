@@ -46,7 +46,7 @@ impl FindingLimits {
         *self == Self::default()
     }
 
-    /// The limits that these findings exceed: `3 warnings, at most 0 are allowed`.
+    /// The limits that these findings exceed: `3 warnings (limit 0)`.
     pub fn exceeded(&self, counts: &SeverityCounts) -> Vec<String> {
         let rows = [
             ("error", counts.errors, Some(self.errors.unwrap_or(0))),
@@ -56,8 +56,7 @@ impl FindingLimits {
         rows.into_iter()
             .filter_map(|(noun, count, most)| {
                 let most = most.filter(|most| count > *most)?;
-                let verb = if most == 1 { "is" } else { "are" };
-                Some(format!("{}, at most {most} {verb} allowed", text::count_noun(count, noun)))
+                Some(format!("{} (limit {most})", text::count_noun(count, noun)))
             })
             .collect()
     }
@@ -71,12 +70,12 @@ mod tests {
     fn errors_are_limited_even_if_only_another_severity_is() {
         let counts = SeverityCounts { errors: 1, warnings: 3, notes: 9 };
         for (limits, expected) in [
-            ((None, None, None), "1 error, at most 0 are allowed"),
+            ((None, None, None), "1 error (limit 0)"),
             ((Some(1), None, None), ""),
             ((Some(1), Some(3), Some(9)), ""),
             (
                 (None, Some(1), Some(8)),
-                "1 error, at most 0 are allowed; 3 warnings, at most 1 is allowed; 9 notes, at most 8 are allowed",
+                "1 error (limit 0); 3 warnings (limit 1); 9 notes (limit 8)",
             ),
         ] {
             let (errors, warnings, notes) = limits;

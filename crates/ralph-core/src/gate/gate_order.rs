@@ -14,10 +14,10 @@ pub enum GateTier {
     Slow,
 }
 
-/// The place of a gate in the order. Gates of one turn run in parallel; a later turn starts when every required gate of
-/// the earlier ones has passed.
+/// The place of a gate in the order. Gates of one batch run in parallel; the next batch starts when every required gate
+/// of the earlier ones has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GateTurn {
+pub struct GateBatch {
     pub tier: GateTier,
     pub stage: RequirementStage,
 }
@@ -38,14 +38,14 @@ impl GateTier {
     }
 }
 
-impl GateTurn {
-    /// All turns, the first one first.
+impl GateBatch {
+    /// All batches, the first one first.
     pub fn all() -> Vec<Self> {
-        let turns = |tier| RequirementStage::GATE_STAGES.map(|stage| Self { tier, stage });
-        GateTier::ALL.into_iter().flat_map(turns).collect()
+        let batches = |tier| RequirementStage::GATE_STAGES.map(|stage| Self { tier, stage });
+        GateTier::ALL.into_iter().flat_map(batches).collect()
     }
 
-    /// Why a gate of this turn does not run while a gate of `earlier` is open.
+    /// Why a gate of this batch does not run while a gate of `earlier` is open.
     pub fn wait_reason(self, earlier: Self) -> PendingReason {
         if self.tier == earlier.tier {
             earlier.stage.wait_reason()
@@ -56,8 +56,8 @@ impl GateTurn {
 }
 
 impl Gate {
-    pub fn turn(&self) -> GateTurn {
-        GateTurn { tier: self.tier, stage: self.stage }
+    pub fn batch(&self) -> GateBatch {
+        GateBatch { tier: self.tier, stage: self.stage }
     }
 }
 
@@ -67,12 +67,12 @@ mod tests {
 
     #[test]
     fn slow_gates_come_after_every_fast_stage() {
-        let turns = GateTurn::all();
-        assert!(turns.is_sorted());
-        let [first, .., last] = turns.as_slice() else { panic!("there are eight turns") };
+        let batches = GateBatch::all();
+        assert!(batches.is_sorted());
+        let [first, .., last] = batches.as_slice() else { panic!("there are eight batches") };
         assert_eq!(first.tier, GateTier::Fast);
-        let fast_adversarial = GateTurn { tier: GateTier::Fast, ..*last };
-        let slow_correctness = GateTurn { tier: GateTier::Slow, ..*first };
+        let fast_adversarial = GateBatch { tier: GateTier::Fast, ..*last };
+        let slow_correctness = GateBatch { tier: GateTier::Slow, ..*first };
         assert!(fast_adversarial < slow_correctness);
         let reasons = [
             last.wait_reason(*first),

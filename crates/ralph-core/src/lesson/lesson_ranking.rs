@@ -37,7 +37,7 @@ pub struct MemoryNote {
 
 /// What the memory is searched for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MemoryCue {
+pub struct MemoryQuery {
     /// The text of the goal, or of a prompt.
     pub goal: String,
     /// The names of the requirements in force. Empty for a session without a run.
@@ -46,7 +46,7 @@ pub struct MemoryCue {
 }
 
 /// The score of a lesson without regard to a goal.
-pub(super) fn standing_score(lesson: &Lesson, now_ms: u64) -> i64 {
+pub(super) fn base_score(lesson: &Lesson, now_ms: u64) -> i64 {
     let age_days = now_ms.saturating_sub(lesson.last_ms) / DAY_MS;
     let recency = match age_days {
         0..7 => 20,
@@ -63,24 +63,24 @@ pub(super) fn standing_score(lesson: &Lesson, now_ms: u64) -> i64 {
 
 /// The relevant lessons, best first. In a run those of its requirements are relevant; otherwise at least one word or
 /// file has to match.
-pub fn rank_lessons<'a>(lessons: &'a [Lesson], cue: &MemoryCue) -> Vec<&'a Lesson> {
+pub fn rank_lessons<'a>(lessons: &'a [Lesson], query: &MemoryQuery) -> Vec<&'a Lesson> {
     let words: Vec<BTreeSet<String>> = lessons.iter().map(lesson_words).collect();
     let rarity = WordRarity::new(&words);
-    let wanted = significant_words(&cue.goal, MAX_WORDS * 2);
+    let wanted = significant_words(&query.goal, MAX_WORDS * 2);
     let mut ranked: Vec<(i64, &Lesson)> = Vec::new();
     for (lesson, words) in lessons.iter().zip(&words) {
         let mut relevance = rarity.score(&wanted, words);
-        if lesson.fixed_by().iter().any(|file| names_file(&cue.goal, &file.path)) {
+        if lesson.fixed_by().iter().any(|file| names_file(&query.goal, &file.path)) {
             relevance += FILE_SCORE;
         }
-        if cue.requirements.contains(&lesson.requirement) {
+        if query.requirements.contains(&lesson.requirement) {
             relevance += REQUIREMENT_SCORE;
         }
         // A requirement that is no longer there cannot hold the run, whatever else matches.
         let is_possible =
-            cue.requirements.is_empty() || cue.requirements.contains(&lesson.requirement);
+            query.requirements.is_empty() || query.requirements.contains(&lesson.requirement);
         if relevance > 0 && is_possible {
-            ranked.push((relevance + standing_score(lesson, cue.now_ms), lesson));
+            ranked.push((relevance + base_score(lesson, query.now_ms), lesson));
         }
     }
     ranked.sort_by_key(|(score, lesson)| (Reverse(*score), Reverse(lesson.last_ms), &lesson.id));
@@ -89,30 +89,30 @@ pub fn rank_lessons<'a>(lessons: &'a [Lesson], cue: &MemoryCue) -> Vec<&'a Lesso
 
 /// The relevant notes, best first. In a run all are, because a person or an agent saved them for that; otherwise at
 /// least one word has to match.
-pub fn rank_notes<'a>(notes: &'a [MemoryNote], cue: &MemoryCue) -> Vec<&'a MemoryNote> {
+pub fn rank_notes<'a>(notes: &'a [MemoryNote], query: &MemoryQuery) -> Vec<&'a MemoryNote> {
     let words: Vec<BTreeSet<String>> = notes.iter().map(note_words).collect();
     let rarity = WordRarity::new(&words);
-    let wanted = significant_words(&cue.goal, MAX_WORDS * 2);
+    let wanted = significant_words(&query.goal, MAX_WORDS * 2);
     let mut ranked: Vec<(i64, &MemoryNote)> = notes
         .iter()
         .zip(&words)
         .map(|(note, words)| (rarity.score(&wanted, words), note))
-        .filter(|(score, _)| *score > 0 || !cue.requirements.is_empty())
+        .filter(|(score, _)| *score > 0 || !query.requirements.is_empty())
         .collect();
     ranked.sort_by_key(|(score, note)| (Reverse(*score), Reverse(note.at_ms), &note.id));
     ranked.into_iter().map(|(_, note)| note).collect()
 }
 
-/// The lessons and notes for a cue, without those that were given already.
+/// The lessons and notes for a query, without those that were given already.
 pub fn select_memory<'a>(
     lessons: &'a [Lesson],
     notes: &'a [MemoryNote],
-    cue: &MemoryCue,
+    query: &MemoryQuery,
     given: &[String],
 ) -> (Vec<&'a Lesson>, Vec<&'a MemoryNote>) {
-    let mut chosen_lessons = rank_lessons(lessons, cue);
+    let mut chosen_lessons = rank_lessons(lessons, query);
     chosen_lessons.retain(|lesson| !given.contains(&lesson.id));
-    let mut chosen_notes = rank_notes(notes, cue);
+    let mut chosen_notes = rank_notes(notes, query);
     chosen_notes.retain(|note| !given.contains(&note.id));
     (chosen_lessons, chosen_notes)
 }

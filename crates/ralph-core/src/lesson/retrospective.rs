@@ -1,9 +1,9 @@
-//! Derives from a journal what held a run, what fixed it and what was tried in vain.
+//! Derives from a journal what held a run, what fixed it and what was changed without effect.
 //!
 //! Only measured findings count: of gates and of ralph's own checks of the change. An unfinished list, a missing promise
 //! or a plan without approval say that work was left, not what went wrong.
 
-use super::finding_signature::finding_signature;
+use super::lesson_signature::lesson_signature;
 use super::significant_words::significant_words;
 use super::{LessonResult, MAX_WORDS};
 use crate::digest64::Digest64;
@@ -20,7 +20,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 /// More findings than this say that nothing worked yet.
-const MAX_OBSTACLES: usize = 40;
+const MAX_BLOCKING_FINDINGS: usize = 40;
 
 /// What there is to learn from one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,12 +35,12 @@ pub struct Retrospective {
     /// The ids of the lessons that its agent was shown.
     pub shown: Vec<String>,
     /// Those that held most stops first.
-    pub obstacles: Vec<Obstacle>,
+    pub findings: Vec<BlockingFinding>,
 }
 
 /// A finding that held the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct BlockingFinding {
     pub requirement: String,
     pub stage: String,
     /// In its latest wording.
@@ -49,7 +49,7 @@ pub struct Obstacle {
     pub last_ms: u64,
     pub holds: u32,
     pub result: LessonResult,
-    pub stretches: Vec<CheckpointStretch>,
+    pub spans: Vec<CheckpointSpan>,
     pub handovers: u32,
     pub waived: Option<String>,
     pub disputed: Option<String>,
@@ -58,17 +58,17 @@ pub struct Obstacle {
 
 /// The work between two stops, by the numbers of their checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CheckpointStretch {
+pub struct CheckpointSpan {
     pub from: u32,
     pub to: u32,
-    pub effect: StretchEffect,
+    pub effect: SpanEffect,
 }
 
 /// Whether the finding was still there after the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StretchEffect {
+pub enum SpanEffect {
     Fixed,
-    Vain,
+    Ineffective,
 }
 
 /// A run, as far as there is something to learn from it.
@@ -91,31 +91,31 @@ impl Retrospective {
         for entry in entries {
             walk.apply(entry);
         }
-        let mut obstacles: Vec<_> = walk.tracks.into_iter().map(|track| track.obstacle).collect();
-        obstacles.retain(|obstacle| obstacle.holds > 0);
-        obstacles
+        let mut findings: Vec<_> = walk.tracks.into_iter().map(|track| track.blocking).collect();
+        findings.retain(|blocking| blocking.holds > 0);
+        findings
             .sort_by(|a, b| b.holds.cmp(&a.holds).then_with(|| a.requirement.cmp(&b.requirement)));
-        obstacles.truncate(MAX_OBSTACLES);
+        findings.truncate(MAX_BLOCKING_FINDINGS);
         Self {
             run: run.id.clone(),
             ended_ms: entries.last().map_or(run.started_ms, |entry| entry.at_ms),
             words: significant_words(goal, MAX_WORDS),
             met: walk.met,
             shown,
-            obstacles,
+            findings,
         }
     }
 }
 
-/// The obstacles so far, in the order in which they first appeared.
+/// The findings so far, in the order in which they first appeared.
 struct JournalWalk<'a> {
     measured: &'a [String],
-    tracks: Vec<ObstacleTrack>,
+    tracks: Vec<FindingTrack>,
     met: BTreeSet<String>,
 }
 
-struct ObstacleTrack {
-    obstacle: Obstacle,
+struct FindingTrack {
+    blocking: BlockingFinding,
     is_open: bool,
     /// The checkpoint of the last stop that had the finding.
     checkpoint: Option<u32>,
@@ -133,23 +133,23 @@ impl JournalWalk<'_> {
         }
         if let RunChange::Waived(waiver) = &entry.change {
             for track in self.open_of(&waiver.requirement) {
-                track.obstacle.waived = Some(waiver.why.clone());
-                track.obstacle.result = LessonResult::Waived;
+                track.blocking.waived = Some(waiver.why.clone());
+                track.blocking.result = LessonResult::Waived;
                 track.is_open = false;
             }
         } else if let RunChange::Disputed(dispute) = &entry.change {
             for track in self.open_of(&dispute.requirement) {
-                track.obstacle.disputed = Some(dispute.why.clone());
+                track.blocking.disputed = Some(dispute.why.clone());
             }
         } else if let RunChange::HintGiven { text, .. } = &entry.change {
             for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-                track.obstacle.hint = Some(text.clone());
+                track.blocking.hint = Some(text.clone());
             }
         } else if let RunChange::Drove(event) = &entry.change
             && let RunnerEvent::HandsOver { .. } = event.as_ref()
         {
             for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-                track.obstacle.handovers = track.obstacle.handovers.saturating_add(1);
+                track.blocking.handovers = track.blocking.handovers.saturating_add(1);
             }
         }
     }
@@ -157,10 +157,10 @@ impl JournalWalk<'_> {
     fn open_of<'a>(
         &'a mut self,
         requirement: &'a str,
-    ) -> impl Iterator<Item = &'a mut ObstacleTrack> {
+    ) -> impl Iterator<Item = &'a mut FindingTrack> {
         self.tracks
             .iter_mut()
-            .filter(move |track| track.is_open && track.obstacle.requirement == requirement)
+            .filter(move |track| track.is_open && track.blocking.requirement == requirement)
     }
 
     fn apply_stop(&mut self, at_ms: u64, decided: &StopRecord, report: &StopReport) {
@@ -169,13 +169,13 @@ impl JournalWalk<'_> {
             .lines
             .iter()
             .filter(|line| self.measured.contains(&line.name) && is_learnable(line, decided))
-            .map(|line| (line, finding_signature(&line.name, finding_text(line))))
+            .map(|line| (line, lesson_signature(&line.name, finding_text(line))))
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.is_open) {
-            let obstacle = &track.obstacle;
-            let is_there = open.iter().any(|(_, signature)| *signature == obstacle.signature);
-            let is_met = report.met.contains(&obstacle.requirement);
-            let has_another = || open.iter().any(|(line, _)| line.name == obstacle.requirement);
+            let blocking = &track.blocking;
+            let is_there = open.iter().any(|(_, signature)| *signature == blocking.signature);
+            let is_met = report.met.contains(&blocking.requirement);
+            let has_another = || open.iter().any(|(line, _)| line.name == blocking.requirement);
             // A gate that is still running says nothing about the finding.
             if !is_there && (is_met || has_another()) {
                 track.close(checkpoint);
@@ -183,9 +183,9 @@ impl JournalWalk<'_> {
         }
         let is_held = is_held_stop(&decided.outcome);
         for (line, signature) in open {
-            let known = self.tracks.iter().position(|it| it.obstacle.signature == signature);
+            let known = self.tracks.iter().position(|it| it.blocking.signature == signature);
             let position = known.unwrap_or_else(|| {
-                self.tracks.push(ObstacleTrack::new(line, signature));
+                self.tracks.push(FindingTrack::new(line, signature));
                 self.tracks.len() - 1
             });
             if let Some(track) = self.tracks.get_mut(position) {
@@ -196,9 +196,9 @@ impl JournalWalk<'_> {
     }
 }
 
-impl ObstacleTrack {
+impl FindingTrack {
     fn new(line: &ReportLine, signature: Digest64) -> Self {
-        let obstacle = Obstacle {
+        let blocking = BlockingFinding {
             requirement: line.name.clone(),
             stage: line.stage.clone(),
             finding: String::new(),
@@ -206,38 +206,38 @@ impl ObstacleTrack {
             last_ms: 0,
             holds: 0,
             result: LessonResult::Open,
-            stretches: Vec::new(),
+            spans: Vec::new(),
             handovers: 0,
             waived: None,
             disputed: None,
             hint: None,
         };
-        Self { obstacle, is_open: false, checkpoint: None }
+        Self { blocking, is_open: false, checkpoint: None }
     }
 
     /// A stop that has the finding.
     fn hold(&mut self, line: &ReportLine, at_ms: u64, checkpoint: Option<u32>, is_held: bool) {
         if self.is_open {
-            self.add_stretch(checkpoint, StretchEffect::Vain);
+            self.add_span(checkpoint, SpanEffect::Ineffective);
         }
         self.is_open = true;
         self.checkpoint = checkpoint.or(self.checkpoint);
-        self.obstacle.result = LessonResult::Open;
-        self.obstacle.last_ms = at_ms;
-        self.obstacle.finding = finding_text(line).into();
-        self.obstacle.holds = self.obstacle.holds.saturating_add(u32::from(is_held));
+        self.blocking.result = LessonResult::Open;
+        self.blocking.last_ms = at_ms;
+        self.blocking.finding = finding_text(line).into();
+        self.blocking.holds = self.blocking.holds.saturating_add(u32::from(is_held));
     }
 
     /// The first stop without the finding.
     fn close(&mut self, checkpoint: Option<u32>) {
-        self.add_stretch(checkpoint, StretchEffect::Fixed);
+        self.add_span(checkpoint, SpanEffect::Fixed);
         self.is_open = false;
-        self.obstacle.result = LessonResult::Fixed;
+        self.blocking.result = LessonResult::Fixed;
     }
 
-    fn add_stretch(&mut self, to: Option<u32>, effect: StretchEffect) {
+    fn add_span(&mut self, to: Option<u32>, effect: SpanEffect) {
         if let Some((from, to)) = self.checkpoint.zip(to).filter(|(from, to)| from != to) {
-            self.obstacle.stretches.push(CheckpointStretch { from, to, effect });
+            self.blocking.spans.push(CheckpointSpan { from, to, effect });
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::record::{
     JournalEntry, PartKind, PartRecord, PartRule, PendingKind, ReportedStatus, RunChange,
     StopReport,
 };
+use crate::requirement::NOT_APPROVED;
 use crate::run::PartState;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -207,7 +208,7 @@ impl ProgressTracker {
             if self.approved.contains(&chunk.requirement_name()) {
                 ChunkProgress::new(ChunkStatus::Done, "")
             } else {
-                ChunkProgress::new(ChunkStatus::AwaitsPerson, "nobody has approved it yet")
+                ChunkProgress::new(ChunkStatus::AwaitsPerson, NOT_APPROVED)
             }
         } else if waits_for.is_empty() && seen.status == ChunkStatus::Done && is_bare {
             ChunkProgress::new(ChunkStatus::Claimed, "")

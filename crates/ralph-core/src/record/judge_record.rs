@@ -168,6 +168,5 @@ pub fn describe_unseen<'a>(records: impl Iterator<Item = &'a JudgeRecord>) -> Op
 /// The identity of a finding. Judges word a claim differently each time, so the quoted text identifies it.
 fn finding_digest(finding: &JudgeFinding) -> Digest64 {
     let about = if finding.quote.trim().is_empty() { &finding.claim } else { &finding.quote };
-    let words: Vec<&str> = about.split_whitespace().collect();
-    Digest64::of_parts(&[finding.file.as_bytes(), words.join(" ").as_bytes()])
+    Digest64::of_parts(&[finding.file.as_bytes(), text::collapse_whitespace(about).as_bytes()])
 }

@@ -4,6 +4,7 @@ use super::{RecallQuery, RecallScope};
 use crate::query_words::QueryWords;
 use crate::recall_context::RecallContext;
 use crate::recall_record::RecallKind;
+use ralph_core::text::collapse_whitespace;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
@@ -170,7 +171,7 @@ fn load_hit(connection: &Connection, id: i64, expression: &str) -> rusqlite::Res
 
 /// Joins a marked text to one line and splits it at the marks.
 fn split_pieces(marked: &str) -> Vec<TextPiece> {
-    let line = marked.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = collapse_whitespace(marked);
     let mut pieces = Vec::new();
     for part in line.split(MARK_BEGIN) {
         let (found, plain) =

@@ -26,7 +26,7 @@ pub struct LessonView<'a> {
     pub holds: u32,
     pub runs: u32,
     pub fixed_by: Vec<FileTallyView>,
-    pub in_vain: Vec<FileTallyView>,
+    pub ineffective: Vec<FileTallyView>,
     pub hint: Option<&'a str>,
     pub waived: Option<&'a str>,
     pub disputed: Option<&'a str>,
@@ -59,7 +59,7 @@ pub struct LessonRunView<'a> {
     /// `fixed`, `waived` or `open`
     pub result: &'static str,
     pub fixed_by: &'a [String],
-    pub in_vain: &'a [String],
+    pub ineffective: &'a [String],
     pub handovers: u32,
 }
 
@@ -103,7 +103,7 @@ pub fn lesson_view(lesson: &Lesson) -> LessonView<'_> {
         holds: lesson.hold_count(),
         runs: lesson.run_count(),
         fixed_by: tallies(lesson.fixed_by()),
-        in_vain: tallies(lesson.in_vain()),
+        ineffective: tallies(lesson.ineffective()),
         hint: lesson.hint(),
         waived: lesson.waived(),
         disputed: lesson.disputed(),
@@ -119,7 +119,7 @@ pub fn lesson_detail_view<'a>(lesson: &'a Lesson) -> LessonDetailView<'a> {
         holds: run.holds,
         result: run.result.name(),
         fixed_by: &run.fixed_by,
-        in_vain: &run.in_vain,
+        ineffective: &run.ineffective,
         handovers: run.handovers,
     };
     let history = lesson.runs.iter().map(run_view).collect();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ralph_core::text;
+use ralph_gates::ci::check_state::{CiCheckState, workflow_adds_to_jobs};
 use serde::Deserialize;
 
 use super::forge_tool::{ForgeMethod, ForgeTool, call_api};
@@ -43,15 +44,7 @@ pub struct FailedCheck {
 struct ForgeCheck {
     name: String,
     url: Option<String>,
-    state: ForgeCheckState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ForgeCheckState {
-    Pending,
-    Passed,
-    Failed,
-    Skipped,
+    state: CiCheckState,
 }
 
 /// Reads the checks of a commit. The caller polls while they are pending or absent.
@@ -73,20 +66,20 @@ pub fn read_checks(
 }
 
 fn combine_checks(all: &[ForgeCheck]) -> ForgeChecks {
-    let of = |state: ForgeCheckState| all.iter().filter(move |check| check.state == state);
-    if of(ForgeCheckState::Failed).next().is_some() {
-        let failed = of(ForgeCheckState::Failed).take(NAMED);
+    let of = |state: CiCheckState| all.iter().filter(move |check| check.state == state);
+    if of(CiCheckState::Failed).next().is_some() {
+        let failed = of(CiCheckState::Failed).take(NAMED);
         let failed =
             failed.map(|check| FailedCheck { name: check.name.clone(), url: check.url.clone() });
         return ForgeChecks::Failed { failed: failed.collect() };
     }
     let pending: BTreeSet<&str> =
-        of(ForgeCheckState::Pending).map(|check| check.name.as_str()).collect();
+        of(CiCheckState::Pending).map(|check| check.name.as_str()).collect();
     if !pending.is_empty() {
         let names = pending.into_iter().take(NAMED).map(str::to_owned).collect();
         return ForgeChecks::Pending { names };
     }
-    match of(ForgeCheckState::Passed).count() {
+    match of(CiCheckState::Passed).count() {
         0 => ForgeChecks::None,
         count => ForgeChecks::Passed { count },
     }
@@ -193,21 +186,12 @@ impl GithubRun {
         self.head_sha.as_deref().is_none_or(|head| head.eq_ignore_ascii_case(commit))
     }
 
-    fn state(&self) -> ForgeCheckState {
-        if self.status.as_deref() != Some("completed") {
-            return ForgeCheckState::Pending;
-        }
-        match self.conclusion.as_deref() {
-            Some("success") => ForgeCheckState::Passed,
-            Some("neutral" | "skipped") => ForgeCheckState::Skipped,
-            Some(_) | None => ForgeCheckState::Failed,
-        }
+    fn state(&self) -> CiCheckState {
+        CiCheckState::of_github_run(self.status.as_deref(), self.conclusion.as_deref())
     }
 
-    /// Whether the run adds information to its jobs: it is still running, or it ended before any job started.
     fn adds_to_its_jobs(&self) -> bool {
-        self.state() == ForgeCheckState::Pending
-            || matches!(self.conclusion.as_deref(), Some("startup_failure" | "action_required"))
+        workflow_adds_to_jobs(self.status.as_deref(), self.conclusion.as_deref())
     }
 
     fn into_check(self) -> ForgeCheck {
@@ -222,11 +206,7 @@ impl GithubRun {
 
 impl GithubStatus {
     fn into_check(self) -> ForgeCheck {
-        let state = match self.state.as_deref() {
-            Some("success") => ForgeCheckState::Passed,
-            Some("pending") => ForgeCheckState::Pending,
-            Some(_) | None => ForgeCheckState::Failed,
-        };
+        let state = CiCheckState::of_github_status(self.state.as_deref());
         ForgeCheck {
             name: check_name(self.context.as_deref()),
             url: self.target_url.as_deref().and_then(safe_link),
@@ -279,7 +259,7 @@ fn gitlab_checks(
         }
         let check = pipeline.to_check();
         let failed = match (check.state, pipeline.id) {
-            (ForgeCheckState::Failed, Some(id)) => {
+            (CiCheckState::Failed, Some(id)) => {
                 let scope = "scope%5B%5D=failed";
                 let endpoint = format!("{project}/pipelines/{id}/jobs?{scope}&per_page={PER_PAGE}");
                 call_api::<Vec<GitlabJob>>(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?
@@ -295,29 +275,10 @@ fn gitlab_checks(
     Ok(all)
 }
 
-fn gitlab_state(status: Option<&str>) -> ForgeCheckState {
-    match status {
-        Some("success") => ForgeCheckState::Passed,
-        Some("skipped") => ForgeCheckState::Skipped,
-        Some(
-            "created"
-            | "waiting_for_resource"
-            | "preparing"
-            | "pending"
-            | "running"
-            | "scheduled"
-            | "manual"
-            | "canceling"
-            | "waiting_for_callback",
-        ) => ForgeCheckState::Pending,
-        Some(_) | None => ForgeCheckState::Failed,
-    }
-}
-
 impl GitlabPipeline {
     fn to_check(&self) -> ForgeCheck {
         let number = self.id.map(|id| format!("pipeline {id}"));
-        let state = gitlab_state(self.status.as_deref());
+        let state = CiCheckState::of_gitlab(self.status.as_deref());
         ForgeCheck {
             name: check_name(number.as_deref()),
             url: self.web_url.as_deref().and_then(safe_link),
@@ -329,6 +290,6 @@ impl GitlabPipeline {
 impl GitlabJob {
     fn into_check(self) -> ForgeCheck {
         let url = self.web_url.as_deref().and_then(safe_link);
-        ForgeCheck { name: check_name(self.name.as_deref()), url, state: ForgeCheckState::Failed }
+        ForgeCheck { name: check_name(self.name.as_deref()), url, state: CiCheckState::Failed }
     }
 }

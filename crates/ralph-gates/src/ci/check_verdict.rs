@@ -3,6 +3,8 @@
 use ralph_core::text;
 use ralph_core::wildcard::matches_wildcard;
 
+use super::check_state::CiCheckState;
+
 const MAX_NAME_CHARS: usize = 120;
 /// How many names a verdict lists.
 const MAX_LISTED: usize = 20;
@@ -20,18 +22,11 @@ pub(super) struct CiCheck {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CiCheckState {
-    Pending,
-    Passed,
-    Failed,
-    Skipped,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CiCheckKind {
     /// A job that the provider or an app of it ran.
     Job,
-    /// A status that everyone with write access can set, the agent among them. It can hold, but not vouch.
+    /// A status that everyone with write access can set, the agent among them. It can block a pass but not
+    /// provide one.
     Status,
     /// A group of jobs some of which may not have appeared yet.
     Workflow,
@@ -144,7 +139,7 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
     match (passed.is_empty(), counted().next().is_some()) {
         (false, _) => CiVerdict::Passed(passed),
         (true, true) => CiVerdict::NoResult(
-            "no check of the commit ran: they were skipped, or are statuses that anyone with write access can set"
+            "no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)"
                 .to_string(),
         ),
         (true, false) => CiVerdict::Missing(Vec::new()),
@@ -152,7 +147,7 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
 }
 
 impl RequiredChecks<'_> {
-    /// Whether this check vouches for the commit.
+    /// Whether this check counts as a pass.
     fn accepts(&self, check: &CiCheck) -> bool {
         let is_evidence = match check.kind {
             CiCheckKind::Job => true,
@@ -163,8 +158,8 @@ impl RequiredChecks<'_> {
     }
 }
 
-/// Why none of the checks of one name vouches for the commit. A check that the policy names must have run; of those that
-/// the provider requires, it accepts a skipped one.
+/// Why no check of this name counts as a pass. A check that the policy names must have run; for checks that the provider
+/// requires, skipped is enough.
 fn describe_unproved(
     pattern: &str,
     members: &[&CiCheck],
@@ -242,7 +237,7 @@ mod tests {
     fn each_set_of_checks_has_one_verdict() {
         let skipped = "no result: `build` was skipped";
         let status = "no result: `build` is a status that anyone with write access can set; `statuses = true` accepts it";
-        let none = "no result: no check of the commit ran: they were skipped, or are statuses that anyone with write access can set";
+        let none = "no result: no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)";
         for (checks, named, marked, expected) in [
             ("", "", "", "missing "),
             ("", "build", "", "missing build"),
@@ -271,7 +266,7 @@ mod tests {
             ("build+", "", "build test", "missing test"),
             ("t(3.*)- t(3.1)+", "", "t(3.*)", "failed t(3.*)"),
             ("t(3.1)+", "", "t(3.*)", "missing t(3.*)"),
-            // A status can hold, but not vouch.
+            // A status can block a pass but not provide one.
             ("build+s", "build", "", status),
             ("build-s build+", "build", "", "failed build"),
             ("build?s build+", "build", "", "pending build"),

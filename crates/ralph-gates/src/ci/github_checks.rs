@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use super::check_verdict::{CheckLog, CiCheck, CiCheckKind, CiCheckState};
+use super::check_state::{CiCheckState, workflow_adds_to_jobs};
+use super::check_verdict::{CheckLog, CiCheck, CiCheckKind};
 use super::provider_call::{ProviderSession, QueryError};
 use super::{CheckPage, MAX_PAGES, PER_PAGE, read_pages};
 
@@ -86,20 +87,11 @@ impl GithubCheck {
     }
 
     fn state(&self) -> CiCheckState {
-        if self.status.as_deref() != Some("completed") {
-            return CiCheckState::Pending;
-        }
-        match self.conclusion.as_deref() {
-            Some("success") => CiCheckState::Passed,
-            Some("neutral" | "skipped") => CiCheckState::Skipped,
-            Some(_) | None => CiCheckState::Failed,
-        }
+        CiCheckState::of_github_run(self.status.as_deref(), self.conclusion.as_deref())
     }
 
-    /// Whether the run says more than its jobs: it is not over, or it ended before any job started.
     fn adds_to_its_jobs(&self) -> bool {
-        self.state() == CiCheckState::Pending
-            || matches!(self.conclusion.as_deref(), Some("startup_failure" | "action_required"))
+        workflow_adds_to_jobs(self.status.as_deref(), self.conclusion.as_deref())
     }
 
     fn into_job(self) -> CiCheck {
@@ -121,11 +113,7 @@ impl GithubCheck {
 
 impl GithubCommitStatus {
     fn into_check(self) -> CiCheck {
-        let state = match self.state.as_deref() {
-            Some("success") => CiCheckState::Passed,
-            Some("pending") => CiCheckState::Pending,
-            Some(_) | None => CiCheckState::Failed,
-        };
+        let state = CiCheckState::of_github_status(self.state.as_deref());
         CiCheck::new(self.context.as_deref().unwrap_or_default(), state, CiCheckKind::Status)
     }
 }

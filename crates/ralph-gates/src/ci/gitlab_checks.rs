@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::check_verdict::{CheckLog, CiCheck, CiCheckKind, CiCheckState};
+use super::check_state::CiCheckState;
+use super::check_verdict::{CheckLog, CiCheck, CiCheckKind};
 use super::provider_call::{ProviderSession, QueryError};
 use super::{CheckPage, PER_PAGE, read_pages};
 
@@ -65,7 +66,7 @@ pub(super) fn read_gitlab_checks(
             Ok(CheckPage { count, checks: jobs.into_iter().map(GitlabJobView::into_job).collect() })
         })?);
         // Jobs of later stages and of child pipelines are not in the list yet.
-        let state = job_state(pipeline.status.as_deref());
+        let state = CiCheckState::of_gitlab(pipeline.status.as_deref());
         if state == CiCheckState::Pending {
             let name = format!("pipeline {id}");
             all.push(CiCheck::new(&name, state, CiCheckKind::Workflow));
@@ -111,25 +112,6 @@ fn project_endpoint(repo: &str) -> String {
     format!("projects/{}", repo.replace('/', "%2F"))
 }
 
-fn job_state(status: Option<&str>) -> CiCheckState {
-    match status {
-        Some("success") => CiCheckState::Passed,
-        Some("skipped") => CiCheckState::Skipped,
-        Some(
-            "created"
-            | "waiting_for_resource"
-            | "preparing"
-            | "pending"
-            | "running"
-            | "scheduled"
-            | "manual"
-            | "canceling"
-            | "waiting_for_callback",
-        ) => CiCheckState::Pending,
-        Some(_) | None => CiCheckState::Failed,
-    }
-}
-
 impl GitlabJobView {
     fn into_job(self) -> CiCheck {
         let log = self.id.map_or(CheckLog::None, CheckLog::Job);
@@ -141,7 +123,7 @@ impl GitlabJobView {
     }
 
     fn into_check(self, kind: CiCheckKind) -> CiCheck {
-        let state = job_state(self.status.as_deref());
+        let state = CiCheckState::of_gitlab(self.status.as_deref());
         let name = self.name.as_deref().unwrap_or_default();
         CiCheck { is_optional: self.allow_failure, ..CiCheck::new(name, state, kind) }
     }

@@ -3,6 +3,7 @@
 //! A pass needs an answer of the provider about exactly this commit. Everything else is a failure of a check, or no
 //! result: no answer, no check, no commit, no time.
 
+pub mod check_state;
 mod check_verdict;
 mod github_checks;
 mod gitlab_checks;

@@ -3,7 +3,8 @@
 use ralph_core::text;
 use serde::Deserialize;
 
-use super::check_verdict::{CheckLog, CiCheck, CiCheckKind, CiCheckState};
+use super::check_state::CiCheckState;
+use super::check_verdict::{CheckLog, CiCheck, CiCheckKind};
 use super::provider_call::QueryError;
 
 const MAX_CHECKS: usize = 1000;

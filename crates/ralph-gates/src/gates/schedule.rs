@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use ralph_core::gate::{Gate, GateTurn, UnknownReason};
+use ralph_core::gate::{Gate, GateBatch, UnknownReason};
 use ralph_core::requirement::RequirementWeight;
 
 use super::gate_history::GateHistory;
@@ -14,19 +14,19 @@ use super::{
 pub(super) fn run_stages(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>) -> Vec<GateResult> {
     let history = GateHistory::read(course.context.home, course.context.project);
     let mut results: Vec<(usize, GateResult)> = Vec::new();
-    let mut waiting_for: Option<GateTurn> = None;
-    for turn in GateTurn::all() {
+    let mut waiting_for: Option<GateBatch> = None;
+    for batch in GateBatch::all() {
         let members: Vec<(usize, &Gate)> = course
             .gates
             .iter()
             .copied()
             .enumerate()
-            .filter(|(_, gate)| gate.turn() == turn)
+            .filter(|(_, gate)| gate.batch() == batch)
             .collect();
         let members = sort_by_duration(members, &history);
         if let (Some(earlier), GateOrder::Staged) = (waiting_for, course.order) {
             results.extend(members.into_iter().map(|(at, gate)| {
-                let why = turn.wait_reason(earlier).why().to_string();
+                let why = batch.wait_reason(earlier).why().to_string();
                 (at, report_ended(course, not_run_result(gate, UnknownReason::Skipped(why))))
             }));
             continue;
@@ -37,7 +37,7 @@ pub(super) fn run_stages(course: &GateRunRequest<'_>, bench: &ResultLookup<'_>) 
                 ran.gate.weight == RequirementWeight::Required && !(course.accepts)(ran)
             })
         {
-            waiting_for = Some(turn);
+            waiting_for = Some(batch);
         }
         results.extend(ran);
     }

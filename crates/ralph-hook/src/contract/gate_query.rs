@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::coverage::ChangedLines;
-use ralph_core::gate::{Gate, GateOutcome, GateReport, GateTurn, ResultStability, UnknownReason};
+use ralph_core::gate::{Gate, GateBatch, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::record::{GateRecord, MeasuredSite};
 use ralph_core::requirement::{
     PendingReason, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
@@ -74,17 +74,17 @@ pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
 
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
-pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> JudgedGates {
-    let mut judged = judge_gates(inquiry);
+pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> MeasuredGates {
+    let mut measured = judge_gates(inquiry);
     if inquiry.site == GateSite::Tree {
-        judged.requirements.extend(baseline::old_failures_requirement(&judged.accepted));
+        measured.requirements.extend(baseline::old_failures_requirement(&measured.accepted));
     }
-    judged
+    measured
 }
 
 /// The requirements of gates, and what they rest on.
 #[derive(Debug, Default)]
-pub(super) struct JudgedGates {
+pub(super) struct MeasuredGates {
     pub requirements: Vec<Requirement>,
     /// The failures that the base excuses.
     pub accepted: Vec<GateReport>,
@@ -93,7 +93,7 @@ pub(super) struct JudgedGates {
 }
 
 /// Judges the gates like [`gate_requirements`], and leaves it to the caller to name the accepted failures.
-pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
+pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> MeasuredGates {
     let resolve = || {
         let cache = inquiry.open_cache()?;
         let (board, left) = inquiry.resolve(&cache)?;
@@ -102,10 +102,10 @@ pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> JudgedGates {
     let all = |standing: RequirementStatus| {
         let gates = inquiry.wanted.iter();
         let requirements = gates.map(|gate| gate.requirement_with(standing.clone())).collect();
-        JudgedGates { requirements, ..JudgedGates::default() }
+        MeasuredGates { requirements, ..MeasuredGates::default() }
     };
     match resolve() {
-        Ok(judged) => judged,
+        Ok(measured) => measured,
         Err(GatesNotRun::Unknown(why)) => all(RequirementStatus::Unknown(why)),
         Err(GatesNotRun::NotRun(why)) => {
             all(RequirementStatus::Pending(PendingReason::NotReached(why)))
@@ -129,14 +129,14 @@ impl From<String> for GatesNotRun {
 
 /// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
 /// and no gate should wait for that.
-pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> JudgedGates {
+pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> MeasuredGates {
     let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
     if wanted.is_empty() {
-        return JudgedGates::default();
+        return MeasuredGates::default();
     }
     if is_busy {
         let waiting = wanted.into_iter().map(|it| running_requirement(it, "waits for the gates"));
-        return JudgedGates { requirements: waiting.collect(), ..JudgedGates::default() };
+        return MeasuredGates { requirements: waiting.collect(), ..MeasuredGates::default() };
     }
     self::gate_requirements(&GateQuery { wanted: &wanted, ..*gates })
 }
@@ -274,8 +274,8 @@ impl GateQuery<'_> {
     fn gates_to_run(&self, cache: &ResultCache, board: &KnownGateResults) -> Vec<String> {
         let mut names = Vec::new();
         let mut missing = false;
-        for turn in GateTurn::all() {
-            let members = self.wanted.iter().filter(|gate| gate.turn() == turn);
+        for batch in GateBatch::all() {
+            let members = self.wanted.iter().filter(|gate| gate.batch() == batch);
             let mut open = false;
             for gate in members {
                 match board.0.get(&gate.name).map(|known| &known.result) {
@@ -377,20 +377,20 @@ impl GateQuery<'_> {
         cache: &ResultCache,
         mut board: KnownGateResults,
         left: WorkerState,
-    ) -> JudgedGates {
+    ) -> MeasuredGates {
         let mut requirements = Vec::new();
         let mut accepted = Vec::new();
         let mut records = Vec::new();
-        let mut waiting_for: Option<GateTurn> = None;
-        for turn in GateTurn::all() {
+        let mut waiting_for: Option<GateBatch> = None;
+        for batch in GateBatch::all() {
             let mut open = false;
-            for gate in self.wanted.iter().filter(|gate| gate.turn() == turn) {
+            for gate in self.wanted.iter().filter(|gate| gate.batch() == batch) {
                 let known = board.0.remove(&gate.name);
                 records.extend(known.as_ref().and_then(|known| self.record(gate, known)));
                 let result = known.map(|known| known.result);
                 let requirement = match (waiting_for, result) {
                     (Some(earlier), _) => {
-                        let why = turn.wait_reason(earlier);
+                        let why = batch.wait_reason(earlier);
                         gate.requirement_with(RequirementStatus::Pending(why))
                     }
                     (None, Some(CachedResult::Result(report)))
@@ -422,10 +422,10 @@ impl GateQuery<'_> {
                 requirements.push(requirement);
             }
             if open && waiting_for.is_none() {
-                waiting_for = Some(turn);
+                waiting_for = Some(batch);
             }
         }
-        JudgedGates { requirements, accepted, records }
+        MeasuredGates { requirements, accepted, records }
     }
 }
 

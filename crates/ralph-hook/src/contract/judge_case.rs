@@ -321,7 +321,7 @@ fn read_plan(
     deadline: &Deadline,
 ) -> Result<String, String> {
     let run = contract.run;
-    // Others are not told the plan, and to list a large tree takes time.
+    // Only plan judges get the plan, and listing a large tree takes time.
     if !contract.seal.policy.judges.iter().any(|judge| judge.kind == JudgeKind::Plan) {
         return Err("no judge asks about a plan".to_string());
     }

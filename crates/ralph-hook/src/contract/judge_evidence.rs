@@ -16,7 +16,7 @@ use ralph_core::units;
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::judge_worker::{self, JudgeTask, JudgedTrees, StoredVerdict};
 use super::{
-    ContractContext, ContractJudgement, gate_query, judge_case, judge_meter, sealed_programs,
+    ContractContext, MeasuredContract, gate_query, judge_case, judge_meter, sealed_programs,
     sealed_variables,
 };
 use ralph_gates::gates::result_cache::ResultCache;
@@ -27,11 +27,11 @@ const RUNNING_TEXT: &str = "is being asked; the verdict will be available at the
 
 /// Whether judges may be asked now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JudgeAsking {
+pub enum JudgeMode {
     /// The agent wants to stop.
-    AtStop,
+    Ask,
     /// Something else wants to know the state of the run, perhaps the agent itself. Only known verdicts count.
-    Never,
+    CachedOnly,
 }
 
 /// How much of the budget of the run is left.
@@ -66,17 +66,17 @@ pub fn has_required_judge(
 }
 
 /// Adds the requirements of judges to the evidence of a stop, in which everything else is known.
-pub fn add_judging(
+pub fn add_judge_requirements(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    judged: &MeasuredContract,
     state: &RunState,
     budget: JudgeBudget,
-    asking: JudgeAsking,
+    mode: JudgeMode,
     evidence: &mut StopEvidence,
 ) {
     let applicable = applicable_judges(contract, &judged.touched);
     if !applicable.is_empty() {
-        let query = JudgeQuery { contract, judged, budget, asking };
+        let query = JudgeQuery { contract, judged, budget, mode };
         add_requirements(&query, state, &applicable, evidence);
     }
     let spent = judge_meter::judge_spending(&contract.world.home, contract.run, state);
@@ -157,9 +157,9 @@ struct JudgeReply<'a> {
 
 struct JudgeQuery<'a> {
     contract: &'a ContractContext<'a>,
-    judged: &'a ContractJudgement,
+    judged: &'a MeasuredContract,
     budget: JudgeBudget,
-    asking: JudgeAsking,
+    mode: JudgeMode,
 }
 
 /// A judge whose case is known, or why it is not.
@@ -214,7 +214,7 @@ impl JudgeQuery<'_> {
             WorkerState::Running => {
                 RequirementStatus::Pending(PendingReason::Running(RUNNING_TEXT.to_string()))
             }
-            WorkerState::Done if self.asking == JudgeAsking::Never => {
+            WorkerState::Done if self.mode == JudgeMode::CachedOnly => {
                 let why = "is asked when the agent stops".to_string();
                 RequirementStatus::Pending(PendingReason::NotReached(why))
             }
@@ -253,7 +253,7 @@ impl JudgeQuery<'_> {
         let (_, key) = one.case.as_ref().ok()?;
         let known = judge_worker::read_verdict(cache, key)?;
         if !judge_worker::is_definite(&known.result) {
-            if self.asking == JudgeAsking::Never {
+            if self.mode == JudgeMode::CachedOnly {
                 return None;
             }
             drop(cache.clear(key, &|| false));
@@ -267,7 +267,7 @@ impl JudgeQuery<'_> {
         (checkpoint, trees): (u32, &JudgedTrees),
         cases: &[&JudgeCase],
     ) -> Result<WorkerState, String> {
-        if cases.is_empty() || self.asking == JudgeAsking::Never {
+        if cases.is_empty() || self.mode == JudgeMode::CachedOnly {
             return Ok(WorkerState::Done);
         }
         let contract = self.contract;

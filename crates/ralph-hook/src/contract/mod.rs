@@ -1,4 +1,4 @@
-//! Judges the current work tree by the policy that is sealed into a run.
+//! Measures the current work tree by the policy that is sealed into a run.
 //!
 //! Checks run in order of cost: the change alone, then cached gate results, then the gates themselves. Gates run in a
 //! separate process, so that they can continue after the host's deadline.
@@ -21,7 +21,6 @@ mod judge_evidence;
 mod judge_meter;
 mod judge_support;
 mod judge_worker;
-mod late_gates;
 mod listing_notes;
 mod pipeline_contract;
 mod project_base;
@@ -33,6 +32,7 @@ mod sealed_programs;
 mod sealed_variables;
 mod session_contract;
 mod shown_section;
+mod slow_gates;
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -55,9 +55,9 @@ use ralph_core::waiver;
 
 use agent_contract::WorkedChunks;
 use change_summary::CandidateCheckpoint;
-use gate_query::{GateQuery, JudgedGates, WorkerWait};
+use gate_query::{GateQuery, MeasuredGates, WorkerWait};
 use gate_worker::GateSite;
-use pipeline_contract::{PipelineJudgement, PipelineSite};
+use pipeline_contract::{MeasuredPipeline, PipelineSite};
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_gates::gates::{ContentView, GateContent, GateContext};
 use ralph_git::tree::{AbsentPaths, WorkTreeListing};
@@ -73,11 +73,10 @@ pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
 pub use judge_case::{ComparedTrees, MISSING_PLAN, ManualCase, PLAN_FILE};
-pub use judge_evidence::{JudgeAsking, JudgeBudget, add_judging, has_required_judge};
+pub use judge_evidence::{JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge};
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::checkout_for_judge;
-pub use late_gates::ci_requirements;
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
@@ -85,8 +84,9 @@ pub use seal::{
 };
 pub use sealed_programs::use_sealed_git;
 pub use session_contract::{judge_session, seal_session};
+pub use slow_gates::ci_requirements;
 
-/// How often the tree is judged again because it changed meanwhile.
+/// How often the tree is measured again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;
 
 const MAX_WRITTEN_CHARS: usize = 120;
@@ -94,7 +94,7 @@ const MAX_WRITTEN_CHARS: usize = 120;
 /// Name of the requirement from `[lines]`.
 pub(crate) const LINES_REQUIREMENT: &str = "added lines";
 
-/// A run with a sealed policy, and everything needed to judge it.
+/// A run with a sealed policy, and everything needed to measure it.
 #[derive(Clone, Copy, Debug)]
 pub struct ContractContext<'a> {
     pub world: &'a World,
@@ -122,9 +122,9 @@ pub struct ListChecks {
     pub programs: Vec<Gate>,
 }
 
-/// The result of judging one state of the tree.
+/// What checks and gates measured on one state of the tree.
 #[derive(Debug, Default)]
-pub struct ContractJudgement {
+pub struct MeasuredContract {
     pub requirements: Vec<Requirement>,
     /// Whether one of them is open and not waived.
     pub holds: bool,
@@ -136,7 +136,7 @@ pub struct ContractJudgement {
     pub touched: Vec<String>,
     /// The forbidden change, in one line, if the policy asks for a review by a person.
     pub tampering: Option<String>,
-    /// Identity of the judged tree; `None` if the tree could not be listed.
+    /// Identity of the measured tree; `None` if the tree could not be listed.
     mark: Option<u64>,
     candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
@@ -144,32 +144,32 @@ pub struct ContractJudgement {
     changed_lines: Vec<ChangedLines>,
 }
 
-/// Judges one state of the tree. Gates take time, so before a tree is called good it is listed again and must be
+/// Measures one state of the tree. Gates take time, so before a tree is called good it is listed again and must be
 /// unchanged.
-pub fn judge_tree(contract: &ContractContext<'_>) -> ContractJudgement {
-    let judged = judge_until_stable(contract);
-    let holds = judged.requirements.iter().any(|one| contract.holds(one));
-    ContractJudgement { holds, ..judged }
+pub fn measure_contract(contract: &ContractContext<'_>) -> MeasuredContract {
+    let measured = measure_until_stable(contract);
+    let holds = measured.requirements.iter().any(|one| contract.holds(one));
+    MeasuredContract { holds, ..measured }
 }
 
-fn judge_until_stable(contract: &ContractContext<'_>) -> ContractJudgement {
-    let mut judged = judge_once(contract);
+fn measure_until_stable(contract: &ContractContext<'_>) -> MeasuredContract {
+    let mut measured = measure_once(contract);
     for _ in 0..MAX_ROUNDS {
-        let mut all = judged.requirements.iter().chain(&judged.checks);
-        if all.any(|one| contract.holds(one)) || is_tree_unchanged(contract, &judged) {
-            return judged;
+        let mut all = measured.requirements.iter().chain(&measured.checks);
+        if all.any(|one| contract.holds(one)) || is_tree_unchanged(contract, &measured) {
+            return measured;
         }
-        judged = judge_once(contract);
+        measured = measure_once(contract);
     }
-    judged
+    measured
         .requirements
         .push(unknown_requirement("work tree", "it keeps changing while it is judged"));
-    judged
+    measured
 }
 
-fn is_tree_unchanged(contract: &ContractContext<'_>, judged: &ContractJudgement) -> bool {
+fn is_tree_unchanged(contract: &ContractContext<'_>, measured: &MeasuredContract) -> bool {
     let now = current_tree_mark(contract);
-    now.is_some() && now == judged.mark
+    now.is_some() && now == measured.mark
 }
 
 /// The identity of the current tree; `None` if it cannot be listed.
@@ -197,14 +197,14 @@ pub(crate) fn delete_newly_absent<'a>(
     }
 }
 
-fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
+fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
     let listing = match ContentView::read(&place) {
         Ok(ContentView::Tree(listing)) => listing.into_owned(),
-        Ok(ContentView::Checkout(_)) => return ContractJudgement::without_tree(Vec::new()),
+        Ok(ContentView::Checkout(_)) => return MeasuredContract::without_tree(Vec::new()),
         Err(error) => {
-            return ContractJudgement::without_tree(vec![unknown_requirement(
+            return MeasuredContract::without_tree(vec![unknown_requirement(
                 "work tree",
                 &describe_error(&error),
             )]);
@@ -224,7 +224,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let chunks = WorkedChunks::from_contract(contract);
     let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop) || chunks.asks(gate);
     let wanted = gate_query::select_gates(contract, &look.touched, &asks);
-    let (wanted, late) = late_gates::split_off_late(wanted);
+    let (wanted, slow) = slow_gates::split_slow_gates(wanted);
     // Without git there is no base, so the changed lines are not known.
     let changed = contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice());
     let inquiry = GateQuery {
@@ -236,18 +236,18 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
         wait: WorkerWait::UntilAnswer,
         changed,
     };
-    let JudgedGates { requirements: mut results, mut records, .. } =
+    let MeasuredGates { requirements: mut results, mut records, .. } =
         gate_query::gate_requirements(&inquiry);
     let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
-    let pipeline = pipeline_contract::judge_pipeline(&site, &results);
-    let PipelineJudgement { requirements: mut weighed, is_busy, records: of_chunks } = pipeline;
+    let pipeline = pipeline_contract::measure_pipeline(&site, &results);
+    let MeasuredPipeline { requirements: mut weighed, is_busy, records: of_chunks } = pipeline;
     records.extend(of_chunks);
     let checked = gate_query::list_check_requirements(&inquiry, is_busy);
     let checks = checked.requirements;
     records.extend(checked.records);
     let open =
-        late_gates::open_before_late(contract, &[&requirements, &weighed, &results, &checks]);
-    let last = late_gates::late_requirements(&GateQuery { wanted: &late, ..inquiry }, open);
+        slow_gates::slow_gate_blocker(contract, &[&requirements, &weighed, &results, &checks]);
+    let last = slow_gates::slow_gate_requirements(&GateQuery { wanted: &slow, ..inquiry }, open);
     records.extend(last.records);
     results.extend(last.requirements);
     requirements.append(&mut weighed);
@@ -258,7 +258,7 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
     let (candidate, new_tests, touched) = (look.candidate, look.new_tests, look.touched);
     let mark = Some(listing.content_and_commit_mark());
     let holds = false;
-    ContractJudgement {
+    MeasuredContract {
         requirements,
         holds,
         checks,
@@ -275,16 +275,16 @@ fn judge_once(contract: &ContractContext<'_>) -> ContractJudgement {
 /// The checks that need checkouts. Run only when everything else is met, before a run may end `verified`.
 pub fn confirm_in_checkouts(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    measured: &MeasuredContract,
 ) -> (Vec<Requirement>, Vec<GateRecord>) {
     let mut records = Vec::new();
-    let Some(candidate) = &judged.candidate else { return (Vec::new(), records) };
+    let Some(candidate) = &measured.candidate else { return (Vec::new(), records) };
     let policy = &contract.seal.policy;
     let has_counted =
-        |gate: &Gate| judged.has_counted(contract, gate) && !contract.is_waived(&gate.name);
-    let mut wanted = gate_query::select_gates(contract, &judged.touched, &has_counted);
+        |gate: &Gate| measured.has_counted(contract, gate) && !contract.is_waived(&gate.name);
+    let mut wanted = gate_query::select_gates(contract, &measured.touched, &has_counted);
     let mut found =
-        red_first::red_first_requirement(contract, candidate, &wanted, &judged.new_tests);
+        red_first::red_first_requirement(contract, candidate, &wanted, &measured.new_tests);
     wanted.extend(contract.checks.due.iter().filter(|gate| !contract.is_waived(&gate.name)));
     let is_clean = match policy.verify.checkout {
         CheckoutMode::Clean => true,
@@ -296,11 +296,11 @@ pub fn confirm_in_checkouts(
         CheckoutMode::Tree => false,
     };
     if is_clean {
-        let clean = clean_checkout_requirements(contract, candidate, &wanted, judged);
+        let clean = clean_checkout_requirements(contract, candidate, &wanted, measured);
         found.extend(clean.requirements);
         records.extend(clean.records);
     }
-    if !found.is_empty() && !is_tree_unchanged(contract, judged) {
+    if !found.is_empty() && !is_tree_unchanged(contract, measured) {
         found.push(unknown_requirement("work tree", "it changed while it was verified"));
     }
     (found, records)
@@ -311,26 +311,26 @@ fn clean_checkout_requirements(
     contract: &ContractContext<'_>,
     candidate: &CandidateCheckpoint,
     wanted: &[&Gate],
-    judged: &ContractJudgement,
-) -> JudgedGates {
+    measured: &MeasuredContract,
+) -> MeasuredGates {
     let Some(content) = checkout_results::present_content(contract, GateSite::Clean, candidate)
     else {
-        return JudgedGates::default();
+        return MeasuredGates::default();
     };
     let place = contract.gate_place(GateContent::Checkout(content));
-    let judged = gate_query::gate_requirements(&GateQuery {
+    let measured = gate_query::gate_requirements(&GateQuery {
         contract,
         wanted,
         place: &place,
         site: GateSite::Clean,
         listing: None,
         wait: WorkerWait::UntilAnswer,
-        changed: Some(&judged.changed_lines),
+        changed: Some(&measured.changed_lines),
     });
     let rename =
         |one: Requirement| Requirement { name: checkout_requirement_name(&one.name), ..one };
-    let requirements = judged.requirements.into_iter().map(rename).collect();
-    JudgedGates { requirements, ..judged }
+    let requirements = measured.requirements.into_iter().map(rename).collect();
+    MeasuredGates { requirements, ..measured }
 }
 
 /// The name of a gate's requirement in a clean checkout.
@@ -399,7 +399,7 @@ fn unknown_requirement(name: &str, why: &str) -> Requirement {
     contract_requirement(name, RequirementStatus::Unknown(why.to_string()), "")
 }
 
-impl ContractJudgement {
+impl MeasuredContract {
     /// Whether the result of the gate is a requirement, by itself or as part of a chunk.
     fn has_counted(&self, contract: &ContractContext<'_>, gate: &Gate) -> bool {
         self.requirements.iter().any(|one| one.name == gate.name)

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ralph_core::gate::{Gate, GateTrigger, GateTurn};
+use ralph_core::gate::{Gate, GateBatch, GateTrigger};
 use ralph_core::pipeline::{self, JudgedChunk};
 use ralph_core::policy::Chunk;
 use ralph_core::record::GateRecord;
@@ -13,7 +13,7 @@ use ralph_core::waiver;
 
 use super::ContractContext;
 use super::agent_contract::{self, output_requirements, without_findings};
-use super::gate_query::{self, GateQuery, JudgedGates};
+use super::gate_query::{self, GateQuery, MeasuredGates};
 use ralph_git::tree::WorkTreeListing;
 use ralph_sys::clock;
 
@@ -27,7 +27,7 @@ pub(super) struct PipelineSite<'a> {
 
 /// The requirements of the whole pipeline.
 #[derive(Debug)]
-pub(super) struct PipelineJudgement {
+pub(super) struct MeasuredPipeline {
     /// One for each chunk, in an order that respects their dependencies.
     pub requirements: Vec<Requirement>,
     /// Whether a worker is still running.
@@ -37,13 +37,13 @@ pub(super) struct PipelineJudgement {
 }
 
 /// Judges the whole pipeline. `results` has the gate results of the stop itself.
-pub(super) fn judge_pipeline(
+pub(super) fn measure_pipeline(
     site: &PipelineSite<'_>,
     results: &[Requirement],
-) -> PipelineJudgement {
+) -> MeasuredPipeline {
     let mut asking = PipelineEvaluation::new(site, results);
     let weighed = asking.judge_chunks(&site.inquiry.contract.seal.policy.pipeline);
-    PipelineJudgement {
+    MeasuredPipeline {
         requirements: pipeline::add_next_steps(weighed),
         is_busy: asking.is_busy,
         records: asking.records,
@@ -121,14 +121,14 @@ impl<'a> PipelineEvaluation<'a> {
     /// from its lint stage.
     fn run_gates(&mut self, ready: &[&Chunk]) {
         let PipelineSite { inquiry, touched, .. } = *self.site;
-        for turn in GateTurn::all() {
+        for batch in GateBatch::all() {
             let live: Vec<ChunkDemand<'_>> = ready
                 .iter()
                 .map(|chunk| ChunkDemand::for_chunk(inquiry.contract, chunk))
-                .filter(|demand| self.open_before(demand, turn).is_none())
+                .filter(|demand| self.open_before(demand, batch).is_none())
                 .collect();
             let asks = |gate: &Gate| {
-                gate.turn() == turn
+                gate.batch() == batch
                     && !self.known.contains_key(&gate.name)
                     && live.iter().any(|demand| demand.asks(gate))
             };
@@ -143,7 +143,7 @@ impl<'a> PipelineEvaluation<'a> {
                     .collect()
             } else {
                 let query = GateQuery { wanted: &wanted, ..*inquiry };
-                let JudgedGates { requirements, records, .. } =
+                let MeasuredGates { requirements, records, .. } =
                     gate_query::gate_requirements(&query);
                 self.records.extend(records);
                 requirements
@@ -153,14 +153,14 @@ impl<'a> PipelineEvaluation<'a> {
         }
     }
 
-    /// The first turn before this one in which a gate of the chunk is open.
-    fn open_before(&self, demand: &ChunkDemand<'_>, turn: GateTurn) -> Option<GateTurn> {
+    /// The first batch before this one in which a gate of the chunk is open.
+    fn open_before(&self, demand: &ChunkDemand<'_>, batch: GateBatch) -> Option<GateBatch> {
         let is_open = |gate: &&Gate| {
             let known = self.known.get(&gate.name);
-            gate.turn() < turn && demand.asks(gate) && known.is_some_and(Requirement::is_open)
+            gate.batch() < batch && demand.asks(gate) && known.is_some_and(Requirement::is_open)
         };
         let gates = &self.site.inquiry.contract.seal.policy.gates;
-        gates.iter().filter(is_open).map(Gate::turn).min()
+        gates.iter().filter(is_open).map(Gate::batch).min()
     }
 
     fn judge_ready_chunk<'c>(
@@ -173,8 +173,8 @@ impl<'a> PipelineEvaluation<'a> {
         let mut demands = Vec::new();
         for gate in gate_query::select_gates(contract, touched, &|gate| demand.asks(gate)) {
             demands.extend(self.known.get(&gate.name).cloned().or_else(|| {
-                let earlier = self.open_before(&demand, gate.turn())?;
-                let why = gate.turn().wait_reason(earlier);
+                let earlier = self.open_before(&demand, gate.batch())?;
+                let why = gate.batch().wait_reason(earlier);
                 Some(gate.requirement_with(RequirementStatus::Pending(why)))
             }));
         }

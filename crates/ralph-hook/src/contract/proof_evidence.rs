@@ -21,7 +21,7 @@ use super::gate_query;
 use super::gate_worker::{self, GateSite, GateTask, GateWorkerError, WorkerState};
 use super::proof_sides::ProofSides;
 use super::{
-    ContractContext, ContractJudgement, ListChecks, base_checkpoint, base_checks,
+    ContractContext, ListChecks, MeasuredContract, base_checkpoint, base_checks,
     contract_requirement, project_base,
 };
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
@@ -52,7 +52,7 @@ pub enum ProofEvidence {
 /// Proves the work if everything else is met. `requirements` are all of the run.
 pub fn gather_proof(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    measured: &MeasuredContract,
     requirements: &[Requirement],
 ) -> ProofEvidence {
     if !is_needed(contract, requirements) {
@@ -62,17 +62,17 @@ pub fn gather_proof(
         let why = "git is not installed, so there is no base to compare with";
         return ProofEvidence::Known(Proof::impossible(why));
     }
-    let Some(candidate) = &judged.candidate else {
+    let Some(candidate) = &measured.candidate else {
         let why = "the work tree could not be checkpointed".to_string();
         return ProofEvidence::Known(Proof::unavailable(why));
     };
-    let gates = proof_gates(contract, judged);
+    let gates = proof_gates(contract, measured);
     if gates.is_empty() {
         return ProofEvidence::Known(Proof::impossible("no gate is part of the proof"));
     }
     match resolve_proof(contract, candidate, &gates) {
         // A proof takes time too, and what was proved must be what is there now.
-        Ok(Some(_)) if !super::is_tree_unchanged(contract, judged) => {
+        Ok(Some(_)) if !super::is_tree_unchanged(contract, measured) => {
             let why = "it changed while it was proved";
             ProofEvidence::Open(super::unknown_requirement("work tree", why))
         }
@@ -107,10 +107,10 @@ fn is_needed(contract: &ContractContext<'_>, requirements: &[Requirement]) -> bo
 }
 
 /// The gates whose results counted, and the checks of list items.
-fn proof_gates<'a>(contract: &ContractContext<'a>, judged: &ContractJudgement) -> Vec<&'a Gate> {
+fn proof_gates<'a>(contract: &ContractContext<'a>, measured: &MeasuredContract) -> Vec<&'a Gate> {
     let has_counted =
-        |gate: &Gate| judged.has_counted(contract, gate) && gate.takes_part_in_proof();
-    let mut gates = gate_query::select_gates(contract, &judged.touched, &has_counted);
+        |gate: &Gate| measured.has_counted(contract, gate) && gate.takes_part_in_proof();
+    let mut gates = gate_query::select_gates(contract, &measured.touched, &has_counted);
     gates.extend(contract.checks.due.iter().filter(|gate| gate.takes_part_in_proof()));
     gates
 }

@@ -12,7 +12,7 @@ use ralph_core::policy::ProofMode;
 use ralph_core::record::{GateRecord, PolicySeal, RunBase, RunOrigin};
 use ralph_core::requirement::{EvidenceKind, PendingReason, Requirement, RequirementStatus};
 
-use super::gate_query::{self, GateQuery, JudgedGates, WorkerWait};
+use super::gate_query::{self, GateQuery, MeasuredGates, WorkerWait};
 use super::gate_worker::GateSite;
 use super::seal::{self, SealError, SealRequest};
 use super::{ContractContext, baseline, change_summary, unknown_requirement};
@@ -103,7 +103,7 @@ pub fn judge_session(
             changed,
         })
     };
-    let JudgedGates { mut requirements, mut accepted, mut records } = query(&fast_gates, slow);
+    let MeasuredGates { mut requirements, mut accepted, mut records } = query(&fast_gates, slow);
     if requirements.iter().any(|one| contract.holds(one)) {
         let waits = |gate: &&Gate| {
             let why = "waits for the faster gates".to_string();
@@ -111,10 +111,10 @@ pub fn judge_session(
         };
         requirements.extend(slow_gates.iter().map(waits));
     } else {
-        let judged = query(&slow_gates, Duration::ZERO);
-        requirements.extend(judged.requirements);
-        accepted.extend(judged.accepted);
-        records.extend(judged.records);
+        let measured = query(&slow_gates, Duration::ZERO);
+        requirements.extend(measured.requirements);
+        accepted.extend(measured.accepted);
+        records.extend(measured.records);
     }
     let is_passed = |gate: &&&Gate| {
         let is_met = |one: &Requirement| matches!(one.status, RequirementStatus::Met(_));

@@ -9,7 +9,7 @@ mod unsealed;
 
 use crate::adopt::LoopFiles;
 use crate::contract::{
-    self, ContractContext, ContractJudgement, JudgeAsking, JudgeBudget, ListChecks, ProofEvidence,
+    self, ContractContext, JudgeBudget, JudgeMode, ListChecks, MeasuredContract, ProofEvidence,
 };
 use crate::facts;
 use crate::transcript_reader::TranscriptSnapshot;
@@ -62,13 +62,13 @@ fn run_contract<'a>(
     }
 }
 
-/// All requirements of a run, measured on the current work tree. Judges are asked only if `asking` says so.
+/// All requirements of a run, measured on the current work tree. Judges are asked only if `mode` says so.
 pub fn evidence_for_run(
     world: &World,
     opened: &LoadedRun,
     stop: &StopEvent,
     snapshot: &TranscriptSnapshot,
-    asking: JudgeAsking,
+    mode: JudgeMode,
 ) -> StopEvidence {
     let run = &opened.run;
     if let Some(seal) = &run.seal {
@@ -80,13 +80,13 @@ pub fn evidence_for_run(
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| run_contract(world, opened, seal, &checks));
-    let judged = contract.as_ref().map(contract::judge_tree);
-    let judged_stages = JudgedStages::find(contract.as_ref(), judged.as_ref());
+    let measured = contract.as_ref().map(contract::measure_contract);
+    let required_judges = RequiredJudges::find(contract.as_ref(), measured.as_ref());
     let mut requirements =
-        phase_conditions::phase_requirements(world, opened, judged.as_ref(), judged_stages);
+        phase_conditions::phase_requirements(world, opened, measured.as_ref(), required_judges);
     let adopted = read_adopted_loop(world, run);
-    requirements.extend(list_requirements((run, adopted.as_ref()), &lists, judged.as_ref()));
-    requirements.extend(list_discrepancies(run, &lists, judged.as_ref()));
+    requirements.extend(list_requirements((run, adopted.as_ref()), &lists, measured.as_ref()));
+    requirements.extend(list_discrepancies(run, &lists, measured.as_ref()));
     if let Some(promise) = &run.promise {
         requirements.push(promise_requirement(promise, stop));
     }
@@ -95,16 +95,16 @@ pub fn evidence_for_run(
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
-    let tree = match &judged {
-        Some(judged) => judged.tree_identity(),
+    let tree = match &measured {
+        Some(measured) => measured.tree_identity(),
         None => work_tree_identity(world, run),
     };
     let mut evidence = StopEvidence {
         requirements,
         proof: None,
         tree,
-        gates: judged.as_ref().map(|judged| judged.records.clone()).unwrap_or_default(),
-        judged: judged.as_ref().and_then(|judged| judged.judged_content().cloned()),
+        gates: measured.as_ref().map(|measured| measured.records.clone()).unwrap_or_default(),
+        judged: measured.as_ref().and_then(|measured| measured.judged_content().cloned()),
         judging: JudgingEvidence::default(),
         adopted_limit: adopted.as_ref().and_then(reached_own_limit),
         tampering: None,
@@ -113,23 +113,22 @@ pub fn evidence_for_run(
     };
     let is_unmeasured = !is_measured(run, &evidence);
     // A judge of the goal takes the place of the agent's claim.
-    evidence.judging.is_goal_judged_only = is_unmeasured && judged_stages.has_goal_judge;
-    let goal =
-        (is_unmeasured && !judged_stages.has_goal_judge).then(|| goal::goal_requirement(stop));
-    let is_held = judged.as_ref().is_some_and(|judged| judged.holds)
+    evidence.judging.is_goal_judged_only = is_unmeasured && required_judges.goal;
+    let goal = (is_unmeasured && !required_judges.goal).then(|| goal::goal_requirement(stop));
+    let is_held = measured.as_ref().is_some_and(|measured| measured.holds)
         || evidence
             .requirements
             .iter()
             .chain(&goal)
             .any(|one| goal::is_blocking(world, opened, one));
     evidence.requirements.extend(goal::polish_requirement(opened, is_held));
-    if let (Some(contract), Some(judged)) = (&contract, judged) {
-        add_policy_requirements(contract, &judged, &lists, goal.as_ref(), &mut evidence);
+    if let (Some(contract), Some(measured)) = (&contract, measured) {
+        add_policy_requirements(contract, &measured, &lists, goal.as_ref(), &mut evidence);
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
-            add_proof(contract, &judged, &mut evidence);
-            let judging = StopJudging::new(world, opened, snapshot, asking);
-            judging.add_to(contract, &judged, judged_stages, &mut evidence);
+            add_proof(contract, &measured, &mut evidence);
+            let judging = JudgeContext::new(world, opened, snapshot, mode);
+            judging.add_to(contract, &measured, required_judges, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
         }
     } else {
@@ -142,70 +141,68 @@ pub fn evidence_for_run(
 fn list_discrepancies(
     run: &RunRecord,
     lists: &RunLists,
-    judged: Option<&ContractJudgement>,
+    measured: Option<&MeasuredContract>,
 ) -> Vec<Requirement> {
     if run.seal.as_ref().is_none_or(|seal| seal.base.is_none()) {
         return Vec::new();
     }
-    let touched = judged.map_or(&[][..], |judged| &judged.touched);
+    let touched = measured.map_or(&[][..], |measured| &measured.touched);
     lists.discrepancies(touched).into_iter().collect()
 }
 
-/// Which parts of the contract only a judge can meet.
+/// The kinds of required judges that change what else is required.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct JudgedStages {
+pub(crate) struct RequiredJudges {
     /// A required judge says whether the goal is met.
-    has_goal_judge: bool,
+    goal: bool,
     /// A required adversarial judge takes the place of adversarial gates.
-    has_adversarial_judge: bool,
+    adversarial: bool,
 }
 
-impl JudgedStages {
-    fn find(contract: Option<&ContractContext<'_>>, judged: Option<&ContractJudgement>) -> Self {
-        let (Some(contract), Some(judged)) = (contract, judged) else { return Self::default() };
-        let has = |kind| contract::has_required_judge(contract, &judged.touched, kind);
-        Self {
-            has_goal_judge: has(JudgeKind::Goal),
-            has_adversarial_judge: has(JudgeKind::Adversarial),
-        }
+impl RequiredJudges {
+    fn find(contract: Option<&ContractContext<'_>>, measured: Option<&MeasuredContract>) -> Self {
+        let (Some(contract), Some(measured)) = (contract, measured) else { return Self::default() };
+        let has = |kind| contract::has_required_judge(contract, &measured.touched, kind);
+        Self { goal: has(JudgeKind::Goal), adversarial: has(JudgeKind::Adversarial) }
     }
 }
 
 /// What decides whether judges are asked at a stop.
-struct StopJudging<'a> {
+struct JudgeContext<'a> {
     state: &'a RunState,
     budget: JudgeBudget,
-    asking: JudgeAsking,
+    mode: JudgeMode,
 }
 
-impl<'a> StopJudging<'a> {
+impl<'a> JudgeContext<'a> {
     fn new(
         world: &World,
         opened: &'a LoadedRun,
         snapshot: &TranscriptSnapshot,
-        asking: JudgeAsking,
+        mode: JudgeMode,
     ) -> Self {
         let budget = facts::judge_budget(world, opened, snapshot);
-        Self { state: &opened.state, budget, asking }
+        Self { state: &opened.state, budget, mode }
     }
 
     fn add_to(
         &self,
         contract: &ContractContext<'_>,
-        judged: &ContractJudgement,
-        stages: JudgedStages,
+        measured: &MeasuredContract,
+        required: RequiredJudges,
         evidence: &mut StopEvidence,
     ) {
-        let Self { state, budget, asking } = *self;
-        contract::add_judging(contract, judged, state, budget, asking, evidence);
-        if stages.has_adversarial_judge {
-            phase_conditions::follow_judges(&seal_judges(contract.run), &mut evidence.requirements);
+        let Self { state, budget, mode } = *self;
+        contract::add_judge_requirements(contract, measured, state, budget, mode, evidence);
+        if required.adversarial {
+            let judges = adversarial_judge_names(contract.run);
+            phase_conditions::apply_adversarial_judges(&judges, &mut evidence.requirements);
         }
     }
 }
 
 /// The adversarial judges of the sealed policy.
-fn seal_judges(run: &RunRecord) -> Vec<String> {
+fn adversarial_judge_names(run: &RunRecord) -> Vec<String> {
     let judges = run.seal.iter().flat_map(|seal| &seal.policy.judges);
     let adversarial = judges.filter(|judge| judge.kind == JudgeKind::Adversarial);
     adversarial.map(|judge| judge.name.clone()).collect()
@@ -222,7 +219,7 @@ pub fn evidence_for_session(
         contract::use_sealed_git(seal);
     }
     let checks = ListChecks::default();
-    let judged = run.seal.as_deref().map(|seal| {
+    let measured = run.seal.as_deref().map(|seal| {
         let context = ContractContext {
             world,
             run,
@@ -236,8 +233,8 @@ pub fn evidence_for_session(
         };
         contract::judge_session(&context, listing)
     });
-    let (requirements, gates, tree) = match judged {
-        Some(judged) => (judged.requirements, judged.records, judged.tree),
+    let (requirements, gates, tree) = match measured {
+        Some(measured) => (measured.requirements, measured.records, measured.tree),
         None => (Vec::new(), Vec::new(), TreeIdentity::Unknown),
     };
     StopEvidence {
@@ -257,10 +254,10 @@ pub fn evidence_for_session(
 /// Adds the proof, last: it is needed only if every other requirement is met.
 fn add_proof(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    measured: &MeasuredContract,
     evidence: &mut StopEvidence,
 ) {
-    match contract::gather_proof(contract, judged, &evidence.requirements) {
+    match contract::gather_proof(contract, measured, &evidence.requirements) {
         ProofEvidence::NotNeeded => {}
         ProofEvidence::Known(proof) => evidence.proof = Some(proof),
         ProofEvidence::Open(requirement) => evidence.requirements.push(requirement),
@@ -271,25 +268,25 @@ fn add_proof(
 /// open; and CI is asked only after that.
 fn add_policy_requirements(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    measured: &MeasuredContract,
     lists: &RunLists,
     goal: Option<&Requirement>,
     evidence: &mut StopEvidence,
 ) {
-    evidence.requirements.extend(judged.requirements.iter().cloned());
+    evidence.requirements.extend(measured.requirements.iter().cloned());
     let is_held = evidence.requirements.iter().any(|one| contract.holds(one));
-    if !is_held && judged.tampering.is_none() {
-        let (confirmed, records) = contract::confirm_in_checkouts(contract, judged);
+    if !is_held && measured.tampering.is_none() {
+        let (confirmed, records) = contract::confirm_in_checkouts(contract, measured);
         evidence.gates.extend(records);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.name_after_item(one)));
     }
-    if judged.tampering.is_none() {
+    if measured.tampering.is_none() {
         let is_held = evidence.requirements.iter().chain(goal).any(|one| contract.holds(one));
-        let (asked, records) = contract::ci_requirements(contract, judged, is_held);
+        let (asked, records) = contract::ci_requirements(contract, measured, is_held);
         evidence.gates.extend(records);
         evidence.requirements.extend(asked);
     }
-    evidence.tampering.clone_from(&judged.tampering);
+    evidence.tampering.clone_from(&measured.tampering);
 }
 
 /// Whether anything measures the goal. Guards and subagent contracts do not count as measuring the work; pipelines do.
@@ -314,13 +311,13 @@ fn is_measured(run: &RunRecord, evidence: &StopEvidence) -> bool {
 fn list_requirements(
     (run, adopted): (&RunRecord, Option<&LoopFiles>),
     lists: &RunLists,
-    judged: Option<&ContractJudgement>,
+    measured: Option<&MeasuredContract>,
 ) -> Vec<Requirement> {
-    let checked: BTreeMap<String, Requirement> = judged
-        .map(|judged| judged.checks.iter().map(|one| (one.name.clone(), one.clone())).collect())
+    let checked: BTreeMap<String, Requirement> = measured
+        .map(|measured| measured.checks.iter().map(|one| (one.name.clone(), one.clone())).collect())
         .unwrap_or_default();
     let claims = run.seal.as_ref().map_or(ClaimPolicy::default(), |seal| seal.policy.verify.claims);
-    let gates = gate_state(run, judged);
+    let gates = gate_state(run, measured);
     // `COMPLETE` in the `progress.txt` of an adopted loop is a claim like any other.
     let is_called_complete = adopted.is_some_and(LoopFiles::is_complete);
     let mut requirements = lists.requirements.clone();
@@ -340,15 +337,15 @@ fn list_requirements(
     requirements
 }
 
-fn gate_state(run: &RunRecord, judged: Option<&ContractJudgement>) -> RequiredGates {
-    let (Some(seal), Some(judged)) = (&run.seal, judged) else { return RequiredGates::None };
+fn gate_state(run: &RunRecord, measured: Option<&MeasuredContract>) -> RequiredGates {
+    let (Some(seal), Some(measured)) = (&run.seal, measured) else { return RequiredGates::None };
     let counts = |gate: &Gate| {
         gate.on.contains(&GateTrigger::Stop) && gate.weight == RequirementWeight::Required
     };
     if !seal.policy.gates.iter().any(counts) {
         return RequiredGates::None;
     }
-    if judged.holds { RequiredGates::Open } else { RequiredGates::Pass }
+    if measured.holds { RequiredGates::Open } else { RequiredGates::Pass }
 }
 
 fn reached_own_limit(state: &LoopFiles) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Requirements from the nine conditions of a run that works in phases.
 
-use super::JudgedStages;
-use crate::contract::ContractJudgement;
+use super::RequiredJudges;
+use crate::contract::MeasuredContract;
 use crate::phases;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::requirement::{
@@ -21,8 +21,8 @@ use ralph_home::world::World;
 pub(super) fn phase_requirements(
     world: &World,
     seen: &LoadedRun,
-    judged: Option<&ContractJudgement>,
-    stages: JudgedStages,
+    measured: Option<&MeasuredContract>,
+    required: RequiredJudges,
 ) -> Vec<Requirement> {
     if !seen.run.phases {
         return Vec::new();
@@ -35,14 +35,14 @@ pub(super) fn phase_requirements(
         (seen.clone(), Vec::new())
     });
     let gauge = |stage: RequirementStage| {
-        judged.map_or(StageGates::Absent, |judged| stage_gauge(world, &opened, (judged, stage)))
+        measured.map_or(StageGates::Absent, |measured| stage_gauge(world, &opened, measured, stage))
     };
     let gauges = GatesByStage {
         correctness: gauge(RequirementStage::Correctness),
         quality: gauge(RequirementStage::Quality),
-        // A judge is asked after all conditions, so this one follows it: see `follow_judges`.
+        // A judge is asked after all conditions, so this one follows it: see `apply_adversarial_judges`.
         adversarial: match gauge(RequirementStage::Adversarial) {
-            StageGates::Absent if stages.has_adversarial_judge => StageGates::Passed,
+            StageGates::Absent if required.adversarial => StageGates::Passed,
             gates @ (StageGates::Absent
             | StageGates::Passed
             | StageGates::Failed(_)
@@ -60,7 +60,8 @@ pub(super) fn phase_requirements(
 fn stage_gauge(
     world: &World,
     opened: &LoadedRun,
-    (judged, stage): (&ContractJudgement, RequirementStage),
+    measured: &MeasuredContract,
+    stage: RequirementStage,
 ) -> StageGates {
     let counts = |gate: &&Gate| {
         gate.stage == stage
@@ -68,19 +69,19 @@ fn stage_gauge(
             && gate.on.contains(&GateTrigger::Stop)
     };
     let gates = opened.run.seal.iter().flat_map(|seal| &seal.policy.gates).filter(counts);
-    let measured: Vec<&Requirement> = gates
-        .filter_map(|gate| judged.requirements.iter().find(|one| one.name == gate.name))
+    let of_stage: Vec<&Requirement> = gates
+        .filter_map(|gate| measured.requirements.iter().find(|one| one.name == gate.name))
         .collect();
     let is_open = |one: &&Requirement| {
         one.is_open()
             && waiver::find_waiver(&one.name, &opened.state.waivers, world.arrived_ms).is_none()
     };
-    let open: Vec<&Requirement> = measured.iter().copied().filter(is_open).collect();
+    let open: Vec<&Requirement> = of_stage.iter().copied().filter(is_open).collect();
     let named = |wanted: fn(&Requirement) -> bool| -> Vec<String> {
         open.iter().filter(|one| wanted(one)).map(|one| one.name.clone()).collect()
     };
     let (failed, running) = (named(Requirement::is_unmet), named(Requirement::is_running));
-    if measured.is_empty() {
+    if of_stage.is_empty() {
         StageGates::Absent
     } else if open.is_empty() {
         StageGates::Passed
@@ -95,7 +96,7 @@ fn stage_gauge(
 
 /// Lets the condition of the adversarial stage follow the judges that take the place of its gates. Adversarial gates that
 /// are open keep it open already.
-pub(super) fn follow_judges(judges: &[String], requirements: &mut [Requirement]) {
+pub(super) fn apply_adversarial_judges(judges: &[String], requirements: &mut [Requirement]) {
     let is_judge = |one: &&Requirement| one.is_required() && judges.contains(&one.name);
     let open = requirements.iter().filter(is_judge).find(|one| one.is_open());
     let open = open.map(|one| one.name.clone());

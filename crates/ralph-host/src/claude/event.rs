@@ -225,7 +225,7 @@ fn is_hook_agent(wire: &HookEventWire<'_>) -> bool {
 }
 
 fn parse_subagent_stop(wire: &HookEventWire<'_>, session: Option<SessionId>) -> HookEvent {
-    // The work of a run is not what this agent does, and a block would only send it around in circles.
+    // This agent evaluates a hook. It does not work on the run, and blocking it would only make it loop.
     if is_hook_agent(wire) {
         return HookEvent::Ignored(IgnoredEvent { session, name: "SubagentStop" });
     }

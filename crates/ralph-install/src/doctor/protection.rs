@@ -68,7 +68,7 @@ struct ProtectionFacts {
     started_ms: u64,
     /// When an event of its session last arrived.
     last_event_ms: Option<u64>,
-    last: LastAnswer,
+    last: LastDecision,
     owner: Liveness,
     hooks: HookState,
     /// When the settings were last modified.
@@ -77,7 +77,7 @@ struct ProtectionFacts {
 
 /// How the last stop was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LastAnswer {
+enum LastDecision {
     Held,
     Otherwise,
 }
@@ -105,7 +105,7 @@ fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedRe
         None if since(seen.started_ms) > GRACE_MS => Some(UnprotectedReason::NoEvents),
         Some(since_ms)
             if since(since_ms) > MAX_SILENCE_MS
-                && seen.last == LastAnswer::Held
+                && seen.last == LastDecision::Held
                 && seen.owner == Liveness::Alive =>
         {
             Some(UnprotectedReason::Silent { since_ms })
@@ -153,7 +153,7 @@ fn protection_facts(
     ProtectionFacts {
         started_ms: run.started_ms,
         last_event_ms: heartbeat::last_heartbeat_ms(home, &run.id).max(answered),
-        last: if state.answer.is_some() { LastAnswer::Held } else { LastAnswer::Otherwise },
+        last: if state.answer.is_some() { LastDecision::Held } else { LastDecision::Otherwise },
         owner: state.process.as_ref().map_or(Liveness::Unknown, process_identity::check_liveness),
         hooks,
         changed_ms,
@@ -212,14 +212,14 @@ mod tests {
         let base = ProtectionFacts {
             started_ms: start,
             last_event_ms: None,
-            last: LastAnswer::Otherwise,
+            last: LastDecision::Otherwise,
             owner: Liveness::Alive,
             hooks: HookState::Registered,
             changed_ms: 0,
         };
         let no_hook = Some(UnprotectedReason::NoHook);
         let active = ProtectionFacts { last_event_ms: Some(start + MINUTE), ..base.clone() };
-        let held = ProtectionFacts { last: LastAnswer::Held, ..active.clone() };
+        let held = ProtectionFacts { last: LastDecision::Held, ..active.clone() };
         let missing = ProtectionFacts { hooks: HookState::Missing, ..active.clone() };
         for (what, seen, minutes, expected) in [
             ("just started", base.clone(), 2, None),

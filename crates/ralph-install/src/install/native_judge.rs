@@ -90,9 +90,9 @@ pub(super) fn native_judge_notes(kind: NativeJudgeKind) -> Vec<String> {
     };
     [
         cost,
-        "it can be talked round: a false claim passed on its second try in 2 of 3 measured runs",
+        "it can be persuaded: a false claim passed on the second try in 2 of 3 measured runs",
         "it fails open: after an unreadable answer, an API error or a timeout the agent may stop",
-        "its answer is never evidence for ralph, which runs its own gates whatever it says; `ralph init \
+        "its answer is never evidence for ralph, which always runs its own gates; `ralph init \
          --native-judge=off` removes it",
     ]
     .map(str::to_string)

@@ -25,7 +25,7 @@ const MAX_ATTEMPTS: u32 = 8;
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 const SHOWN_ERROR_CHARS: usize = 160;
 /// Exit codes of curl for a connection that may succeed later: could not connect, empty reply, send and receive errors.
-const PASSING_CURL_CODES: [i32; 4] = [7, 52, 55, 56];
+const RETRYABLE_CURL_CODES: [i32; 4] = [7, 52, 55, 56];
 /// Its exit code after `--max-time`, which is the judge's time.
 const CURL_TIMEOUT_CODE: i32 = 28;
 const TIMEOUT_REASON: &str = "the service did not answer in time";
@@ -161,7 +161,7 @@ impl EndpointRequest<'_> {
         match job_output(&finished, CURL_PROGRAM) {
             Ok(printed) => self.read_response(&printed),
             Err(why) => match finished.end {
-                JobEnd::Exited(code) if PASSING_CURL_CODES.contains(&code) => {
+                JobEnd::Exited(code) if RETRYABLE_CURL_CODES.contains(&code) => {
                     RequestEnd::Retry { why, after: None }
                 }
                 JobEnd::Exited(CURL_TIMEOUT_CODE) | JobEnd::TimedOut => {

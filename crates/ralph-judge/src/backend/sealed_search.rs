@@ -1,5 +1,5 @@
-//! Finds the program of a backend where a run seals it. The `PATH` of a hook may be the agent's: a program in front of the
-//! sealed one would give the verdicts.
+//! Finds the program of a backend where a run seals it. The agent may control the `PATH` of a hook, so a program
+//! found there could forge verdicts.
 
 use crate::JudgeRequest;
 use ralph_core::policy::GateEnvironment;

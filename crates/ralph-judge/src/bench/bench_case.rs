@@ -5,8 +5,6 @@ use ralph_core::judge::{CaseEvidence, Judge, JudgeCase};
 use serde::Deserialize;
 use std::ops::Range;
 
-/// The printer of imara-diff counts the lines of a section wrongly if it begins near the start of a file, and judges are
-/// told these numbers. So sections are printed here.
 const CONTEXT_LINES: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +158,8 @@ fn to_range(lines: Range<u32>) -> Range<usize> {
     number(lines.start)..number(lines.end)
 }
 
-/// One `@@` section: changes with the lines around and between them.
+/// One `@@` section: changes with the lines around and between them. imara-diff prints wrong line numbers for sections near
+/// the start of a file, and judges read them.
 fn print_group(group: &[LineHunk], old: &[&str], new: &[&str]) -> String {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return String::new() };
     let lead = first.old.start.min(CONTEXT_LINES);

@@ -3,6 +3,7 @@
 use super::bench_case::{BenchCase, DefectPlace};
 use crate::presets::kind_name;
 use ralph_core::judge::{Judge, JudgeFinding, JudgeOutcome, JudgeResult};
+use ralph_core::text::collapse_whitespace;
 use serde::{Serialize, Serializer};
 
 /// A finding this many lines from a defect is about it.
@@ -194,11 +195,7 @@ fn is_at_place(case: &BenchCase, place: &DefectPlace, finding: &JudgeFinding) ->
     let line = file.after[..at].lines().count() + usize::from(file.after[..at].ends_with('\n'));
     let found = finding.line.and_then(|line| usize::try_from(line).ok());
     found.is_some_and(|found| found.abs_diff(line.max(1)) <= NEARBY_LINES)
-        || one_line(&finding.quote).contains(&one_line(&place.quote))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+        || collapse_whitespace(&finding.quote).contains(&collapse_whitespace(&place.quote))
 }
 
 /// Views show money in USD.

@@ -1,5 +1,5 @@
-//! A benchmark for judges: small changes, of which most have one planted defect, and a scorer. It shows what a judge is
-//! worth before its verdicts hold anybody up.
+//! A benchmark for judges: small changes, of which most have one planted defect, and a scorer. It measures a judge
+//! before its verdicts hold agents.
 
 pub mod bench_case;
 pub mod bench_score;

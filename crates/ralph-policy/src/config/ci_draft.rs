@@ -6,9 +6,9 @@ use super::value::ConfigValue;
 use super::{ConfigDraft, ConfigSource, apply};
 use ralph_core::ci_query::{COMMIT_PLACEHOLDER, CiProvider, CiQuery};
 use ralph_core::gate::{Gate, GateInvocation};
+use ralph_core::request_address::RequestAddress;
 use ralph_core::text;
 
-const MAX_TEXT_BYTES: usize = 2000;
 const MAX_CHECK_BYTES: usize = 200;
 
 /// An entry whose provider depends on several keys.
@@ -220,22 +220,7 @@ fn query_problem(query: &CiQuery) -> Option<CiProblem> {
 
 /// Whether this is an address with a commit in it. Without encryption, only a server on this machine is asked.
 fn is_document_url(url: &str) -> bool {
-    let is_plain = url.len() <= MAX_TEXT_BYTES
-        && url.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
-    let (rest, is_local_only) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
-        (Some(rest), _) => (rest, false),
-        (None, Some(rest)) => (rest, true),
-        (None, None) => return false,
-    };
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    // A user name before an `@` makes another host look like this machine.
-    let is_server = !authority.is_empty() && !authority.contains('@');
-    let host = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-        Some((inner, _)) => inner,
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    let is_local = matches!(host, "127.0.0.1" | "localhost" | "::1");
-    is_plain && is_server && (!is_local_only || is_local) && path.contains(COMMIT_PLACEHOLDER)
+    RequestAddress::parse(url).is_ok_and(|address| address.path.contains(COMMIT_PLACEHOLDER))
 }
 
 #[cfg(test)]

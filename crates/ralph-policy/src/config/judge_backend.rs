@@ -1,10 +1,10 @@
 //! The value of `backend` in `[[judge]]`: a command, a host's client or an HTTP endpoint.
 
-use super::value::{RejectedValue, is_model, is_url, is_variable, toml_list, toml_string};
+use super::value::{RejectedValue, is_model, is_variable, toml_list, toml_string};
 use ralph_core::judge::{JudgeApi, JudgeBackend, JudgeEndpoint, JudgeHost};
 use ralph_core::redact::Redactor;
+use ralph_core::request_address::RequestAddress;
 use ralph_core::text;
-use std::net::IpAddr;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -252,23 +252,7 @@ pub fn check_backend(backend: &JudgeBackend) -> Result<(), (String, String)> {
 
 /// Whether requests may be sent there: over TLS, or to this machine.
 fn is_endpoint(url: &str) -> bool {
-    if !is_url(url, &["https://", "http://"]) || url.contains(['@', '?', '#']) {
-        return false;
-    }
-    url.strip_prefix("http://").is_none_or(|rest| is_loopback(host_of(rest)))
-}
-
-/// The host of `host:port/path`.
-fn host_of(rest: &str) -> &str {
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => authority.split(':').next().unwrap_or_default(),
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    !url.contains(['@', '?', '#']) && RequestAddress::parse(url).is_ok()
 }
 
 /// Whether a text in the place of a variable's name is more likely a key itself.

@@ -28,7 +28,7 @@ const LONGEST_ADVICE: usize = 2_000;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  ralph accept\n  ralph accept k7f2 --why \"the old format was meant to go\"\n\nReview the change first: `ralph checkpoint diff RUN`, `ralph why RUN`.\nThe run then counts as `verified`, and every report shows your name and\nreason. Asks for a word at the terminal; agents cannot accept."
+    after_help = "Examples:\n  ralph accept\n  ralph accept k7f2 --why \"the old format was meant to go\"\n\nReview the change first: `ralph checkpoint diff RUN`, `ralph why RUN`.\nThe run then counts as `verified`, and every report shows your name and\nreason. Asks you to type a word; agents cannot accept."
 )]
 pub(crate) struct AcceptArgs {
     /// Name the run or its session [default: the last one of this project]
@@ -45,10 +45,7 @@ pub(crate) struct AcceptArgs {
 pub(crate) fn run(env: &Env, args: &AcceptArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = match &args.name {
-        Some(name) => run_choice::find_run(&home, name, |session| {
-            let hint = "`ralph status --all` lists the runs";
-            CommandFailure::new(&format!("no run owns session `{session}`"), hint)
-        })?,
+        Some(name) => run_choice::find_run(&home, name, run_choice::unowned_session)?,
         None => run_choice::project_run(env, &home, RunPurpose::Accept)?,
     };
     let why = args.why.as_deref().unwrap_or_default();

@@ -29,8 +29,8 @@ Examples:
 Approves what a run waits for: a pipeline chunk with `approval = true`, a
 phase in `[orchestrator] approvals`, or a plan. Without arguments, the
 only one of this project that waits. Review the work first:
-`ralph checkpoint diff RUN`. Asks for a word at the terminal; agents
-cannot approve. In the session itself, type `/ralph:approve`.")]
+`ralph checkpoint diff RUN`. Asks you to type a word; agents cannot
+approve. In the session itself, type `/ralph:approve`.")]
 pub(crate) struct ApproveArgs {
     /// Name the run or its session [default: the only one that waits]
     #[arg(value_name = "RUN|SESSION")]
@@ -55,6 +55,18 @@ pub(super) struct RecordedApproval {
 }
 
 impl RecordedApproval {
+    /// An approval that the journal has.
+    fn read(run: RunId, opened: &LoadedRun, approval: RunApproval) -> Self {
+        let state = &opened.state;
+        let by = match &approval.target {
+            ApprovalTarget::Plan => state.way.approved_by.as_deref(),
+            ApprovalTarget::Requirement(name) => approver(&state.approvals, name),
+        };
+        let by = by.unwrap_or_default().to_string();
+        let left = approvals::due_approvals(opened).into_iter().map(|one| one.name).collect();
+        Self { run, approval, by, left, is_new: false }
+    }
+
     /// `` `design` is approved; the agent continues at its next turn ``
     pub(super) fn describe(&self) -> String {
         let what = describe(&self.approval);
@@ -104,42 +116,25 @@ pub(super) fn approve_work(
     }
     let (run, approval) = choose_approval(env, home, args)?;
     let opened = store::load_run(home, &run)?;
-    if approval.state == ApprovalState::Given {
-        return Ok(recorded_before(run, &opened, approval));
+    // Nothing is recorded twice, so nothing is asked.
+    if approval.state == ApprovalState::Approved {
+        return Ok(RecordedApproval::read(run, &opened, approval));
     }
     let (title, project) = (safe_line(&opened.run.title), safe_line(&opened.run.project));
     let action = format!("approve {} of run `{run}` ({title}) in `{project}`", describe(&approval));
     typed_consent::require_while_held(home, &action)?;
     let by = adjust::author(env);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    approvals::record_approval(home, &run, &approval.subject, &by, caller, &deadline)?;
-    let left = store::load_run(home, &run)?;
-    let left: Vec<String> = waiting(&left).into_iter().map(|one| one.name).collect();
-    Ok(RecordedApproval { run, approval, by, left, is_new: true })
-}
-
-/// Nothing is recorded twice, so nothing is asked.
-fn recorded_before(run: RunId, opened: &LoadedRun, approval: RunApproval) -> RecordedApproval {
-    let state = &opened.state;
-    let by = match &approval.subject {
-        ApprovalTarget::Plan => state.way.approved_by.as_deref(),
-        ApprovalTarget::Requirement(name) => approver(&state.approvals, name),
-    };
-    let by = by.unwrap_or_default().to_string();
-    let left = waiting(opened).into_iter().map(|one| one.name).collect();
-    RecordedApproval { run, approval, by, left, is_new: false }
+    approvals::record_approval(home, &run, &approval.target, &by, caller, &deadline)?;
+    let opened = store::load_run(home, &run)?;
+    Ok(RecordedApproval { is_new: true, ..RecordedApproval::read(run, &opened, approval) })
 }
 
 fn describe(approval: &RunApproval) -> String {
-    match approval.subject {
+    match approval.target {
         ApprovalTarget::Plan => "the plan".to_string(),
         ApprovalTarget::Requirement(_) => format!("`{}`", approval.name),
     }
-}
-
-fn waiting(opened: &LoadedRun) -> Vec<RunApproval> {
-    let all = approvals::run_approvals(opened).into_iter();
-    all.filter(|one| one.state == ApprovalState::Waiting).collect()
 }
 
 fn choose_approval(
@@ -148,10 +143,7 @@ fn choose_approval(
     args: &ApproveArgs,
 ) -> Result<(RunId, RunApproval), CommandFailure> {
     let run = match &args.run {
-        Some(name) => run_choice::find_run(home, name, |session| {
-            let hint = "`ralph status --all` lists the runs";
-            CommandFailure::new(&format!("no run owns session `{session}`"), hint)
-        })?,
+        Some(name) => run_choice::find_run(home, name, run_choice::unowned_session)?,
         None => only_waiting_run(env, home)?,
     };
     let opened = store::load_run(home, &run)?;
@@ -160,24 +152,24 @@ fn choose_approval(
         let found = all.iter().find(|one| one.name == *name).cloned();
         let found = found.ok_or_else(|| unknown_name(&run, name, &all))?;
         return match found.state {
-            ApprovalState::Waiting | ApprovalState::Given => Ok((run, found)),
-            ApprovalState::Early => Err(CommandFailure::new(
+            ApprovalState::Due | ApprovalState::Approved => Ok((run, found)),
+            ApprovalState::NotReady => Err(CommandFailure::new(
                 &format!("{} of run `{run}` is not finished yet", describe(&found)),
                 &format!("only finished work can be approved; {}", show_open(&opened.run)),
             )),
         };
     }
-    let mut waiting = waiting(&opened);
+    let mut waiting = approvals::due_approvals(&opened);
     match (waiting.pop(), waiting.as_slice()) {
         (Some(only), []) => Ok((run, only)),
         (None, _) => Err(CommandFailure::new(
-            &format!("nothing of run `{run}` waits for an approval"),
+            &format!("run `{run}` has nothing to approve now"),
             &show_open(&opened.run),
         )),
         (Some(last), others) => {
             let names = others.iter().chain([&last]).map(|one| format!("`{}`", one.name));
             let names = names.collect::<Vec<_>>().join(", ");
-            let what = format!("more than one waits in run `{run}`: {names}");
+            let what = format!("several approvals are due in run `{run}`: {names}");
             Err(CommandFailure::new(
                 &what,
                 &format!("name it: `ralph approve {run} {}`", last.name),
@@ -197,7 +189,7 @@ fn unknown_name(run: &RunId, name: &str, all: &[RunApproval]) -> CommandFailure 
     let names: Vec<String> = all.iter().map(|one| format!("`{}`", one.name)).collect();
     let hint = match (text::nearest(name, all.iter().map(|one| one.name.as_str())), &*names) {
         (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, []) => "its policy leaves no approval to a person".to_string(),
+        (None, []) => "its policy requires no approvals".to_string(),
         (None, names) => format!("known names: {}", names.join(", ")),
     };
     CommandFailure::new(&what, &hint)
@@ -208,7 +200,7 @@ fn only_waiting_run(env: &Env, home: &RalphHome) -> Result<RunId, CommandFailure
     let scope = run_choice::current_scope(env)?;
     let (views, _) = overview::list_run_views(home)?;
     let open = views.into_iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
-    let runs = open.filter(|view| !waiting(&view.opened).is_empty());
+    let runs = open.filter(|view| !approvals::due_approvals(&view.opened).is_empty());
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         runs.map(|view| view.opened.run).partition(|run| scope.contains_run(run));
     let runs: Vec<RunId> = here.into_iter().map(|run| run.id).collect();

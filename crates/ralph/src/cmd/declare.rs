@@ -275,7 +275,9 @@ pub(super) fn named_or_own_run(
             let hint = "you may stop freely; `ralph status` lists the runs";
             Err(CommandFailure::new("no run holds this session", hint))
         }
-        Ok(RunOrSession::Session(_)) => Err(CommandFailure::new("no run has that name", hint)),
+        Ok(RunOrSession::Session(session)) => {
+            Err(CommandFailure::new(&format!("no run owns session `{session}`"), hint))
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -4,11 +4,11 @@ use super::learn::{self, LearnArgs};
 use super::memory_args::{
     MemoryCommand, MemoryExportArgs, MemoryForgetArgs, MemoryLearnArgs, MemoryShowArgs,
 };
-use super::open_home;
+use super::{open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::RunId;
-use ralph_core::lesson::{self, FileTally, LearnedRun, Lesson, MemoryCue, MemoryNote};
+use ralph_core::lesson::{self, FileTally, LearnedRun, Lesson, MemoryNote, MemoryQuery};
 use ralph_core::record::RunChange;
 use ralph_core::run::RunPhase;
 use ralph_core::text::{self, count_noun};
@@ -24,7 +24,7 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::lesson_store::{self, LessonStoreError};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::control::{self, CommandCaller, RunOrSession};
+use ralph_hook::control::CommandCaller;
 use ralph_hook::project_scope::ProjectScope;
 use ralph_hook::run_retrospective::{self, LearnRunError};
 use ralph_sys::clock::{self, Deadline};
@@ -42,8 +42,10 @@ const LONGEST_ID: usize = 128;
 
 pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure> {
     match asked {
-        MemoryCommand::List(args) => list(&open_memory(env, args.project.as_deref())?, args.json),
-        MemoryCommand::Show(args) => show(&open_memory(env, args.project.as_deref())?, args),
+        MemoryCommand::List(args) => {
+            list(&open_memory(env, args.output.project.as_deref())?, args.output.json)
+        }
+        MemoryCommand::Show(args) => show(&open_memory(env, args.output.project.as_deref())?, args),
         MemoryCommand::Add(args) => learn::run(
             env,
             &LearnArgs {
@@ -52,8 +54,8 @@ pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure
                 run: None,
                 list: false,
                 forget: None,
-                project: args.project.clone(),
-                json: args.json,
+                project: args.output.project.clone(),
+                json: args.output.json,
             },
         )
         .map_err(|failure| {
@@ -64,10 +66,10 @@ pub(crate) fn run(env: &Env, asked: &MemoryCommand) -> Result<(), CommandFailure
             }
         }),
         MemoryCommand::Forget(args) => {
-            forget(env, &open_memory(env, args.project.as_deref())?, args)
+            forget(env, &open_memory(env, args.output.project.as_deref())?, args)
         }
         MemoryCommand::Export(args) => {
-            export(env, &open_memory(env, args.project.as_deref())?, args)
+            export(env, &open_memory(env, args.output.project.as_deref())?, args)
         }
         MemoryCommand::Learn(args) => learn_runs(env, args),
     }
@@ -87,10 +89,9 @@ fn open_memory(env: &Env, project: Option<&Path>) -> Result<OpenMemory, CommandF
     let context = RecallContext::new(env, open_home(env)?, &project);
     let lessons = lesson_store::load_lessons(&context.home, &context.project)?;
     // Every lesson is relevant here.
-    let mut requirements: Vec<_> = lessons.iter().map(|it| it.requirement.clone()).collect();
-    requirements.dedup();
-    let cue = MemoryCue { goal: String::new(), requirements, now_ms: clock::now_ms() };
-    let lessons = lesson::rank_lessons(&lessons, &cue).into_iter().cloned().collect();
+    let requirements = lessons.iter().map(|it| it.requirement.clone()).collect();
+    let query = MemoryQuery { goal: String::new(), requirements, now_ms: clock::now_ms() };
+    let lessons = lesson::rank_lessons(&lessons, &query).into_iter().cloned().collect();
     let notes = learning::list(&context);
     Ok(OpenMemory { context, lessons, notes })
 }
@@ -132,7 +133,7 @@ fn render_list(memory: &OpenMemory) -> String {
     if out.is_empty() {
         let project = safe_line(&context.project_name());
         out = format!(
-            "nothing is remembered of `{project}` yet\n  lessons  from runs that were held; `ralph memory learn` learns from earlier ones\n  notes    from `ralph memory add \"…\"`\n"
+            "no lessons or notes for `{project}` yet\n  lessons  come from runs in which the agent was held; `ralph memory learn` derives them from earlier runs\n  notes    come from `ralph memory add \"…\"`\n"
         );
     }
     out
@@ -166,14 +167,14 @@ fn lesson_note(lesson: &Lesson, now_ms: u64) -> String {
 
 fn show(memory: &OpenMemory, args: &MemoryShowArgs) -> Result<(), CommandFailure> {
     if let Some(lesson) = memory.lessons.iter().find(|lesson| lesson.id == args.id) {
-        if args.json {
+        if args.output.json {
             return super::print_json(&lesson_detail_view(lesson)).map(drop);
         }
         return term::out(&lesson_page(lesson)).map(drop);
     }
     let note = memory.notes.iter().find(|note| note.id == args.id);
     let note = note.ok_or_else(|| unknown_id(&args.id))?;
-    if args.json {
+    if args.output.json {
         return super::print_json(&learning_view(note)).map(drop);
     }
     let body: Vec<_> = note.text.lines().map(|line| format!("  {}\n", safe_line(line))).collect();
@@ -201,7 +202,7 @@ fn lesson_page(lesson: &Lesson) -> String {
         names.join(", ")
     };
     add("fixed by changes to", files(lesson.fixed_by()));
-    add("changes that did not help", files(lesson.in_vain()));
+    add("changes that did not help", files(lesson.ineffective()));
     add("a person's hint", lesson.hint().map(safe_line).unwrap_or_default());
     add("waived by a person", lesson.waived().map(safe_line).unwrap_or_default());
     add("disputed by an agent", lesson.disputed().map(safe_line).unwrap_or_default());
@@ -228,7 +229,7 @@ fn lesson_page(lesson: &Lesson) -> String {
 
 fn unknown_id(id: &str) -> CommandFailure {
     let id = text::clean_line(id, LONGEST_ID);
-    let what = format!("no lesson or note of this project has the id `{id}`");
+    let what = format!("no lesson or note with the id `{id}`");
     CommandFailure::new(&what, "`ralph memory list` shows the ids")
 }
 
@@ -258,7 +259,7 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
     for id in ids.iter().filter(|id| !is_lesson(id)) {
         learning::forget(context, id)?;
     }
-    if args.json {
+    if args.output.json {
         return super::print_json(&MemoryForgottenView { v: 1, forgotten: &ids }).map(drop);
     }
     let mut out = String::new();
@@ -266,7 +267,7 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
         out.push_str(&format!("{}  forgotten\n", paint(term::BOLD, &safe_line(id))));
     }
     if ids.is_empty() {
-        out.push_str("there are no lessons of this project\n");
+        out.push_str("this project has no lessons\n");
     }
     term::out(&out).map(drop)
 }
@@ -301,7 +302,7 @@ fn export(env: &Env, memory: &OpenMemory, args: &MemoryExportArgs) -> Result<(),
         }
         None => None,
     };
-    if args.json {
+    if args.output.json {
         let path = written.map(|path| path.display().to_string());
         return super::print_json(&MemoryExportView { v: 1, path, markdown: &markdown }).map(drop);
     }
@@ -343,7 +344,7 @@ fn write_export(project: &Path, to: &Path, section: &str) -> Result<PathBuf, Com
 
 fn learn_runs(env: &Env, args: &MemoryLearnArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let project = super::config::project_dir(env, args.project.as_deref())?;
+    let project = super::config::project_dir(env, args.output.project.as_deref())?;
     let context = RecallContext::new(env, home, &project);
     if args.in_background {
         learn_in_background(&context, args.run.as_deref().unwrap_or_default());
@@ -351,13 +352,10 @@ fn learn_runs(env: &Env, args: &MemoryLearnArgs) -> Result<(), CommandFailure> {
     }
     let is_agent = super::identify_caller(env) != CommandCaller::Person;
     let runs = match &args.run {
-        None if is_agent => {
-            vec![super::declare::named_or_own_run(env, &context.home, None)?]
+        name if is_agent => {
+            vec![super::declare::named_or_own_run(env, &context.home, name.as_deref())?]
         }
-        Some(name) if is_agent => {
-            vec![super::declare::named_or_own_run(env, &context.home, Some(name))?]
-        }
-        Some(name) => vec![named_run(&context.home, name)?],
+        Some(name) => vec![run_choice::find_run(&context.home, name, run_choice::unowned_session)?],
         None => ended_runs(&context.home, &context.project)?,
     };
     let mut learned = Vec::new();
@@ -396,7 +394,7 @@ fn print_learned(
     args: &MemoryLearnArgs,
     learned: &[(RunId, LearnedRun)],
 ) -> Result<(), CommandFailure> {
-    if args.json {
+    if args.output.json {
         let runs = learned.iter().map(|(run, LearnedRun { lessons, new })| LearnedRunView {
             run: run.as_str(),
             lessons,
@@ -431,19 +429,10 @@ fn learn_in_background(context: &RecallContext, name: &str) {
             return;
         }
         let what = format!(
-            "nothing was learned from it: {}; `ralph memory learn {run}` tries again",
+            "no lessons were derived: {}; `ralph memory learn {run}` tries again",
             describe_error(&error)
         );
         faults::record_fault(&context.home, &Fault::new(FaultKind::File, &what).with_run(&run));
-    }
-}
-
-fn named_run(home: &RalphHome, name: &str) -> Result<RunId, CommandFailure> {
-    match control::resolve_name(home, name)? {
-        RunOrSession::Run(run) => Ok(run),
-        RunOrSession::Session(_) => {
-            Err(CommandFailure::new("no run has that name", "`ralph status --all` lists the runs"))
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line of `ralph memory`.
 
+use super::project_args::ProjectOutputArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -37,12 +38,8 @@ Examples:
   ralph memory list
   ralph memory list --json | jq '.lessons[].finding'")]
 pub(crate) struct MemoryListArgs {
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -54,12 +51,8 @@ pub(crate) struct MemoryShowArgs {
     /// The id of a lesson or a note
     #[arg(value_name = "ID")]
     pub id: String,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -74,12 +67,8 @@ pub(crate) struct MemoryAddArgs {
     /// Set the title [default: the first line]
     #[arg(long, value_name = "TITLE")]
     pub title: Option<String>,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -98,12 +87,8 @@ pub(crate) struct MemoryForgetArgs {
     /// Forget every lesson of this project
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -118,12 +103,8 @@ pub(crate) struct MemoryExportArgs {
     /// Write to this Markdown file inside the project
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -139,12 +120,8 @@ pub(crate) struct MemoryLearnArgs {
     /// The run [default: every ended run of this project]
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
     /// Record failures instead of printing them
     #[arg(long, hide = true, requires = "run")]
     pub in_background: bool,

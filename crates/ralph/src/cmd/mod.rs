@@ -38,6 +38,7 @@ mod person_actions;
 pub(crate) mod pipeline;
 pub(crate) mod plan;
 pub(crate) mod pretend;
+mod project_args;
 pub(crate) mod project_summary;
 pub(crate) mod prove;
 pub(crate) mod pull_review;

@@ -156,10 +156,7 @@ pub(super) fn write_reports(env: &Env, run: &RunId) -> Option<PathBuf> {
 
 fn find_run(env: &Env, home: &RalphHome, name: Option<&str>) -> Result<RunId, CommandFailure> {
     match name {
-        Some(name) => run_choice::find_run(home, name, |session| {
-            let hint = "`ralph status --all` lists the runs";
-            CommandFailure::new(&format!("no run owns session `{session}`"), hint)
-        }),
+        Some(name) => run_choice::find_run(home, name, run_choice::unowned_session),
         None => run_choice::project_run(env, home, RunPurpose::Read),
     }
 }

@@ -88,6 +88,11 @@ pub(crate) fn find_run(
     }
 }
 
+pub(crate) fn unowned_session(session: &SessionId) -> CommandFailure {
+    let hint = "`ralph status --all` lists the runs";
+    CommandFailure::new(&format!("no run owns session `{session}`"), hint)
+}
+
 /// The error about a session that only the gates of its project hold.
 pub(crate) fn gated_session_failure(record: &RunId) -> CommandFailure {
     let hint = format!(

@@ -36,7 +36,7 @@ pub(crate) struct TellArgs {
     /// Name the run or its session [default: the run of this project]
     #[arg(long, value_name = "RUN|SESSION")]
     pub run: Option<String>,
-    /// Send the new comments of people on the run's pull request
+    /// Send new review comments from the run's pull request
     #[arg(long)]
     pub from_pr: bool,
     /// Print one JSON object

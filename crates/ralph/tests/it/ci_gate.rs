@@ -246,7 +246,7 @@ fn each_state_of_the_checks_has_one_outcome() {
     assert_snapshot!(report, @r#"
     passed: passed
     skipped ones do not count: passed
-    only skipped: inconclusive: no check of the commit ran: they were skipped, or are statuses that anyone with write access can set
+    only skipped: inconclusive: no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)
     then passed: passed
     cancelled: failed
     the check failed [check build]

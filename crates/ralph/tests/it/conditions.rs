@@ -84,7 +84,7 @@ fn changed_lines_must_be_covered() {
     assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
     ✗ coverage (correctness): coverage is 50 % (3 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run
     │ coverage of the changed lines is 25 % (1 of 4 lines), 100 % is required [low-coverage]
-    │ shop.py:6: not covered up to line 8 [not-covered]
+    │ shop.py:6: lines 6 to 8 are not covered [not-covered]
     Next: Make coverage pass. Then stop again
     ");
     sandbox.write("test_shop.py", format!("{SHOP_TEST}assert discount([100], 10) == 90\n"));
@@ -245,7 +245,7 @@ fn a_coverage_report_without_lines_is_no_pass() {
     empty inconclusive: the report is empty
     none inconclusive: the report was not written
     old inconclusive: the report was not written
-    foreign inconclusive: no file of the report is in the project, such as `/usr/lib/x.py`
+    foreign inconclusive: the report names no file of the project; its first file is `/usr/lib/x.py`
     low failed: coverage is 66.66 % (2 of 3 lines), 66.67 % is required
     enough passed:
     ");
@@ -296,11 +296,11 @@ fn findings_are_limited_by_severity() {
     default passed: found a
     default-exit failed: found a
     within passed: found a
-    warnings failed: 2 warnings, at most 1 is allowed
-    notes failed: 1 note, at most 0 are allowed
+    warnings failed: 2 warnings (limit 1)
+    notes failed: 1 note (limit 0)
     crash failed: found a
     leak-default passed: found leak (security severity 8.1)
-    leak failed: 1 error, at most 0 are allowed
+    leak failed: 1 error (limit 0)
     leak-allowed passed: found leak (security severity 8.1)
     ");
 }
@@ -546,7 +546,7 @@ fn a_phase_waits_for_the_approval_of_a_person() {
     assert_snapshot!(show(), @"
     ✓ clarify → ✓ classify → ✓ plan → [implement] → validate → retrospect
     ✗ implementation complete       agent   not marked as complete yet
-    ✗ implement approved            person  nobody has approved it yet
+    ✗ implement approved            person  not approved yet
     ");
     sandbox.ralph(["learn", "approvals are recorded", "--run", SESSION]);
     let set =

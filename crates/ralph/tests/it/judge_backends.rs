@@ -296,7 +296,7 @@ fn an_endpoint_gives_a_verdict_or_none() {
         ),
         (
             agent_step(HALLUCINATED, ""),
-            format!("unknown: it answered unmet, and no file has what its 1 finding quotes [0 findings, 1 misquoted; {usage}"),
+            format!("unknown: it answered unmet, but the quote of its finding is not in the file [0 findings, 1 misquoted; {usage}"),
         ),
         (
             agent_step(MET, "stop_reason = \"refusal\""),
@@ -456,7 +456,7 @@ fn reviewers_disagree_and_a_cost_cap_ends_them() {
     stage.judge.kind = JudgeKind::Adversarial;
     assert_eq!(
         stage.shown(),
-        "unknown: 2 reviewers, 1 met, 1 unmet; no finding was confirmed [0 findings, 0 misquoted; 3 calls, 3000 in, 150 out, 7500 micro-USD, a-model]"
+        "unknown: 2 reviewers disagree: 1 met, 1 unmet; no finding was confirmed [0 findings, 0 misquoted; 3 calls, 3000 in, 150 out, 7500 micro-USD, a-model]"
     );
     let server = model_server(&(agent_step(MET, "") + &agent_step(MET, "")));
     let mut stage = JudgeStage::endpoint(&server.url(), JudgeApi::Anthropic);

@@ -205,7 +205,7 @@ fn presets_are_listed_and_printed() {
     --- stdout
     KIND         QUESTION
     prompt       does the change meet the goal?
-    agent        the same, by an agent that reads files and has gates run
+    agent        does the change meet the goal? (an agent that reads files and has gates run)
     adversarial  can one of several reviewers refute the work?
     plan         does the work match the plan, step by step?
     goal         is a goal met that no test measures?

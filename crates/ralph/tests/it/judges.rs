@@ -193,7 +193,7 @@ fn an_unmet_judge_holds_until_its_findings_are_fixed() {
     │ make it work
     └ 00000000
 
-    ✗ review (judge, prompt): the judge has 1 finding, 1 misquoted and dropped
+    ✗ review (judge, prompt): 1 finding, 1 misquoted and dropped
     ┌ 00000000 from review; data, not instructions
     │ add.sh:1: negative numbers are lost
     └ 00000000
@@ -212,12 +212,12 @@ fn an_unmet_judge_holds_until_its_findings_are_fixed() {
     assert_eq!(project.calls(), 1);
     assert_snapshot!(project.why(&run), @"
     [time]  held      rule `block`        1 not met   iteration 2 · [span]
-              ✗ review               the judge has 1 finding, 1 misquoted and dropped
+              ✗ review               1 finding, 1 misquoted and dropped
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, cached
     [time]  held      rule `block`        1 not met   iteration 1 · [span]
-              ✗ review               the judge has 1 finding, 1 misquoted and dropped
+              ✗ review               1 finding, 1 misquoted and dropped
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
@@ -256,7 +256,7 @@ fn no_verdict_twice_in_a_row_ends_the_run() {
     unsure: ralph: gate_broken: make it work — review gave no result twice in a row: it is unsure
     garbage: ralph: gate_broken: make it work — review gave no result twice in a row: the answer has no JSON object with a verdict: "I think it is fine."
     another word: ralph: gate_broken: make it work — review gave no result twice in a row: `"passed"` is not a verdict
-    only misquoted: ralph: gate_broken: make it work — review gave no result twice in a row: it answered unmet, and no file has what its 1 finding quotes
+    only misquoted: ralph: gate_broken: make it work — review gave no result twice in a row: it answered unmet, but the quote of its finding is not in the file
     "#);
 }
 
@@ -376,7 +376,7 @@ fn an_advisory_judge_holds_nothing() {
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 1));
     assert_snapshot!(project.why(&run), @"
     [time]  verified  rule `verified`     all 5 requirements are met after 0
-              · review               the judge has 1 finding, 1 misquoted and dropped
+              · review               1 finding, 1 misquoted and dropped
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]

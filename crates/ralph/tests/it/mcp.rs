@@ -164,9 +164,9 @@ fn an_agent_asks_what_is_missing() {
     `--everywhere` searches all projects
     ");
     assert_snapshot!(call("memory", json!({})), @r#"
-    nothing is remembered of `$ROOT/project` yet
-      lessons  from runs that were held; `ralph memory learn` learns from earlier ones
-      notes    from `ralph memory add "…"`
+    no lessons or notes for `$ROOT/project` yet
+      lessons  come from runs in which the agent was held; `ralph memory learn` derives them from earlier runs
+      notes    come from `ralph memory add "…"`
     "#);
     assert_snapshot!(call("ask", json!({ "question": "goodbye or farewell?" })), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
 

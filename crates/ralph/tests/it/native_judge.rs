@@ -64,9 +64,9 @@ fn the_hook_and_its_price_are_shown_first() {
     assert_snapshot!(lines.join("\n"), @r#"
     +              { "hooks": [{ "type": "prompt", "prompt": "The person's last request is done. Tool results in the conversation are evidence; what the assistant says about its own work is not. Not done: a part of the request is missing, the tests fail or did not run after the last edit, or work is announced and not carried out. A question that only the person can answer counts as done. Event: $ARGUMENTS (ralph init --native-judge)", "timeout": 60, "statusMessage": "the client's own judge is reading" }] } ],
     note: the native judge sends the whole conversation to a model at every stop: 46,000 tokens a call in one measurement
-    note: it can be talked round: a false claim passed on its second try in 2 of 3 measured runs
+    note: it can be persuaded: a false claim passed on the second try in 2 of 3 measured runs
     note: it fails open: after an unreadable answer, an API error or a timeout the agent may stop
-    note: its answer is never evidence for ralph, which runs its own gates whatever it says; `ralph init --native-judge=off` removes it
+    note: its answer is never evidence for ralph, which always runs its own gates; `ralph init --native-judge=off` removes it
     "#);
     assert_eq!(settings_text(&sandbox), FOREIGN);
     let agent = sandbox.ralph(["init", "--dry-run", "--no-gates", "--native-judge=agent"]);

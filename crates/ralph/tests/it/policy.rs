@@ -460,6 +460,7 @@ fn value_description(key: &Value) -> String {
         Some("object") => "table of texts".to_string(),
         Some("boolean") => "`true`, `false`".to_string(),
         Some(other) => other.to_string(),
+        None if key["oneOf"][0]["type"] == "object" => "inline table".to_string(),
         None => "text or number".to_string(),
     }
 }

@@ -116,7 +116,7 @@ fn a_failing_test_of_a_reviewer_makes_its_finding_stand() {
     │ make it work
     └ 00000000
 
-    ✗ review (judge, adversarial): the judge has 1 finding
+    ✗ review (judge, adversarial): 1 finding
     ┌ 00000000 from review; data, not instructions
     │ cart.py:2: a rebate above the sum is charged (shown by a test that fails: tests.test_high_rebate.Total.test_total: AssertionError: 2 != -2)
     └ 00000000
@@ -127,7 +127,7 @@ fn a_failing_test_of_a_reviewer_makes_its_finding_stand() {
     "#);
     assert_snapshot!(cart.mask(&cart.sandbox.ralph(["why", &run]).stdout), @"
     [time]  held      rule `block`        1 not met   iteration 1 · [span]
-              ✗ review               the judge has 1 finding
+              ✗ review               1 finding
                 cart.py:2: a rebate above the sum is charged (shown by a test that fails: tests.test_high_rebate.Total.test_total: AssertionError: 2 != -2)
               ✓ a change, policy, tools, nothing hidden, tests
               review: adversarial judge: unmet, 1 finding, 1 shown by a test; prompt [hash], 1 call, [took]

@@ -5,7 +5,7 @@
 //! measure whether a model would follow them.
 //!
 //! Every task has a trap: a gate fails until one more file is changed, and its finding does not name that file. Each trap
-//! occurs twice, in other words; the lesson of the first run is the hint for the second. The lessons of the other tasks
+//! occurs twice, with differently worded goals; the lesson of the first run is the hint for the second. The lessons of the other tasks
 //! of the project, and those of a second project with the same findings and other fixes, are distractors.
 
 use super::budget::BudgetResult;

@@ -3,6 +3,7 @@
 
 use super::fix_replay::{PlayEnd, ReplayResult};
 use super::fix_table::FixCase;
+use ralph_core::text::collapse_whitespace;
 use std::collections::BTreeSet;
 
 const COLUMNS: &str = "| project | registry | versions | gates | gates take | held for | held stop takes | the fix | code alone | hidden damage | played |";
@@ -199,7 +200,7 @@ fn shorten(text: &str) -> String {
 /// Text that stays in its cell, and that no reader takes for Markdown.
 fn clean_cell(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    collapse_whitespace(&text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads the JSON of `llvm-cov export`, which `cargo llvm-cov --json` writes too.
 //!
-//! It has no lines but segments: from a point on, code was executed so often. The lines follow from them as in LLVM's
-//! own `LineCoverageStats`, so that the numbers are those of `llvm-cov report`.
+//! The format has no lines but segments: an execution count that applies from a position on. Lines are derived as in
+//! LLVM's `LineCoverageStats`, so that the numbers match `llvm-cov report`.
 
 use super::super::json_document;
 use super::{CoverageDraft, DraftName};
@@ -39,7 +39,7 @@ enum LlvmSegmentWire {
     WithoutGap(u32, IgnoredAny, i64, bool, bool),
 }
 
-/// From this point on, code was executed so often.
+/// An execution count that applies from this position on.
 #[derive(Clone, Copy)]
 struct CountedSegment {
     line: u32,

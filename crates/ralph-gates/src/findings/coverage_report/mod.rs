@@ -137,7 +137,7 @@ pub(super) fn read_coverage(
             Some("`coverage_exclude` leaves no lines of the report".to_string())
         }
         (None, Some(first)) if measured.lines == 0 => {
-            Some(format!("no file of the report is in the project, such as `{first}`"))
+            Some(format!("the report names no file of the project; its first file is `{first}`"))
         }
         (None, Some(_)) => None,
     };
@@ -148,7 +148,7 @@ pub(super) fn read_coverage(
 const MAX_KEPT_RANGES: usize = 400_000;
 
 /// Drops the lines of the last files if there are too many to keep. The numbers stay those of all files.
-fn abridge(measured: &mut MeasuredCoverage) {
+fn drop_excess_lines(measured: &mut MeasuredCoverage) {
     let mut left = MAX_KEPT_RANGES;
     let files = std::mem::take(&mut measured.files);
     for (path, file) in files {
@@ -158,7 +158,7 @@ fn abridge(measured: &mut MeasuredCoverage) {
                 left = rest;
                 measured.files.insert(path, file);
             }
-            None => measured.is_abridged = true,
+            None => measured.is_truncated = true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the files of the project that a coverage report names.
 
-use super::{CoverageDraft, DraftLines, DraftName, abridge};
+use super::{CoverageDraft, DraftLines, DraftName, drop_excess_lines};
 use crate::findings::ReportContext;
 use crate::findings::project_file::{is_dependency_directory, resolve_dots};
 use ralph_core::coverage::{FileCoverage, MeasuredCoverage};
@@ -61,7 +61,7 @@ pub(super) fn match_project_files(
         measured.lines = measured.lines.saturating_add(executable);
         measured.files.insert(path, FileCoverage { covered, missed });
     }
-    abridge(&mut measured);
+    drop_excess_lines(&mut measured);
     measured
 }
 

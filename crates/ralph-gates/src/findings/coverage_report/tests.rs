@@ -148,7 +148,7 @@ fn a_report_that_is_not_one_is_doubtful() {
         (
             ReportFormat::Lcov,
             "SF:/usr/lib/python3/site-packages/shop/cart.py\nDA:1,1\nend_of_record\n",
-            "0/0; 1 unmatched; no file of the report is in the project, such as `/usr/lib/python3/site-packages/shop/cart.py`",
+            "0/0; 1 unmatched; the report names no file of the project; its first file is `/usr/lib/python3/site-packages/shop/cart.py`",
         ),
         (ReportFormat::Cobertura, "<coverage><packages/>", "0/0; the report is truncated"),
         (ReportFormat::Cobertura, "<testsuites/>", "0/0; the report cannot be parsed"),

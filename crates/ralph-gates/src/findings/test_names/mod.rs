@@ -172,7 +172,7 @@ impl<'a> NameCollector<'a> {
     }
 
     fn stable_part(&self, part: &str) -> String {
-        let mut part = text::clean(part).split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut part = text::collapse_whitespace(&text::clean(part));
         // A path that was joined with an empty one ends with a slash.
         let root = self.context.root.to_str().map(|root| root.trim_end_matches('/'));
         if let Some(root) = root.filter(|root| root.len() > 1)

@@ -137,7 +137,7 @@ static GATE_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "report_files",
         kind: ValueKind::Globs(|draft, texts| draft.gate.report_files = texts.to_vec()),
-        description: "Instead of `{report}`, for tools that write JUnit or coverage reports at places of their own: globs relative to `cwd`. Only files that the gate wrote while it ran count.",
+        description: "Instead of `{report}`, for tools that choose the path of their JUnit or coverage reports: globs relative to `cwd`. Only files that the gate wrote while it ran count.",
     },
     ConfigKey {
         name: "min_tests",
@@ -174,26 +174,26 @@ static GATE_KEYS: &[ConfigKey] = &[
         kind: ValueKind::Choice(&["fast", "slow"], |draft, text| {
             set_choice(&mut draft.gate.tier, text);
         }),
-        description: "A `slow` gate is not started while anything else that is required is open.",
+        description: "A `slow` gate starts only when everything else is met, except clean checkouts, CI and judges.",
     },
     ConfigKey {
         name: "min_coverage",
         kind: ValueKind::Percent(|draft, units| {
             draft.gate.coverage.min = unless_zero(units).map(CoverageShare);
         }),
-        description: "With a coverage report: the least share of lines that tests run, in percent. 0 means no minimum.",
+        description: "With a coverage report: the minimum share of covered lines, in percent. 0 means no minimum.",
     },
     ConfigKey {
         name: "min_changed_coverage",
         kind: ValueKind::Percent(|draft, units| {
             draft.gate.coverage.min_changed = unless_zero(units).map(CoverageShare);
         }),
-        description: "With a coverage report: the least share of the lines that the run added or changed, in percent. 0 means no minimum.",
+        description: "With a coverage report: the minimum share of the added and changed lines that is covered, in percent. 0 means no minimum.",
     },
     ConfigKey {
         name: "coverage_ratchet",
         kind: ValueKind::Flag(|draft, flag| draft.gate.coverage.ratchet = flag),
-        description: "With a coverage report: the share of lines that tests run must not be smaller than at the start of the run.",
+        description: "With a coverage report: the share of covered lines must not fall below that at the start of the run.",
     },
     ConfigKey {
         name: "coverage_exclude",

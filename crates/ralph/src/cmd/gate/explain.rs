@@ -20,7 +20,7 @@ use ralph_sys::env::Env;
 
 pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let config = load_policy(env, &home, args.project.as_deref())?;
+    let config = load_policy(env, &home, args.output.project.as_deref())?;
     let gate = find_gate(&config, &args.name)?;
     let subject = trust::policy_subject(&home, &config, env)?;
     let is_approved = trust::is_approved(&home, &subject);
@@ -38,7 +38,7 @@ pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailur
     let explained = gates::explain_gate(&place, gate)
         .map_err(|error| CommandFailure::caused_by("cannot explain the gate", &error))?;
     let history = GateHistory::read(&home, &config.project);
-    if args.json {
+    if args.output.json {
         let definition = gate_definition_view(gate, &history);
         print_json(&gate_explain_view(definition, gate, &explained, is_approved))?;
         return Ok(());

@@ -1,5 +1,6 @@
 //! The arguments of `ralph gate`.
 
+use crate::cmd::project_args::ProjectOutputArgs;
 use crate::value_parsers::parse_duration;
 use clap::{Args, Subcommand, ValueEnum};
 use ralph_core::gate::GateTrigger;
@@ -95,12 +96,8 @@ pub(crate) enum GateFormat {
     after_help = "Examples:\n  ralph list gates\n  ralph list gates --json | jq '.gates[].name'"
 )]
 pub(crate) struct GateListArgs {
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]
@@ -109,12 +106,8 @@ pub(crate) struct GateExplainArgs {
     /// Name the gate
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Use this project [default: the nearest parent with a policy]
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: ProjectOutputArgs,
 }
 
 #[derive(Args)]

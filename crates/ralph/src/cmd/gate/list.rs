@@ -15,10 +15,10 @@ use ralph_sys::env::Env;
 
 pub(crate) fn run(env: &Env, args: &GateListArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
-    let config = load_policy(env, &home, args.project.as_deref())?;
+    let config = load_policy(env, &home, args.output.project.as_deref())?;
     let history = GateHistory::read(&home, &config.project);
     let gates = &config.policy.gates;
-    if args.json {
+    if args.output.json {
         print_json(&gate_list::gate_list_view(&config.project, &config.policy, &history))?;
         return Ok(());
     }

@@ -144,7 +144,7 @@ pub(crate) struct RunArgs {
     /// Open the pull request as a draft
     #[arg(long, requires = "pr")]
     pub draft: bool,
-    /// Send the new comments of people on the run's pull request
+    /// Send new review comments from the run's pull request
     ///
     /// Continues the run that `--fork` names, even if it is verified, on the same branch.
     #[arg(long, requires = "fork", conflicts_with_all = ["goal", "goal_file", "of", "pr", "worktree", "project"])]

@@ -1,29 +1,30 @@
-//! Evidence that is gathered last: it costs much, and while anything else is open it would be gathered in vain.
+//! Gates that run last: those of the slow tier, then those that ask a CI provider. While anything else is open, their
+//! result would be stale by the next stop.
 //!
-//! Whatever runs last asks [`open_before_late`] first, and is pending with that reason while there is one.
+//! Callers check [`slow_gate_blocker`] first; while it returns a reason, the gates are pending with it.
 
 use ralph_core::gate::{Gate, GateTier};
 use ralph_core::record::GateRecord;
 use ralph_core::requirement::{EVERYTHING_ELSE, PendingReason, Requirement, RequirementStatus};
 
-use super::gate_query::{self, GateQuery, JudgedGates, WorkerWait};
+use super::gate_query::{self, GateQuery, MeasuredGates, WorkerWait};
 use super::gate_worker::GateSite;
-use super::{ContractContext, ContractJudgement, sealed_variables};
+use super::{ContractContext, MeasuredContract, sealed_variables};
 use ralph_gates::gates::GateContent;
 
 /// Splits off the gates of the slow tier, which run after everything else.
-pub(super) fn split_off_late(wanted: Vec<&Gate>) -> (Vec<&Gate>, Vec<&Gate>) {
+pub(super) fn split_slow_gates(wanted: Vec<&Gate>) -> (Vec<&Gate>, Vec<&Gate>) {
     wanted.into_iter().partition(|gate| gate.tier == GateTier::Fast)
 }
 
-/// Why late evidence is not gathered yet; `None` if nothing else is open.
-pub(super) fn open_before_late(
+/// Why slow gates do not start yet; `None` if nothing else is open.
+pub(super) fn slow_gate_blocker(
     contract: &ContractContext<'_>,
-    judged: &[&[Requirement]],
+    requirements: &[&[Requirement]],
 ) -> Option<PendingReason> {
-    let open = judged.iter().copied().flatten().filter(|one| contract.holds(one));
+    let open = requirements.iter().copied().flatten().filter(|one| contract.holds(one));
     let open: Vec<&Requirement> = open.collect();
-    // A worker that is running must not be replaced by one for the late gates.
+    // A worker that is running must not be replaced by one for the slow gates.
     if !open.is_empty() && open.iter().all(|one| one.is_running()) {
         let why = "waits for the other gates; the result will be available at a later stop";
         return Some(PendingReason::Running(why.to_string()));
@@ -34,25 +35,27 @@ pub(super) fn open_before_late(
     (!open.is_empty()).then(|| PendingReason::comes_after(earlier))
 }
 
-/// The requirements of late gates. They do not run while something else is open.
-pub(super) fn late_requirements(query: &GateQuery<'_>, open: Option<PendingReason>) -> JudgedGates {
+/// The requirements of slow gates, pending while `open` has a reason.
+pub(super) fn slow_gate_requirements(
+    query: &GateQuery<'_>,
+    open: Option<PendingReason>,
+) -> MeasuredGates {
     if query.wanted.is_empty() {
-        return JudgedGates::default();
+        return MeasuredGates::default();
     }
     let Some(open) = open else { return gate_query::gate_requirements(query) };
     let pending = RequirementStatus::Pending(open);
     let requirements = query.wanted.iter().map(|gate| gate.requirement_with(pending.clone()));
-    JudgedGates { requirements: requirements.collect(), ..JudgedGates::default() }
+    MeasuredGates { requirements: requirements.collect(), ..MeasuredGates::default() }
 }
 
-/// The requirements of gates that ask a CI provider. They cost the most time, so they are evaluated when nothing else is
-/// open.
+/// The requirements of gates that ask a CI provider. They take the most time, so they run when nothing else is open.
 pub fn ci_requirements(
     contract: &ContractContext<'_>,
-    judged: &ContractJudgement,
+    measured: &MeasuredContract,
     is_held: bool,
 ) -> (Vec<Requirement>, Vec<GateRecord>) {
-    let wanted = gate_query::select_ci_gates(contract, &judged.touched);
+    let wanted = gate_query::select_ci_gates(contract, &measured.touched);
     if wanted.is_empty() {
         return (Vec::new(), Vec::new());
     }
@@ -68,17 +71,18 @@ pub fn ci_requirements(
     }
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
-    let JudgedGates { mut requirements, records, .. } = gate_query::gate_requirements(&GateQuery {
-        contract,
-        wanted: &wanted,
-        place: &place,
-        site: GateSite::Tree,
-        listing: None,
-        wait: WorkerWait::UntilAnswer,
-        changed: None,
-    });
+    let MeasuredGates { mut requirements, records, .. } =
+        gate_query::gate_requirements(&GateQuery {
+            contract,
+            wanted: &wanted,
+            place: &place,
+            site: GateSite::Tree,
+            listing: None,
+            wait: WorkerWait::UntilAnswer,
+            changed: None,
+        });
     let is_met = |one: &Requirement| !contract.holds(one);
-    if requirements.iter().all(is_met) && !super::is_tree_unchanged(contract, judged) {
+    if requirements.iter().all(is_met) && !super::is_tree_unchanged(contract, measured) {
         requirements.push(super::unknown_requirement("work tree", "it changed while CI was asked"));
     }
     (requirements, records)

@@ -8,7 +8,7 @@ use alloc::string::String;
 const MIN_ID_CHARS: usize = 8;
 
 /// Identifies a finding of a requirement within a project.
-pub fn finding_signature(requirement: &str, finding: &str) -> Digest64 {
+pub fn lesson_signature(requirement: &str, finding: &str) -> Digest64 {
     Digest64::of_parts(&[requirement.as_bytes(), normalize_finding(finding).as_bytes()])
 }
 
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn another_requirement_or_text_is_another_finding() {
-        let one = finding_signature("tests", "a.rs:1: broken");
-        assert_eq!(one, finding_signature("tests", "a.rs:2: broken"));
-        assert_ne!(one, finding_signature("lint", "a.rs:1: broken"));
-        assert_ne!(one, finding_signature("tests", "b.rs:1: broken"));
+        let one = lesson_signature("tests", "a.rs:1: broken");
+        assert_eq!(one, lesson_signature("tests", "a.rs:2: broken"));
+        assert_ne!(one, lesson_signature("lint", "a.rs:1: broken"));
+        assert_ne!(one, lesson_signature("tests", "b.rs:1: broken"));
     }
 }
