@@ -112,4 +112,9 @@ impl Gate {
     pub fn is_ci(&self) -> bool {
         self.ci.is_some()
     }
+
+    /// Whether a command of the person asks CI.
+    pub fn asks_by_command(&self) -> bool {
+        self.ci.as_ref().is_some_and(|query| query.provider == CiProvider::Command)
+    }
 }

@@ -9,6 +9,7 @@ use ralph_core::judge::{
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::requirement::RequirementWeight;
+use ralph_gates::command_place::CommandPlace;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
@@ -160,10 +161,9 @@ impl Scene {
             judge: &self.judge,
             case: &self.case,
             files: self.files.path(),
-            project: self.files.path(),
+            place: &CommandPlace::in_directory(self.files.path(), &GateEnvironment::default()),
             scratch: self.files.path(),
             env: &self.env,
-            variables: &GateEnvironment::default(),
             search_path: None,
             host_program: None,
             supervisor: Path::new("/no/ralph"),

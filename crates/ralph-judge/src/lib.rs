@@ -24,8 +24,8 @@ use ralph_core::judge::{
     CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
 };
 use ralph_core::model_price::PriceTable;
-use ralph_core::policy::GateEnvironment;
 use ralph_core::redact::Redactor;
+use ralph_gates::command_place::CommandPlace;
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
@@ -38,7 +38,7 @@ use std::time::Duration;
 
 /// Raised when the same case would be put to a judge in another way, so that cached results of older versions are not
 /// used.
-const CASE_KEY_FORMAT: u32 = 2;
+const CASE_KEY_FORMAT: u32 = 3;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]
@@ -46,15 +46,13 @@ pub struct JudgeRequest<'a> {
     pub judge: &'a Judge,
     pub case: &'a JudgeCase,
     /// The files that findings are checked against: a checkout of the candidate, or the work tree. An agent judge reads
-    /// them.
+    /// them, and a command judge gets their path.
     pub files: &'a Path,
-    /// Where a command judge runs.
-    pub project: &'a Path,
+    /// Where a command judge runs, and which variables it gets: those of a gate, and those that are named there.
+    pub place: &'a CommandPlace<'a>,
     /// A directory of ralph's own, for private files that last as long as a call.
     pub scratch: &'a Path,
     pub env: &'a Env,
-    /// Which variables a command judge gets: those of a gate, and those that are named here.
-    pub variables: &'a GateEnvironment,
     /// The `PATH` of gates, if it differs from that of `env`.
     pub search_path: Option<&'a OsStr>,
     /// The host's program, if it is not the one on the `PATH`.
@@ -164,13 +162,17 @@ fn ask_model(
         model_name: None,
         unseen: BTreeSet::new(),
     };
-    let opinion = match judge.kind {
-        JudgeKind::Adversarial => reviewers::ask_reviewers(&mut session),
-        JudgeKind::Prompt
-        | JudgeKind::Agent
-        | JudgeKind::Plan
-        | JudgeKind::Goal
-        | JudgeKind::Amended => single_judge::ask_once(&mut session),
+    let opinion = match (&request.place.refusal, judge.kind) {
+        (Some(why), _) => JudgeOpinion::unknown(session.safe_reason(why)),
+        (None, JudgeKind::Adversarial) => reviewers::ask_reviewers(&mut session),
+        (
+            None,
+            JudgeKind::Prompt
+            | JudgeKind::Agent
+            | JudgeKind::Plan
+            | JudgeKind::Goal
+            | JudgeKind::Amended,
+        ) => single_judge::ask_once(&mut session),
     };
     let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     JudgeResult {

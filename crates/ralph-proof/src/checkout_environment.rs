@@ -55,14 +55,8 @@ pub(crate) fn checkout_environment(
     step: &StepDirectories,
     unmounted: Option<&Path>,
 ) -> GateEnvironment {
-    let mut set = policy.set.clone();
-    let mut add = |name: &str, value: PathBuf| {
-        if !set.iter().any(|(known, _)| known == name)
-            && let Ok(value) = value.into_os_string().into_string()
-        {
-            set.push((name.to_string(), value));
-        }
-    };
+    let mut environment = command_environment(env, policy, unmounted);
+    let mut add = |name: &str, value: PathBuf| add_variable(&mut environment, name, value);
     if let Some(home) = env.home() {
         for (name, below) in TOOL_HOMES {
             let path = home.join(below);
@@ -84,16 +78,35 @@ pub(crate) fn checkout_environment(
     }
     add("HOME", step.home.clone());
     add("TMPDIR", step.temporary.clone());
-    // Without these, build results and byte code would be shared with the project or between checkouts.
+    // Without it, build results would be shared with the project or between checkouts.
     add("CARGO_TARGET_DIR", step.build.join("cargo"));
-    add("PYTHONDONTWRITEBYTECODE", "1".into());
     // The virtual environment is that of the project. `uv run` would install the code of the checkout into it.
     add("UV_NO_SYNC", "1".into());
+    environment
+}
+
+/// The policy's environment, extended for a command in a checkout that keeps the home of the user, for logins.
+pub(crate) fn command_environment(
+    env: &Env,
+    policy: &GateEnvironment,
+    unmounted: Option<&Path>,
+) -> GateEnvironment {
+    let mut environment = policy.clone();
+    add_variable(&mut environment, "PYTHONDONTWRITEBYTECODE", "1".into());
     let own_code = unmounted.map(|project| python_path(env, project));
     if let Some(Ok(path)) = own_code.map(|paths| std::env::join_paths(paths.iter())) {
-        add("PYTHONPATH", path.into());
+        add_variable(&mut environment, "PYTHONPATH", path.into());
     }
-    GateEnvironment { set, ..policy.clone() }
+    environment
+}
+
+/// What the policy sets has precedence.
+fn add_variable(environment: &mut GateEnvironment, name: &str, value: PathBuf) {
+    if !environment.set.iter().any(|(known, _)| known == name)
+        && let Ok(value) = value.into_os_string().into_string()
+    {
+        environment.set.push((name.to_string(), value));
+    }
 }
 
 /// An editable installation in a virtual environment refers to the project's directory, so tests in a checkout would

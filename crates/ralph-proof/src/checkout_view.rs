@@ -92,7 +92,7 @@ fn add_overlay(
     Ok(())
 }
 
-fn all_environments(request: &ProofRequest<'_>) -> Vec<EnvironmentRoot> {
+pub(crate) fn all_environments(request: &ProofRequest<'_>) -> Vec<EnvironmentRoot> {
     let gates: Vec<Gate> = request.gates.iter().map(|gate| (*gate).clone()).collect();
     environment_roots(request.project, request.links, &gates, request.env, request.path)
 }

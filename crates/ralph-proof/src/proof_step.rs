@@ -260,6 +260,7 @@ fn run_gates(
         environment: &environment,
         path: request.path,
         mounts: view.mounts.as_ref(),
+        ci_base: None,
         deadline: Deadline::after(CHECKOUT_TIMEOUT),
     };
     // Without logs there is no progress to show.
@@ -278,6 +279,7 @@ fn run_gates(
             order: GateOrder::All,
             reuse: ResultReuse::Never,
             cancel: request.cancel,
+            ci_checkout: None,
             accepts: &|_| true,
             watch: &|event| {
                 if let GateEvent::Ended(ran) = event {

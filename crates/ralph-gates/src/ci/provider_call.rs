@@ -17,10 +17,13 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
 use ralph_sys::fs::FreshDir;
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobEnd, JobSpec, StderrCapture};
+use ralph_sys::proc::private_mounts::PrivateMounts;
 use ralph_sys::proc::program_search;
 use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
+use crate::command_place::CommandPlace;
+use crate::environment::gate_environment;
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
@@ -110,6 +113,7 @@ pub(super) struct ProviderSession<'a> {
 struct ProviderProgram<'a> {
     argv: Vec<OsString>,
     cwd: &'a Path,
+    mounts: Option<&'a PrivateMounts>,
     environment: &'a [(OsString, OsString)],
     input: &'a str,
 }
@@ -214,9 +218,6 @@ impl<'a> ProviderSession<'a> {
 
     fn provider_environment(&self) -> Vec<(OsString, OsString)> {
         let all = self.course.context.gate_environment(self.gate);
-        if self.query.provider == CiProvider::Command {
-            return all;
-        }
         let is_needed = |name: &OsStr| NETWORK_VARIABLES.iter().any(|needed| name == *needed);
         let mut variables: Vec<_> = all.into_iter().filter(|(name, _)| is_needed(name)).collect();
         variables.extend(QUIET_VARIABLES.iter().map(|(name, value)| (name.into(), value.into())));
@@ -255,6 +256,7 @@ impl<'a> ProviderSession<'a> {
             argv: std::iter::once(program).chain(words).map(OsString::from).collect(),
             // Outside of any repository, so that no repository's configuration applies.
             cwd: Path::new("/"),
+            mounts: None,
             environment: &self.environment,
             input: "",
         })?;
@@ -287,19 +289,43 @@ impl<'a> ProviderSession<'a> {
         classify_status(status, is_limited, why)
     }
 
+    /// Where the person's own command runs: for a run in a checkout of its base, because the agent can write to the work
+    /// tree whatever the command loads.
+    fn command_place(&self, words: &[String]) -> Result<CommandPlace<'a>, QueryError> {
+        let context = &self.course.context;
+        let place = match (context.ci_base, self.course.ci_checkout) {
+            (None, _) => {
+                let directory = context.project.join(&self.gate.cwd);
+                CommandPlace::in_directory(directory, context.environment)
+            }
+            (Some(_), Some(checkout)) => checkout.place(words, &self.gate.cwd),
+            (Some(_), None) => {
+                let why = "there is no checkout of the base to run the command in";
+                return Err(QueryError::Permanent(why.to_string()));
+            }
+        };
+        match &place.refusal {
+            Some(why) => Err(QueryError::Permanent(why.clone())),
+            None => Ok(place),
+        }
+    }
+
     /// Runs the person's own command.
     pub(super) fn read_command<T: DeserializeOwned>(&self, commit: &str) -> Result<T, QueryError> {
         let GateInvocation::Argv(words) = &self.gate.command else {
             return Err(QueryError::Permanent("it has no command".to_string()));
         };
         let program = words.first().map(String::as_str).unwrap_or_default();
+        let place = self.command_place(words)?;
+        let context = &self.course.context;
         let finished = self.run_program(&ProviderProgram {
             argv: words
                 .iter()
                 .map(|word| word.replace(COMMIT_PLACEHOLDER, commit).into())
                 .collect(),
-            cwd: &self.course.context.project.join(&self.gate.cwd),
-            environment: &self.environment,
+            cwd: &place.directory,
+            mounts: place.mounts,
+            environment: &gate_environment(context.env, place.environment, self.gate, context.path),
             input: "",
         })?;
         let quoted = self.safe_line(program, MAX_WHY_CHARS);
@@ -356,6 +382,7 @@ impl<'a> ProviderSession<'a> {
         let finished = self.run_program(&ProviderProgram {
             argv: argv.map(OsString::from).to_vec(),
             cwd: Path::new("/"),
+            mounts: None,
             environment: &self.environment,
             input: &input,
         })?;
@@ -399,6 +426,7 @@ impl<'a> ProviderSession<'a> {
             capture_limits: CaptureLimits { head: 0, tail: MAX_ANSWER_BYTES },
             deadline: Deadline::after(CALL_TIMEOUT).min(self.deadline),
             grace: CALL_GRACE,
+            mounts: program.mounts,
             ..JobSpec::with_defaults(self.course.cancel)
         });
         let code = if let JobEnd::Exited(code) = finished.end { Some(code) } else { None };

@@ -22,6 +22,7 @@ use std::time::Duration;
 use ralph_core::gate::{Gate, GateOutcome, GateReport, UnknownReason};
 use ralph_core::policy::GateEnvironment;
 
+use crate::command_place::CommandCheckout;
 use crate::environment;
 pub use explanation::{GateExplainError, GateExplanation, explain_gate};
 use gate_history::GateHistory;
@@ -51,6 +52,9 @@ pub struct GateContext<'a> {
     pub path: Option<&'a OsStr>,
     /// Directories that the gates see in place of others.
     pub mounts: Option<&'a PrivateMounts>,
+    /// The base of a run, as a commit: the command of a `[[ci]]` runs in a checkout of it, and results of CI count for
+    /// this base alone. `None` outside of a run: the command runs in the project.
+    pub ci_base: Option<&'a str>,
     /// Deadline for listing the files.
     pub deadline: Deadline,
 }
@@ -65,6 +69,8 @@ pub struct GateRunRequest<'a> {
     pub order: GateOrder,
     pub reuse: ResultReuse,
     pub cancel: &'a CancelToken,
+    /// The checkout of the context's `ci_base`. It may be absent if no gate has a command that asks CI.
+    pub ci_checkout: Option<&'a dyn CommandCheckout>,
     /// Whether the next stage may start after this result.
     pub accepts: &'a (dyn Fn(&GateResult) -> bool + Sync),
     /// Called when a gate starts or ends.
@@ -228,7 +234,9 @@ impl ContentView<'_> {
     pub fn key(&self, place: &GateContext<'_>, gate: &Gate) -> ResultKey {
         let environment = place.gate_environment(gate);
         let content = match self {
-            Self::Tree(listing) if gate.is_ci() => result_key::commit_fingerprint(listing),
+            Self::Tree(listing) if gate.is_ci() => {
+                result_key::commit_fingerprint(listing, place.ci_base)
+            }
             Self::Tree(listing) => result_key::input_fingerprint(gate, place.project, listing),
             Self::Checkout(known) => *known,
         };

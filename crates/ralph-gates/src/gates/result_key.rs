@@ -66,11 +66,16 @@ pub fn input_fingerprint(gate: &Gate, project: &Path, listing: &WorkTreeListing)
     tree::fingerprint_entries(matching_entries(&gate.paths, project, listing))
 }
 
-/// The fingerprint of the files together with the commit that is checked out, for a gate that asks about the commit.
-pub fn commit_fingerprint(listing: &WorkTreeListing) -> [u8; 32] {
+/// The fingerprint of the files together with the commit that is checked out, for a gate that asks about the commit. A
+/// run must not use an answer that its agent got: the command that gave it may have run in the work tree.
+pub fn commit_fingerprint(listing: &WorkTreeListing, base: Option<&str>) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&listing.fingerprint());
     hasher.update(listing.head.as_deref().unwrap_or_default().as_bytes());
+    if let Some(base) = base {
+        hasher.update(b" asked for a run since ");
+        hasher.update(base.as_bytes());
+    }
     hasher.finalize().into()
 }
 

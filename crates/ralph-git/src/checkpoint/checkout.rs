@@ -38,6 +38,13 @@ pub struct CheckoutRequest<'a> {
     pub overlay: &'a [OverlayFile],
 }
 
+impl<'a> CheckoutRequest<'a> {
+    /// A checkpoint with all of its own files.
+    pub fn whole(checkpoint: &'a Checkpoint) -> Self {
+        Self { candidate: checkpoint, base: checkpoint, is_protected: &|_| false, overlay: &[] }
+    }
+}
+
 /// A file to add to a checkout, or to put in place of the one that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverlayFile {

@@ -21,7 +21,7 @@ use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
 use ralph_gates::gates::result_key::{ResultKey, compile_globs};
 use ralph_gates::gates::{ContentView, GateContent, GateResult};
 use ralph_proof::environment_record::RecordLimits;
-use ralph_proof::{CheckoutTree, run_in_checkout};
+use ralph_proof::{BaseCheckout, CheckoutTree, run_in_checkout};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::FileError;
 use ralph_sys::fs::file_slot;
@@ -255,6 +255,23 @@ fn with_base_sides<T>(
     let base = base_checkpoint::find_base(contract, &repository, &deadline)?;
     let installed = InstalledState::read(contract, cache).content_mark();
     run(&ProofSides { repository: &repository, base: &base, candidate: &base, installed })
+}
+
+/// Calls `run` with a checkout of the base of the run, for commands that measure the work of the agent. These gates are
+/// among them.
+pub(super) fn with_base_checkout<T>(
+    contract: &ContractContext<'_>,
+    gates: &[&Gate],
+    label: &'static str,
+    cancel: &CancelToken,
+    run: impl FnOnce(&BaseCheckout) -> Result<T, GateWorkerError>,
+) -> Result<T, GateWorkerError> {
+    let cache = ResultCache::open(&contract.world.home)?;
+    with_base_sides(contract, &cache, |sides| {
+        sides.with_request(contract, gates, &[], cancel, |request| {
+            run(&BaseCheckout::prepare(request, label)?)
+        })
+    })
 }
 
 /// How long one worker waits for the measurement of the base, for all of its gates together.

@@ -17,6 +17,7 @@ use super::{
     ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_worker,
     proof_evidence, sealed_programs,
 };
+use ralph_gates::command_place::CommandCheckout;
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::{
     self, GateContent, GateEvent, GateOrder, GateResult, GateRunRequest, ResultReuse,
@@ -29,7 +30,7 @@ use ralph_home::world::World;
 use ralph_lists::list_approval;
 use ralph_lists::run_lists;
 use ralph_policy::trust::{self, TrustError};
-use ralph_proof::ProofError;
+use ralph_proof::{BaseCheckout, ProofError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env;
 use ralph_sys::fs::{self, FileError, file_slot};
@@ -46,6 +47,7 @@ pub(super) const NEEDED_BASE_MARK: &str = "base-needed";
 /// How long the second run of a failed gate waits for the measurement of the base, which may use the same port. If it
 /// takes longer, the gate runs again at the next stop.
 const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(2);
+const CI_CHECKOUT_LABEL: &str = "ci";
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The gates that a worker runs, and where.
@@ -283,6 +285,24 @@ fn run_in_tree(
     wanted: &[&Gate],
     cancel: &CancelToken,
 ) -> Result<(), GateWorkerError> {
+    let commands: Vec<&Gate> =
+        wanted.iter().filter(|gate| gate.asks_by_command()).copied().collect();
+    if commands.is_empty() {
+        return run_with_ci(contract, mark, wanted, None, cancel);
+    }
+    checkout_results::with_base_checkout(contract, &commands, CI_CHECKOUT_LABEL, cancel, |base| {
+        run_with_ci(contract, mark, wanted, Some(base), cancel)
+    })
+}
+
+/// `base` is where the commands of `[[ci]]` run.
+fn run_with_ci(
+    contract: &ContractContext<'_>,
+    mark: &str,
+    wanted: &[&Gate],
+    base: Option<&BaseCheckout>,
+    cancel: &CancelToken,
+) -> Result<(), GateWorkerError> {
     let exclude = contract.exclude();
     let place = contract.gate_place(GateContent::Tree { exclude: &exclude });
     let cache = ResultCache::open(&contract.world.home)?;
@@ -311,6 +331,7 @@ fn run_in_tree(
         order: GateOrder::Staged,
         reuse: ResultReuse::Cached,
         cancel,
+        ci_checkout: base.map(|base| base as &dyn CommandCheckout),
         accepts: &accepts,
         watch: &|seen| {
             match seen {

@@ -2,7 +2,7 @@
 //! worker writes the verdicts into the cache, where they are known to every later stop with the same content.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
@@ -16,6 +16,7 @@ use super::gate_worker::GateWorkerError;
 use super::judge_support::{CandidateCheckouts, CheckoutSupport};
 use super::proof_sides::ProofSides;
 use super::{ContractContext, base_checkpoint, checkout_results, judge_meter, sealed_variables};
+use ralph_gates::command_place::{CommandCheckout, CommandPlace};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_git::checkpoint::{
@@ -32,6 +33,8 @@ use ralph_sys::proc::cancel::CancelToken;
 
 const CHECKOUT_DIRECTORY: &str = "candidate";
 const CHECKOUT_LABEL: &str = "judge";
+/// Another one, because both checkouts exist at the same time.
+const BASE_LABEL: &str = "judge-base";
 
 /// Cases that a hook hands to the worker, each with the key of its verdict.
 #[derive(Debug, Serialize, Deserialize)]
@@ -78,7 +81,10 @@ pub(super) fn verdict_key(
     let key = ralph_judge::case_key(judge, case);
     let gates = has_gates_run(judge).then(|| serde_json::to_string(&seal.policy.gates));
     let gates = gates.and_then(Result::ok);
-    let parts = std::iter::once(&key).chain(seen_trees(judge, trees)).chain(&gates);
+    // A command runs in a checkout of the base of the run, which need not be the tree that the case compares with.
+    let base = seal.base.as_ref().filter(|_| matches!(judge.backend, JudgeBackend::Command(_)));
+    let base = base.map(|base| &base.identity);
+    let parts = std::iter::once(&key).chain(seen_trees(judge, trees)).chain(&gates).chain(base);
     for part in parts.chain(contents) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
@@ -166,17 +172,7 @@ pub(super) fn ask_judges(
             budget: left,
             checkouts: &checkouts,
         };
-        let checkout = if judge.kind == JudgeKind::Agent {
-            // The judges before it took their time.
-            let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
-            let candidate = checkouts.candidate(&deadline)?;
-            let directory = scratch.path().join(CHECKOUT_DIRECTORY);
-            Some(checkout_for_judge(&repository, &candidate, directory, &deadline)?)
-        } else {
-            None
-        };
-        let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
-        let result = asking.ask(repository.root(), files, cancel);
+        let result = asking.ask_with_files()?;
         judge_meter::charge_verdict(&world.home, contract.run, state, &result.usage);
         let cost = result.usage.micro_usd.unwrap_or(0);
         left = left.map(|left| left.saturating_sub(cost));
@@ -191,16 +187,24 @@ pub(super) fn ask_judges(
     Ok(())
 }
 
-/// Writes the candidate for a judge that reads files. In the work tree it could read ignored files, and secrets in them.
+/// Whether the judge gets the files of the candidate besides its case.
+pub fn gets_candidate(judge: &Judge) -> bool {
+    match judge.backend {
+        JudgeBackend::Command(_) => true,
+        JudgeBackend::Host(_) | JudgeBackend::Http(_) => judge.kind == JudgeKind::Agent,
+    }
+}
+
+/// Writes the candidate for a judge. In the work tree it could read ignored files, and secrets in them.
 pub fn checkout_for_judge(
     repository: &CheckpointRepository,
     candidate: &Checkpoint,
-    directory: PathBuf,
+    scratch: &Path,
     deadline: &Deadline,
 ) -> Result<VerificationCheckout, CheckpointError> {
-    let what =
-        CheckoutRequest { candidate, base: candidate, is_protected: &|_| false, overlay: &[] };
-    repository.with_checkout_dir(directory, CHECKOUT_LABEL).checkout(&what, deadline)
+    let directory = scratch.join(CHECKOUT_DIRECTORY);
+    let repository = repository.with_checkout_dir(directory, CHECKOUT_LABEL);
+    repository.checkout(&CheckoutRequest::whole(candidate), deadline)
 }
 
 struct VerdictRequest<'a> {
@@ -213,10 +217,36 @@ struct VerdictRequest<'a> {
 }
 
 impl VerdictRequest<'_> {
-    /// `root` is the work tree, and `files` are those that the judge may read.
-    fn ask(&self, root: &Path, files: &Path, cancel: &CancelToken) -> JudgeResult {
+    /// Asks with the files that the judge reads, and a command in a checkout of the base. The base is that of the run, not
+    /// the commit that the work was merged with: only the former is sealed, together with the judge.
+    fn ask_with_files(&self) -> Result<JudgeResult, GateWorkerError> {
+        let Self { contract, judge, .. } = *self;
+        let WorkerCheckouts { repository, cancel, .. } = *self.checkouts;
+        let checkout = if gets_candidate(judge) {
+            // The judges before it took their time.
+            let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
+            let candidate = self.checkouts.candidate(&deadline)?;
+            Some(checkout_for_judge(repository, &candidate, self.scratch, &deadline)?)
+        } else {
+            None
+        };
+        let files = checkout.as_ref().map_or(repository.root(), |checkout| &checkout.dir);
+        let JudgeBackend::Command(words) = &judge.backend else {
+            let environment = &contract.seal.policy.environment;
+            return Ok(
+                self.ask(files, &CommandPlace::in_directory(contract.project(), environment))
+            );
+        };
+        checkout_results::with_base_checkout(contract, &[], BASE_LABEL, cancel, |base| {
+            Ok(self.ask(files, &base.place(words, "")))
+        })
+    }
+
+    /// `files` are those that the judge may read.
+    fn ask(&self, files: &Path, place: &CommandPlace<'_>) -> JudgeResult {
         let (contract, judge) = (self.contract, self.judge);
         let (world, seal) = (contract.world, contract.seal);
+        let root = self.checkouts.repository.root();
         let log = GateLog::open(&world.home, &contract.run.id);
         log.record_judge_start(&judge.name);
         let mut prices = price_list::price_table(&contract.run.prices);
@@ -236,10 +266,9 @@ impl VerdictRequest<'_> {
                 judge,
                 case: self.case,
                 files,
-                project: contract.project(),
+                place,
                 scratch: self.scratch,
                 env: &world.env,
-                variables: &seal.policy.environment,
                 search_path: seal.path.as_deref().map(OsStr::new),
                 host_program: None,
                 supervisor: &env::own_executable(),
@@ -247,7 +276,7 @@ impl VerdictRequest<'_> {
                 budget_micro_usd: self.budget,
                 support: &support,
             },
-            cancel,
+            self.checkouts.cancel,
         );
         strip_project(&mut result, root, contract.project());
         log.record_judge_end(&judge.name, result.outcome.name(), result.took_ms);

@@ -118,6 +118,7 @@ pub(super) fn measure_project(
             order: GateOrder::All,
             reuse: ResultReuse::Never,
             cancel: &until_changed,
+            ci_checkout: None,
             accepts: &|_| true,
             watch: &|seen| {
                 if let GateEvent::Ended(ran) = seen {

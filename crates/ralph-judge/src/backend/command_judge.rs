@@ -1,6 +1,9 @@
 //! A program of the user as a judge: the case as JSON on stdin, the answer as JSON on stdout.
 //!
-//! It runs as a gate does, in the project and with the variables of a gate, so it gets no key unless the policy names it.
+//! For a run it is started in a checkout of the base, because the agent can write to the work tree: a module beside the
+//! script, or forged byte code, would answer in the judge's place. The candidate is in another checkout, whose path is in
+//! the case and in a variable. The judge has the variables of a gate, so it gets no key unless the policy names it, and
+//! the home of the user, for logins.
 //! `RALPH_OFF` is set: if it starts an agent, ralph does not hold that one, and no judge is asked about it.
 
 use super::BackendModel;
@@ -13,8 +16,10 @@ use ralph_sys::proc::job::{
     self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
 };
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::error::Error;
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 pub(super) const OUTPUT_BYTES: usize = 512 * 1024;
@@ -23,12 +28,16 @@ const SHOWN_ERROR_CHARS: usize = 160;
 pub(super) const KILL_GRACE: Duration = Duration::from_millis(500);
 /// Off, so that no hook of ralph acts in a session that a judge starts.
 pub(super) const OFF_VARIABLE: (&str, &str) = ("RALPH_OFF", "1");
+/// Names the directory with the files of the candidate.
+const CANDIDATE_VARIABLE: &str = "RALPH_CANDIDATE";
 
 /// The case, and what is asked about it.
 #[derive(Serialize)]
 struct CommandCase<'a> {
     #[serde(flatten)]
     case: &'a JudgeCase,
+    /// The directory with the files of the candidate. Paths in the case are relative to it.
+    files: Cow<'a, str>,
     /// What a model would be told, for programs that pass the case on to one.
     instructions: &'a str,
     /// The facts as a fenced text, for the same.
@@ -70,19 +79,21 @@ pub(super) fn call_command(
     call: &ModelCall<'_>,
 ) -> ModelReply {
     let request = backend.request;
-    let case = command_case(call);
+    let case = command_case(call, request.files);
     let Ok(input) = serde_json::to_vec(&case) else {
         return ModelReply::failed("the case cannot be encoded");
     };
+    let place = request.place;
     let mut variables =
-        environment::listed_environment(request.env, request.variables, &[], request.search_path);
-    variables.retain(|(name, _)| name != OFF_VARIABLE.0);
+        environment::listed_environment(request.env, place.environment, &[], request.search_path);
+    variables.retain(|(name, _)| name != OFF_VARIABLE.0 && name != CANDIDATE_VARIABLE);
     variables.push((OFF_VARIABLE.0.into(), OFF_VARIABLE.1.into()));
+    variables.push((CANDIDATE_VARIABLE.into(), request.files.into()));
     let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
     let finished = job::run_job(&JobSpec {
         program: request.supervisor,
         argv: &argv,
-        cwd: request.project,
+        cwd: &place.directory,
         env: &variables,
         input: CommandInput::Bytes(&input),
         stderr: StderrCapture::Separate,
@@ -90,6 +101,7 @@ pub(super) fn call_command(
         secrets: &request.env.secrets(),
         deadline: call.deadline,
         grace: KILL_GRACE,
+        mounts: place.mounts,
         ..JobSpec::with_defaults(backend.cancel)
     });
     let answer = job_output(&finished, "the command");
@@ -106,7 +118,7 @@ pub(super) fn call_command(
     ModelReply { answer, usage, model }
 }
 
-fn command_case<'a>(call: &ModelCall<'a>) -> CommandCase<'a> {
+fn command_case<'a>(call: &ModelCall<'a>, files: &'a Path) -> CommandCase<'a> {
     let question = call.question;
     let (reviewer, confirm) = match &question.role {
         QuestionRole::Verdict => (None, None),
@@ -115,6 +127,7 @@ fn command_case<'a>(call: &ModelCall<'a>) -> CommandCase<'a> {
     };
     CommandCase {
         case: call.case,
+        files: files.to_string_lossy(),
         instructions: call.instructions,
         facts: call.facts,
         max_output_tokens: call.max_output_tokens,

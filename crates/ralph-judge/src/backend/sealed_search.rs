@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// The program, searched for as the seal does: in the policy's own `PATH`, then in the recorded one. The `PATH` of the
 /// environment counts only if none was recorded.
 pub(super) fn find_program(request: &JudgeRequest<'_>, program: &str) -> Option<PathBuf> {
-    let paths = search_paths(request.variables, request.search_path, request.env);
+    let paths = search_paths(request.place.environment, request.search_path, request.env);
     paths.iter().find_map(|path| find_absolute(program, path))
 }
 

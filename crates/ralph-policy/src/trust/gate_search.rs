@@ -177,8 +177,7 @@ pub(super) fn directories_in_project(project: &Path, cwd: &Path, path: &OsStr) -
     let entries = std::env::split_paths(path);
     let mut found: Vec<PathBuf> = Vec::new();
     // A directory that does not exist yet counts too: programs may appear in it.
-    let resolve =
-        |path: PathBuf| fs::resolve(&path).unwrap_or(references::normalize_lexically(&path));
+    let resolve = |path: PathBuf| fs::resolve(&path).unwrap_or(fs::normalize_lexically(&path));
     for directory in entries.map(|entry| resolve(cwd.join(entry))) {
         if directory.starts_with(project)
             && !is_installed(&directory)

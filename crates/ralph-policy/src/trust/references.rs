@@ -20,7 +20,7 @@ use ralph_core::sealed_file::{SealReason, SealedFile};
 use ralph_gates::gates::simple_commands::{PACKAGE_RUNNERS, base_name};
 use ralph_sys::fs::{self, FileKind};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 const MAX_WORDS: usize = 5000;
@@ -283,7 +283,7 @@ impl ReferenceSearch<'_> {
                 };
             }
         } else if let Some(name) =
-            normalize_lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
+            fs::normalize_lexically(&path).strip_prefix(self.project).ok().and_then(Path::to_str)
         {
             // The target outside the project is the person's, but the link is the repository's.
             let target = real.to_string_lossy();
@@ -460,19 +460,4 @@ fn option_value(word: &str) -> Option<&str> {
     let mut rest = flag.chars();
     rest.next()?;
     Some(rest.as_str())
-}
-
-/// Removes `.` and `..` without resolving symbolic links.
-pub(super) fn normalize_lexically(path: &Path) -> PathBuf {
-    let mut out = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                out.pop();
-            }
-            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => out.push(part),
-        }
-    }
-    out
 }

@@ -21,7 +21,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 use serde::Serialize;
@@ -184,6 +184,21 @@ pub fn read_link(path: &Path) -> Result<PathBuf, FileError> {
 /// The absolute path without symbolic links; `None` if it is missing or inaccessible.
 pub fn resolve(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
+}
+
+/// Removes `.` and `..` without resolving symbolic links.
+pub fn normalize_lexically(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => out.push(part),
+        }
+    }
+    out
 }
 
 /// Reads a whole regular file of at most `cap` bytes.

@@ -9,6 +9,7 @@ use ralph_core::judge::{
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::requirement::RequirementWeight;
+use ralph_gates::command_place::CommandPlace;
 use ralph_judge::{JudgeRequest, NoJudgeSupport, ask_judge};
 use ralph_sim::scenario;
 use ralph_sim::script::ModelScript;
@@ -122,10 +123,9 @@ impl JudgeStage {
             judge: &self.judge,
             case: &case,
             files: &self.at("project"),
-            project: &self.at("project"),
+            place: &CommandPlace::in_directory(self.at("project"), &self.variables),
             scratch: &self.at("scratch"),
             env: &env,
-            variables: &self.variables,
             search_path: None,
             host_program: None,
             supervisor: Path::new(env!("CARGO_BIN_EXE_ralph")),
@@ -249,6 +249,7 @@ fn a_command_gets_the_case_and_no_secrets() {
             "diff",
             "evidence",
             "facts",
+            "files",
             "goal",
             "instructions",
             "judge",

@@ -622,6 +622,7 @@ fn judges_are_asked_by_hand() {
 
     --- stderr
     goal: add all arguments
+    review: its command runs in a checkout of `HEAD`
     review: asking for a verdict
     ");
     project.answer_text("?");
@@ -635,6 +636,7 @@ fn judges_are_asked_by_hand() {
 
     --- stderr
     goal, from the messages of the commits: Add all arguments Not only two.
+    review: its command runs in a checkout of `HEAD^`
     review: asking for a verdict
     "#);
     project.answer(&met());
@@ -676,6 +678,7 @@ fn a_judge_that_cannot_be_asked_hides_no_verdict() {
 
     --- stderr
     goal: Add all arguments
+    review: its command runs in a checkout of `HEAD`
     review: asking for a verdict
     ");
     let shown: Value = serde_json::from_str(
@@ -771,7 +774,7 @@ agent = \"Fixed.\"
         sandbox.write(
             "judge.sh",
             format!(
-                "cat > /dev/null\necho call >> {root}/calls\nif test -e note.txt; then echo '{met}'; \
+                "cat > /dev/null\necho call >> {root}/calls\nif test -e \"$RALPH_CANDIDATE/note.txt\"; then echo '{met}'; \
                  else echo '{{\"verdict\":\"unmet\",\"findings\":[{finding}],{usage}}}'; fi\n"
             ),
         );

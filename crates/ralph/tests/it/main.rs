@@ -22,6 +22,7 @@ mod ci_gate;
 mod ci_reviews;
 mod clean;
 mod cli_output;
+mod command_checkouts;
 mod command_names;
 mod conditions;
 mod confirmed_failures;

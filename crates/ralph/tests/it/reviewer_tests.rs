@@ -225,6 +225,7 @@ fn a_broken_or_misplaced_test_shows_nothing() {
 
     --- stderr
     goal: x
+    review: its command runs in a checkout of `HEAD`
     review: asking reviewer 1 of 1
     review: trying the test tests/test_new.py in a checkout
     ");
@@ -291,6 +292,7 @@ fn an_agent_judge_has_gates_run_in_a_checkout() {
 
     --- stderr
     goal: x
+    review: its command runs in a checkout of `HEAD`
     review: asking for a verdict
     review: running tests in a checkout
     review: asking for a verdict

@@ -1,7 +1,7 @@
 //! Files that match a pattern, that are in directories which a command enters or adds to `PATH`, and that a program text
 //! names.
 
-use super::{MAX_LOOKUPS, ReferenceSearch, SealOrigin, candidate_words, normalize_lexically};
+use super::{MAX_LOOKUPS, ReferenceSearch, SealOrigin, candidate_words};
 use crate::trust::executed_scripts::is_pattern;
 use crate::trust::pattern_matches::find_matches;
 use crate::trust::{TrustError, gate_search};
@@ -57,7 +57,7 @@ impl ReferenceSearch<'_> {
         let inside = found.paths.iter().filter_map(|path| self.resolve_inside(path));
         let directories: Vec<PathBuf> = inside.filter(|path| fs::is_directory(path)).collect();
         let names: Vec<String> = directories.iter().map(|path| self.relative_name(path)).collect();
-        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
+        let name = self.relative_name(&fs::normalize_lexically(&base.join(pattern)));
         if !names.is_empty() && !Path::new(&name).is_absolute() {
             let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
             let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
@@ -118,7 +118,7 @@ impl ReferenceSearch<'_> {
             return Ok(());
         };
         self.lookups += found.lookups;
-        let name = self.relative_name(&normalize_lexically(&base.join(pattern)));
+        let name = self.relative_name(&fs::normalize_lexically(&base.join(pattern)));
         let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
         let mut names = Vec::new();
         for path in found.paths {

@@ -33,6 +33,7 @@ pub(crate) fn run(env: &Env, args: &GateExplainArgs) -> Result<(), CommandFailur
         environment: &config.policy.environment,
         path: path.as_deref(),
         mounts: None,
+        ci_base: None,
         deadline: Deadline::after(super::LISTING_TIMEOUT),
     };
     let explained = gates::explain_gate(&place, gate)

@@ -11,6 +11,7 @@ use ralph_core::policy::GateEnvironment;
 use ralph_core::text::{self, count_noun};
 use ralph_core::units::format_usd;
 use ralph_deck::wording::safe_line;
+use ralph_gates::command_place::CommandPlace;
 use ralph_home::paths::RalphHome;
 use ralph_judge::bench::bench_case::BenchCase;
 use ralph_judge::bench::bench_score::{BenchReport, BenchRow, BenchScore};
@@ -42,6 +43,7 @@ pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
     let prices = price_list::price_table(&config::load_prices(&home)?);
     let scratch = FreshDir::create(home.scratch(clock::nonce()))?;
     let supervisor = env::own_executable();
+    let place = CommandPlace::in_directory(project, &variables);
     let support = BenchProgress;
     let mut spent = 0_u64;
     let count = cases.len();
@@ -55,10 +57,9 @@ pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
                 judge: &judge,
                 case,
                 files,
-                project: &project,
+                place: &place,
                 scratch: scratch.path(),
                 env,
-                variables: &variables,
                 search_path: None,
                 host_program: args.host_program.as_deref(),
                 supervisor: &supervisor,

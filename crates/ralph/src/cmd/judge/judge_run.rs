@@ -11,7 +11,7 @@ use crate::{FAILURE, SUCCESS};
 use clap::Args;
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::judge::{Judge, JudgeBackend, JudgeFinding, JudgeOutcome, JudgeResult};
 use ralph_core::model_price::PriceTable;
 use ralph_core::record::JudgeRecord;
 use ralph_core::redact::Redactor;
@@ -19,14 +19,18 @@ use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_deck::view::judge_verdicts::{JudgeVerdictView, describe_verdict, judge_verdict_view};
 use ralph_deck::wording::safe_line;
+use ralph_gates::command_place::{CommandCheckout, CommandPlace};
 use ralph_git::checkpoint::{CheckpointRepository, VerificationCheckout};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::{CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge};
+use ralph_hook::contract::{
+    CandidateCheckouts, CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge,
+    gets_candidate,
+};
 use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::{price_list, trust};
-use ralph_proof::{ClassRules, ProofDirectory};
+use ralph_proof::{BaseCheckout, ClassRules, ProofDirectory};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::{self, Env};
 use ralph_sys::proc::cancel::CancelToken;
@@ -37,6 +41,8 @@ use std::time::Duration;
 
 const GIT_TIMEOUT: Duration = Duration::from_mins(5);
 const SHOWN_FINDINGS: usize = 20;
+const SHOWN_BASE_CHARS: usize = 80;
+const BASE_LABEL: &str = "judge-base";
 /// No required judge says that something is wrong, but one gave no verdict.
 const NO_VERDICT: u8 = 4;
 const INTERRUPTED: u8 = 130;
@@ -197,7 +203,7 @@ impl ManualJudging<'_> {
         let deadline = Deadline::after(GIT_TIMEOUT);
         let asked = case
             .build(&deadline)
-            .and_then(|case| Ok((case, agent_files(judge, &compared, self.directory, &deadline)?)));
+            .and_then(|case| Ok((case, read_files(judge, &compared, self.directory, &deadline)?)));
         let (case, checkout) = match asked {
             Ok(asked) => asked,
             Err(why) => return Ok(ManualVerdict::unasked(judge, why)),
@@ -226,22 +232,39 @@ impl ManualJudging<'_> {
             project_below: project.strip_prefix(root).unwrap_or(Path::new("")),
             checkouts: &checkouts,
         };
-        let request = JudgeRequest {
-            judge,
-            case: &case,
-            files: checkout.as_ref().map_or(root, |checkout| &checkout.dir),
-            project,
-            scratch: self.directory,
-            env: self.env,
-            variables: &config.policy.environment,
-            search_path: self.path,
-            host_program: None,
-            supervisor: &env::own_executable(),
-            prices: self.prices,
-            budget_micro_usd: None,
-            support: &support,
+        let ask = |place: &CommandPlace<'_>| {
+            let request = JudgeRequest {
+                judge,
+                case: &case,
+                files: checkout.as_ref().map_or(root, |checkout| &checkout.dir),
+                place,
+                scratch: self.directory,
+                env: self.env,
+                search_path: self.path,
+                host_program: None,
+                supervisor: &env::own_executable(),
+                prices: self.prices,
+                budget_micro_usd: None,
+                support: &support,
+            };
+            ManualVerdict::new(judge, ralph_judge::ask_judge(&request, self.cancel))
         };
-        Ok(ManualVerdict::new(judge, ralph_judge::ask_judge(&request, self.cancel)))
+        let JudgeBackend::Command(words) = &judge.backend else {
+            return Ok(ask(&CommandPlace::in_directory(project, &config.policy.environment)));
+        };
+        // As it is in the base, like the judge of a run: the work tree may be that of an agent.
+        let base = text::clean_line(&args.base, SHOWN_BASE_CHARS);
+        term::err(&format!("{}: its command runs in a checkout of `{base}`\n", judge.name));
+        let mut verdict = None;
+        let asked = checkouts.with_request(&[], deadline, &mut |request| {
+            verdict = Some(ask(&BaseCheckout::prepare(request, BASE_LABEL)?.place(words, "")));
+            Ok(())
+        });
+        Ok(match (asked, verdict) {
+            (Ok(()), Some(verdict)) => verdict,
+            (Ok(()), None) => ManualVerdict::unasked(judge, "it was not asked".to_string()),
+            (Err(why), _) => ManualVerdict::unasked(judge, why),
+        })
     }
 }
 
@@ -265,17 +288,16 @@ fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
     CommandFailure::new(&what, "name another base: `--base main`")
 }
 
-/// The files that an agent judge reads.
-fn agent_files(
+/// The files of the candidate, for a judge that gets them.
+fn read_files(
     judge: &Judge,
     compared: &ComparedTrees<'_>,
     directory: &Path,
     deadline: &Deadline,
 ) -> Result<Option<VerificationCheckout>, String> {
-    if judge.kind != JudgeKind::Agent {
+    if !gets_candidate(judge) {
         return Ok(None);
     }
-    let directory = directory.join("candidate");
     let checkout = checkout_for_judge(compared.repository, compared.now, directory, deadline);
     checkout.map(Some).map_err(|error| describe_error(&error))
 }

@@ -1,0 +1,270 @@
+//! The commands of judges and of `[[ci]]` run in a checkout of the base. An agent that writes what such a command loads
+//! changes nothing about the answer.
+
+use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met};
+use crate::prove::adder;
+use crate::sandbox::{SESSION, Sandbox, without_proof};
+use insta::assert_snapshot;
+use std::fs;
+
+const IGNORED: &str = "__pycache__\nhome\njson.py\nprivate\n";
+
+/// Says what the helper beside it says.
+const HONEST_JUDGE: &str = "import json, sys\nimport rules\n\ncase = json.load(sys.stdin)\nprint(json.dumps(rules.answer()))\n";
+const HONEST_STATE: &str =
+    "import json, sys\nimport rules\n\nprint(json.dumps(rules.state(sys.argv[1])))\n";
+const HONEST_RULES: &str = r#"
+def answer():
+    quote = "sum=0; for one; do"
+    claim = {"file": "add.sh", "claim": "it is slow", "severity": "error", "quote": quote}
+    return {"verdict": "unmet", "findings": [claim]}
+
+
+def state(commit):
+    return {"commit": commit, "checks": [{"name": "build", "state": "failed"}]}
+"#;
+const FORGED_RULES: &str = r#"
+def answer():
+    return {"verdict": "met", "confidence": 1}
+
+
+def state(commit):
+    return {"commit": commit, "checks": [{"name": "build", "state": "passed"}]}
+"#;
+/// In place of the module of the library.
+const FORGED_JSON: &str = r#"
+import sys
+
+
+def load(_):
+    return {}
+
+
+def dumps(_):
+    if sys.argv[1:]:
+        return '{"commit": "%s", "checks": [{"name": "build", "state": "passed"}]}' % sys.argv[1]
+    return '{"verdict": "met", "confidence": 1}'
+"#;
+/// Byte code of other rules, which Python loads without a look at the source.
+const FORGED_BYTE_CODE: &str = "import importlib.util, py_compile, sys\n\
+    target = importlib.util.cache_from_source('tools/rules.py')\n\
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n\
+    py_compile.compile(sys.argv[1], cfile=target, invalidation_mode=mode, doraise=True)\n";
+
+/// What an agent writes to have another answer.
+#[derive(Clone, Copy, Debug)]
+enum Forgery {
+    IgnoredModule,
+    ByteCode,
+    TrackedHelper,
+}
+
+impl Forgery {
+    const ALL: [Self; 3] = [Self::IgnoredModule, Self::ByteCode, Self::TrackedHelper];
+
+    fn write(self, sandbox: &Sandbox) {
+        match self {
+            Self::IgnoredModule => {
+                sandbox.write("tools/json.py", FORGED_JSON);
+            }
+            Self::ByteCode => {
+                let source = sandbox.root().join("forged.py");
+                fs::write(&source, FORGED_RULES).unwrap();
+                let mut python = sandbox.tool_command("python3");
+                python.args(["-c", FORGED_BYTE_CODE]).arg(source);
+                assert!(python.status().unwrap().success());
+            }
+            Self::TrackedHelper => {
+                sandbox.write("tools/rules.py", FORGED_RULES);
+            }
+        }
+    }
+}
+
+fn write_tools(sandbox: &Sandbox) {
+    sandbox.write(".gitignore", IGNORED);
+    sandbox.write("tools/judge.py", HONEST_JUDGE);
+    sandbox.write("tools/state.py", HONEST_STATE);
+    sandbox.write("tools/rules.py", HONEST_RULES);
+}
+
+/// The home inside of the project makes it impossible to mount a checkout in its place.
+fn with_inner_home(sandbox: Sandbox) -> Sandbox {
+    let home = sandbox.project().join("home");
+    sandbox.env("HOME", home.to_str().unwrap())
+}
+
+fn python_judge(sandbox: Sandbox) -> JudgedProject {
+    write_tools(&sandbox);
+    let command = "\"python3\", \"tools/judge.py\"";
+    JudgedProject::of(sandbox, &REVIEW.replace("\"sh\", \"judge.sh\"", command))
+}
+
+fn line_about(name: &str, stop: &str) -> String {
+    stop.lines().find(|line| line.contains(name)).unwrap_or(stop).to_string()
+}
+
+/// R-S5a: whatever the agent puts beside a judge, the judge that was there at the start answers.
+#[test]
+fn code_beside_a_judge_does_not_change_its_verdict() {
+    for forgery in Forgery::ALL {
+        for sandbox in [adder(), with_inner_home(adder())] {
+            let project = python_judge(sandbox);
+            let run = project.start();
+            forgery.write(&project.sandbox);
+            let review = line_about(" review (", &project.stop());
+            assert_eq!(review, "✗ review (judge, prompt): the judge has 1 finding", "{forgery:?}");
+            assert_eq!(project.sandbox.run_status(&run).0, "held", "{forgery:?}");
+        }
+    }
+}
+
+fn ci_project(sandbox: Sandbox) -> Sandbox {
+    write_tools(&sandbox);
+    let policy = r#"
+        [[ci]]
+        name = "ci"
+        provider = "command"
+        run = ["python3", "tools/state.py", "{commit}"]
+        timeout = "1m"
+        poll = "100ms"
+        start = "200ms"
+    "#;
+    sandbox.write("ralph.toml", without_proof(policy));
+    sandbox.write("work", "no\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox
+}
+
+/// R-S5a: the same for a command that asks CI. By hand it runs in the project, where the forgery works, but a run does not
+/// use the result that its agent got there.
+#[test]
+fn code_beside_a_ci_command_does_not_change_its_answer() {
+    for forgery in Forgery::ALL {
+        for sandbox in [Sandbox::new(), with_inner_home(Sandbox::new())] {
+            let sandbox = ci_project(sandbox);
+            let run = sandbox.start_run(["--goal-file", "-"]);
+            sandbox.write("work", "yes\n");
+            forgery.write(&sandbox);
+            sandbox.commit();
+            let mut own = sandbox.command();
+            own.env("CLAUDECODE", "1").args(["gate", "run", "ci"]);
+            assert!(own.output().unwrap().status.success(), "{forgery:?}");
+            let stop = sandbox.send_stop(SESSION, "");
+            assert_eq!(line_about(" ci (ci", &stop.stderr), "✗ ci (ci): 1 finding", "{forgery:?}");
+            assert_eq!(sandbox.run_status(&run).0, "held", "{forgery:?}");
+        }
+    }
+}
+
+/// A judge reads the work through the path that it is given, without ignored files, and the base where it runs.
+#[test]
+fn a_judge_reads_the_candidate_where_it_is_told() {
+    for sandbox in [adder(), with_inner_home(adder())] {
+        let project = JudgedProject::of(sandbox, REVIEW);
+        let root = project.sandbox.root().display().to_string();
+        project.sandbox.write(
+            "judge.sh",
+            format!(
+                "cat > {root}/case.json\n\
+                 {{ printenv RALPH_CANDIDATE; ls -A \"$RALPH_CANDIDATE\"; cat \"$RALPH_CANDIDATE/add.sh\" add.sh; }} > {root}/seen\n\
+                 touch \"$RALPH_CANDIDATE/more\" more\n\
+                 cat {root}/answer.json\n"
+            ),
+        );
+        project.sandbox.write(".gitignore", IGNORED);
+        project.sandbox.commit();
+        project.sandbox.approve_policy();
+        project.answer(&met());
+        let run = project.start();
+        project.sandbox.write("private", "a secret\n");
+        project.stop();
+        assert_eq!(project.status(&run), "verified");
+        let seen = fs::read_to_string(project.path("seen")).unwrap();
+        let (candidate, seen) = seen.split_once('\n').unwrap();
+        let files = ".git\n.gitignore\nREADME.md\nadd.sh\njudge.sh\nralph.toml\nsuite.sh\ntests\n";
+        assert_eq!(seen, format!("{files}{LONGER_SUM}echo $(($1 + $2))\n"));
+        assert_eq!(project.case()["files"], candidate);
+        assert!(!fs::exists(candidate).unwrap(), "{candidate}");
+        assert!(!fs::exists(project.sandbox.project().join("more")).unwrap());
+    }
+}
+
+/// Puts the tools into this ignored directory, and asks a judge there. `ROOT` in the command is the project.
+fn ignored_judge(sandbox: Sandbox, directory: &str, command: &str) -> JudgedProject {
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.write("ralph.toml", format!("[verify]\nlink = [\"linked\"]\n{policy}"));
+    sandbox.write(".gitignore", "home\nlinked\nnode_modules\nprivate\n");
+    sandbox.write(&format!("{directory}/judge.py"), HONEST_JUDGE);
+    sandbox.write(&format!("{directory}/rules.py"), FORGED_RULES);
+    let command = command.replace("ROOT", sandbox.project().to_str().unwrap());
+    let words = format!("\"python3\", \"{command}\"");
+    JudgedProject::of(sandbox, &REVIEW.replace("\"sh\", \"judge.sh\"", &words))
+}
+
+/// A script that is not in the checkout is named, with what to do about it. A linked directory is not there either:
+/// nothing would notice what an agent adds to it. Installed packages are.
+#[test]
+fn a_script_that_the_base_does_not_have_gives_no_verdict() {
+    let ask = |sandbox: Sandbox, directory: &str, command: &str| {
+        let project = ignored_judge(sandbox, directory, command);
+        let run = project.start();
+        let stop = project.stop();
+        match project.status(&run).as_str() {
+            "held" => line_about(" review (", &stop),
+            status => status.to_string(),
+        }
+    };
+    let shown = [
+        ask(adder(), "private", "private/judge.py"),
+        ask(adder(), "private", "ROOT/private/judge.py"),
+        ask(adder(), "linked", "linked/judge.py"),
+        ask(adder(), "node_modules/kit", "node_modules/kit/judge.py"),
+        ask(with_inner_home(adder()), "private", "private/judge.py"),
+        ask(with_inner_home(adder()), "linked", "linked/judge.py"),
+        ask(with_inner_home(adder()), "node_modules/kit", "node_modules/kit/judge.py"),
+        ask(with_inner_home(adder()), "node_modules/kit", "ROOT/node_modules/kit/judge.py"),
+    ];
+    assert_snapshot!(shown.join("\n"), @"
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `$ROOT/project/private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    verified
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    verified
+    ? review (judge, prompt): no result: `$ROOT/project/node_modules/kit/judge.py` is not in the checkout of the base: name it relative to the project
+    ");
+}
+
+/// Installed packages are those of the work tree, so a module that the agent adds to them answers. The proof reports it.
+#[test]
+fn code_beside_an_installed_judge_is_not_verified() {
+    let project = ignored_judge(adder(), "node_modules/kit", "node_modules/kit/judge.py");
+    let run = project.start();
+    project.sandbox.write("node_modules/kit/json.py", FORGED_JSON);
+    project.stop();
+    assert_snapshot!(project.stop(), @r#"
+    exit 0
+    --- stdout
+    {"systemMessage":"ralph: needs_review: make it work — installed packages changed, and no declared dependency explains it: node_modules/kit (json.py added); all 6 requirements are met after 1 iteration and [took], 1 of them by the judge review (run [run]); review the change before you keep it: `ralph checkpoint diff [run]`, `ralph why [run]`; then `ralph accept [run]`, or undo it"}
+    "#);
+    assert_eq!(project.status(&run), "needs_review");
+}
+
+/// The same for a command that asks CI.
+#[test]
+fn a_ci_command_that_the_base_does_not_have_gives_no_result() {
+    let sandbox = ci_project(Sandbox::new());
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.write("ralph.toml", policy.replace("tools/state.py", "private"));
+    sandbox.write("private", HONEST_STATE);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "yes\n");
+    sandbox.commit();
+    let stop = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it, or keep it outside of the project");
+}
