@@ -157,11 +157,13 @@ impl Scene {
     fn ask(&self, model: &ScriptedModel) -> JudgeResult {
         let rates = TokenRates { input: 1_000_000, output: 1_000_000, ..TokenRates::default() };
         let price = ModelPrice { model: "a-model".into(), rates, ..ModelPrice::default() };
+        let environment = GateEnvironment::default();
+        let place = CommandPlace::in_directory(self.files.path(), &environment);
         let request = JudgeRequest {
             judge: &self.judge,
             case: &self.case,
             files: self.files.path(),
-            place: &CommandPlace::in_directory(self.files.path(), &GateEnvironment::default()),
+            place: &place,
             scratch: self.files.path(),
             env: &self.env,
             search_path: None,
