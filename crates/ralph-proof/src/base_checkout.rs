@@ -100,10 +100,14 @@ impl BaseCheckout {
         };
         // Nor does a link lead back to the work tree.
         let is_there = |real: PathBuf| is_mounted || !real.starts_with(&self.root);
-        (!fs::resolve(&copy).is_some_and(is_there) && !is_installed()).then(|| {
-            format!(
-                "`{word}` is not in the checkout of the base: commit it, or keep it outside of the project"
-            )
-        })
+        let is_missing = !fs::resolve(&copy).is_some_and(is_there) && !is_installed();
+        is_missing.then(|| describe_missing(&word))
     }
+}
+
+/// What to do about a program or script in the project that a checkout of the base does not have.
+pub fn describe_missing(word: &str) -> String {
+    format!(
+        "`{word}` is not in the checkout of the base: commit it, or keep it outside of the project"
+    )
 }

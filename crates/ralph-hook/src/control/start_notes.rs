@@ -7,7 +7,7 @@ use crate::session_model;
 use crate::sources::describe_unsealed;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeKind};
+use ralph_core::judge::{Judge, JudgeBackend, JudgeKind};
 use ralph_core::model_price;
 use ralph_core::policy::{ClaimPolicy, Policy, ProofMode};
 use ralph_core::record::{ListKind, ListSeal, PolicySeal, RunRecord};
@@ -18,14 +18,17 @@ use ralph_core::sealed_file::SealedFile;
 use ralph_core::source::work_list;
 use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
+use ralph_git::git;
 use ralph_git::tree::{self, ListingRequest};
 use ralph_home::world::World;
 use ralph_judge::check_token_limit;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::trust;
+use ralph_proof::{DEPENDENCY_DIRECTORIES, describe_missing};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs;
+use ralph_sys::fs::{self, FileKind};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -316,11 +319,30 @@ fn mute_judges(run: &RunRecord, seal: &PolicySeal) -> Vec<StartNote> {
         let why = match check_token_limit(judge) {
             Err(why) => why,
             Ok(()) if judge.kind == JudgeKind::Plan && !has_plan() => MISSING_PLAN.to_string(),
-            Ok(()) => return None,
+            Ok(()) => describe_missing(ignored_script(seal, judge)?),
         };
         Some(StartNote::NoVerdict { judge: judge.name.clone(), why })
     };
     asked.filter_map(note).collect()
+}
+
+/// The first file of the project that the command of a judge names and git ignores. Installed packages are in checkouts.
+fn ignored_script<'a>(seal: &PolicySeal, judge: &'a Judge) -> Option<&'a str> {
+    let JudgeBackend::Command(words) = &judge.backend else { return None };
+    let (project, links) = (Path::new(&seal.project), &seal.policy.verify.link);
+    let deadline = Deadline::after(LISTING_TIMEOUT);
+    let is_installed = |word: &str| {
+        let packages = DEPENDENCY_DIRECTORIES.iter().map(OsStr::new);
+        links.iter().any(|link| Path::new(word).starts_with(link))
+            || packages.into_iter().any(|name| Path::new(word).iter().any(|part| part == name))
+    };
+    let is_missing = |word: &&str| {
+        let is_file = fs::stat(&project.join(word)).is_some_and(|stat| stat.kind == FileKind::File);
+        is_file
+            && !is_installed(word)
+            && git::is_ignored(project, word, &deadline).ok().flatten() == Some(true)
+    };
+    words.iter().map(String::as_str).find(is_missing)
 }
 
 fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {

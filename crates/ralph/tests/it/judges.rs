@@ -695,21 +695,29 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     let planned = REVIEW.replace("review", "planned").replace("\"prompt\"", "\"plan\"");
     let small = REVIEW.replace("review", "small") + "max_tokens = 50\n";
     let advisory = planned.replace("planned", "advice") + "required = false\n";
-    let judges = format!("{REVIEW}{planned}{small}{advisory}");
+    let ignored = REVIEW.replace("review", "ignored").replace("judge.sh", "private.sh");
+    let judges = format!("{REVIEW}{planned}{small}{advisory}{ignored}");
     let notes = |project: &JudgedProject, session: &str| {
         let args = ["start", "make it work", "--yes", "--session", session];
         let started = project.sandbox.ralph(args).stdout;
         let notes = started.lines().filter(|line| line.trim_start().starts_with("note"));
         notes.map(str::trim_start).collect::<Vec<_>>().join("\n")
     };
-    let project = JudgedProject::new(&judges);
+    let sandbox = adder();
+    sandbox.write(".gitignore", "private.sh\n");
+    sandbox.write("private.sh", "cat answer.json\n");
+    let project = JudgedProject::of(sandbox, &judges);
     assert_snapshot!(notes(&project, "one"), @"
     note    judge planned cannot give a verdict: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
+    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it, or keep it outside of the project
     ");
     project.sandbox.ralph(["cancel"]);
     project.sandbox.write("PLAN.md", "- [x] add any number of arguments\n");
-    assert_snapshot!(notes(&project, "two"), @"note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts");
+    assert_snapshot!(notes(&project, "two"), @"
+    note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
+    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it, or keep it outside of the project
+    ");
 }
 
 /// An endpoint gets the key of the named variable, and its tokens are priced and metered.
