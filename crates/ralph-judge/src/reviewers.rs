@@ -33,6 +33,10 @@ pub(crate) fn ask_reviewers(session: &mut JudgeSession<'_>) -> JudgeOpinion {
     let (mut misquoted, mut unread) = (0_u32, 0_u32);
     for number in 1..=of {
         let opinion = ask_reviewer(session, number, of);
+        // No reviewer can be asked, so this reason is the whole story.
+        if session.ledger.usage.calls == 0 {
+            return opinion;
+        }
         misquoted = misquoted.saturating_add(opinion.misquoted);
         unread = unread.saturating_add(opinion.unread);
         for finding in opinion.findings {

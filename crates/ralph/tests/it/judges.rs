@@ -453,6 +453,52 @@ fn a_slow_judge_goes_on_in_the_background() {
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 1));
 }
 
+/// R-K1c: an agent that changes the files while a judge is asked pays for the call that it abandons, and the stop that
+/// waits again is charged.
+#[test]
+fn an_abandoned_judge_is_paid_for() {
+    // The system accepts the connection, and nothing ever answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let judge = format!(
+        "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = {{ http = \"http://{address}\", \
+         key = \"REVIEW_KEY\", model = \"claude-sonnet-4-5\" }}\n"
+    );
+    let key = "review-key-0123456789abcdef";
+    let project = JudgedProject::of(adder().env("REVIEW_KEY", key), &judge);
+    let run = project.start();
+    let stop = || {
+        let event = project.sandbox.stop_event(SESSION, "");
+        let command = ["hook", "claude", "--deadline", "12s"];
+        project.mask(&project.sandbox.ralph_with_input(command, event.as_bytes()).stderr)
+    };
+    assert_snapshot!(stop(), @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    project.sandbox.write("add.sh", OTHER_SUM);
+    assert_snapshot!(stop(), @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    The files changed, so the wait began anew; this stop counts as an iteration.
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    let status = project.sandbox.status();
+    let shown = status["runs"].as_array().unwrap().iter().find(|one| one["run"] == run).unwrap();
+    let spending = &shown["spending"];
+    let tokens = spending["judges_tokens"].as_u64().unwrap();
+    assert!(tokens > 500, "{spending}");
+    // 3 dollars for a million tokens.
+    let cost = format!("{:.0}", spending["judges_usd"].as_f64().unwrap() * 1e6);
+    assert_eq!((cost, shown["iteration"].as_u64()), ((tokens * 3).to_string(), Some(1)));
+    project.sandbox.ralph(["cancel", &run]);
+    project.sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
+}
+
 /// R-S6b: the agent can neither ask a judge nor change what it runs or receives.
 #[test]
 fn an_agent_cannot_ask_or_change_a_judge() {
