@@ -271,6 +271,21 @@ fn an_answer_is_a_verdict_or_unknown() {
     ] {
         assert_eq!(scene.shown(&[answer]), expected, "{answer}");
     }
+    let reason = |answer: &str| scene.ask(&ScriptedModel::new([answer])).reason;
+    for (answer, expected) in [
+        (
+            r#"{"verdict": "met", "reason": " all\n\u001b[2J of hunter2-hunter2 "}"#,
+            Some("all of [redacted]"),
+        ),
+        (r#"{"verdict": "unsure", "reason": "cannot tell"}"#, Some("cannot tell")),
+        (r#"{"verdict": "met", "reason": ""}"#, None),
+        (r#"{"verdict": "met", "reason": ["x"]}"#, None),
+        (r#"{"verdict": "no", "reason": "x"}"#, None),
+    ] {
+        assert_eq!(reason(answer).as_deref(), expected, "{answer}");
+    }
+    let long = format!(r#"{{"verdict": "met", "reason": "{}"}}"#, "x".repeat(9_999));
+    assert!(reason(&long).unwrap().chars().count() <= 300);
     // An error contradicts `met`, whether or not its quote is found.
     let contradiction = "unknown: it answered met and reported an error";
     let malformed = r#"{"verdict": "met", "findings": [{"file": "src/sum.rs"}]}"#;

@@ -383,6 +383,25 @@ fn an_advisory_judge_holds_nothing() {
     ");
 }
 
+/// The reason that a judge gives beside its verdict is in `ralph why`, quoted and cleaned.
+#[test]
+fn why_shows_the_reason_of_a_judge() {
+    let project = JudgedProject::new(REVIEW);
+    let mut answer = met();
+    answer["reason"] = json!("every \"sum\" is\n tested \u{1b}[31m");
+    project.answer(&answer);
+    let run = project.start();
+    project.stop();
+    assert_snapshot!(project.why(&run), @r#"
+    [time]  verified  rule `verified`     all 6 requirements are met after 0
+              ✓ a change, policy, tools, nothing hidden, suite, review
+              review: prompt judge: met, it says "every 'sum' is tested"; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    "#);
+    let why = project.sandbox.ralph(["why", &run, "--json"]).stdout;
+    let why: Value = serde_json::from_str(why.lines().next().unwrap()).unwrap();
+    assert_eq!(why["judges"][0]["reason"], "every \"sum\" is tested");
+}
+
 /// An advisory judge costs money too: it is asked when no required one holds the agent, wherever the policy lists it.
 #[test]
 fn an_advisory_judge_is_asked_after_the_required_ones() {
