@@ -58,6 +58,8 @@ pub struct StopDecision {
     pub because: String,
     /// Digest of the tree and the failures; `None` if the stop must not count as a state seen.
     pub mark: Option<Digest64>,
+    /// The tree, if the stop is held only because results are pending.
+    pub awaited: Option<Digest64>,
     pub report: Option<StopReport>,
     /// The remedy that is tried because the run makes no progress.
     pub remedy: Option<Remedy>,
@@ -354,6 +356,7 @@ fn conclude_files(
         last_message: None,
         cost_gap: None,
         prompt_holds: 0,
+        restarts_wait: false,
         size: ReasonSize::Full,
     };
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))
@@ -366,6 +369,7 @@ fn allow(rule: DecisionRule, because: String) -> StopDecision {
         outcome: StopOutcome::Allowed,
         because,
         mark: None,
+        awaited: None,
         report: None,
         remedy: None,
     }

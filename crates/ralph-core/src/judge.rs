@@ -150,6 +150,9 @@ pub struct JudgeAnswer {
     /// From 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
+    /// Why, in its own words. No quote backs it, so it is shown and decides nothing.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,6 +199,9 @@ pub struct JudgeResult {
     /// The findings that stand: their quotes are in the files, and adversarial ones are confirmed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<JudgeFinding>,
+    /// Why, in its own words: cleaned, redacted and not checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// How many findings were dropped because their quote is not in the file.
     #[serde(default)]
     pub misquoted: u32,

@@ -37,6 +37,8 @@ const MAX_QUOTE_CHARS: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
 pub(crate) const MAX_NAME_CHARS: usize = 120;
 const MAX_SUMMARY_CHARS: usize = 300;
+const WAIT_RESTARTED: &str =
+    "\nThe files changed, so the wait began anew; this stop counts as an iteration.\n";
 const MAX_FINDING_CHARS: usize = 200;
 const MAX_RULE_CHARS: usize = 80;
 /// Text is redacted this far beyond the point where it is truncated, so that the start of a secret never survives
@@ -72,6 +74,8 @@ pub struct HeldStop<'a> {
     pub cost_gap: Option<&'a str>,
     /// How often the gates of a session without a run have held this prompt.
     pub prompt_holds: u32,
+    /// Whether the agent changed the files while results were pending.
+    pub restarts_wait: bool,
     pub size: ReasonSize,
 }
 
@@ -160,8 +164,9 @@ fn render_waiting(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String {
         "nothing else is open"
     };
     let opening = format!("ralph: waiting for {}; {rest}", names.join(", "));
+    let charge = if held.restarts_wait { WAIT_RESTARTED } else { "" };
     let closing = render_closing(held, None, context);
-    format!("{}{closing}\n", first_line(&opening, &tail))
+    format!("{}{charge}{closing}\n", first_line(&opening, &tail))
 }
 
 fn render_unchanged(held: &HeldStop<'_>, before: &StopReport) -> String {

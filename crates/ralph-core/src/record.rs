@@ -249,6 +249,9 @@ pub struct StopRecord {
     /// `None` if a runner meters the cost, or the host names no transcript.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReading>,
+    /// The tree of a stop that was held only because results are pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<Digest64>,
     pub took_ms: u64,
 }
 
@@ -268,7 +271,8 @@ pub enum StopOutcome {
     Blocked {
         reason: String,
     },
-    /// Held until running gates finish. Not charged, because ralph causes the wait; the time limit bounds it.
+    /// Held until running gates finish. Not charged, because ralph causes the wait; the time limit bounds it. An agent
+    /// that starts the wait anew with other files is charged.
     Awaited {
         reason: String,
     },

@@ -128,6 +128,9 @@ pub struct RunState {
     /// What a person approved, by the name of the requirement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PersonApproval>,
+    /// The tree of the last stop that was held only because results were pending; `None` once there is a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<Digest64>,
 }
 
 /// The last stop that was answered.
@@ -190,6 +193,7 @@ impl RunState {
             moved_ms: None,
             judges: JudgeState::default(),
             approvals: Vec::new(),
+            awaited: None,
         }
     }
 
@@ -438,6 +442,7 @@ impl RunState {
         });
         if decided.report.is_some() {
             self.report.clone_from(&decided.report);
+            self.awaited = decided.awaited;
             self.count_unparsable_lists(&decided.garbled);
         }
         if decided.observed.is_some() {

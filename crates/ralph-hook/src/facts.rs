@@ -377,6 +377,7 @@ pub fn decision_record(
 ) -> StopRecord {
     StopRecord {
         mark: decision.mark,
+        awaited: decision.awaited,
         delivery: snapshot
             .delivery
             .map(|delivery| DeliveryId { stop: Digest64(delivery.stop), length: delivery.length }),

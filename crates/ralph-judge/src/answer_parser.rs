@@ -171,7 +171,10 @@ fn parse_object(mut object: Map<String, Value>) -> Result<ParsedReply, AnswerErr
     }
     let confidence = object.get("confidence").and_then(Value::as_f64);
     let confidence = confidence.filter(|confidence| (0.0..=1.0).contains(confidence));
-    let answer = JudgeAnswer { verdict, findings: kept, confidence };
+    let reason = object.get("reason").and_then(Value::as_str);
+    let reason = reason.map(|reason| text::clean_line(reason, MAX_CLAIM_CHARS));
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let answer = JudgeAnswer { verdict, findings: kept, confidence, reason };
     Ok(ParsedReply::Answer { answer, malformed, unread })
 }
 

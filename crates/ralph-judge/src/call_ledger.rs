@@ -23,6 +23,10 @@ pub(crate) struct CallLedger {
     budget_micro_usd: Option<u64>,
     /// The share of one call in `max_tokens`.
     call_tokens: u64,
+    /// How many calls are made at least.
+    reviewers: u64,
+    /// Whether each call is one of a model. A command may be anything.
+    is_model: bool,
     /// Reported tokens, or estimated ones where the backend reports none.
     spent_tokens: u64,
     /// What a token of a prompt costs, if it is known: at first the list price, then the average of the last call.
@@ -37,6 +41,15 @@ impl CallLedger {
             max_tokens: judge.max_tokens,
             budget_micro_usd: request.budget_micro_usd,
             call_tokens: judge.max_tokens / planned_calls(judge),
+            reviewers: match judge.kind {
+                JudgeKind::Adversarial => u64::from(judge.reviewers.max(1)),
+                JudgeKind::Prompt
+                | JudgeKind::Agent
+                | JudgeKind::Plan
+                | JudgeKind::Goal
+                | JudgeKind::Amended => 1,
+            },
+            is_model: !matches!(judge.backend, JudgeBackend::Command(_)),
             spent_tokens: 0,
             nano_usd_per_token: input_price(request),
             usage: JudgeUsage::default(),
@@ -61,12 +74,21 @@ impl CallLedger {
             ));
         }
         if let Some(left) = self.micro_usd_left() {
-            let estimate = self.nano_usd_per_token.unwrap_or(0).saturating_mul(input) / 1000;
-            if left == 0 || estimate > left {
+            if left == 0 {
                 return Err(format!(
                     "the budget of {} is used up: {} spent",
                     format_usd(self.budget_micro_usd.unwrap_or(0)),
                     format_usd(self.usage.micro_usd.unwrap_or(0))
+                ));
+            }
+            // Reviewers get the same facts. Without the last of them, the others would be paid for nothing.
+            let calls = if self.usage.calls == 0 { self.reviewers } else { 1 };
+            let estimate = self.estimate_micro_usd(input.saturating_mul(calls));
+            if let Some(estimate) = estimate.filter(|estimate| *estimate > left) {
+                return Err(format!(
+                    "not asked: it would cost about {}, and {} of the budget is left",
+                    format_usd(estimate),
+                    format_usd(left)
                 ));
             }
         }
@@ -90,8 +112,15 @@ impl CallLedger {
             |tokens| tokens.all_input().saturating_add(tokens.output),
         );
         self.spent_tokens = self.spent_tokens.saturating_add(counted);
-        let tokens = tokens.unwrap_or_default();
+        let is_priced = self.is_model || self.nano_usd_per_token.is_some();
+        let is_estimated = reply.usage.is_abandoned && is_priced;
+        let estimate = self.estimate_micro_usd(counted).filter(|_| is_estimated);
+        let estimated = TokenCounts { input: counted, ..TokenCounts::default() };
+        let tokens = tokens.or(is_estimated.then_some(estimated)).unwrap_or_default();
         let usage = &mut self.usage;
+        if let Some(estimate) = estimate {
+            usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(estimate));
+        }
         usage.input_tokens = usage.input_tokens.saturating_add(tokens.all_input());
         usage.output_tokens = usage.output_tokens.saturating_add(tokens.output);
         let nano = reply.usage.micro_usd.map(|micro| micro.saturating_mul(1000)).or_else(|| {
@@ -103,6 +132,10 @@ impl CallLedger {
             usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(micro));
             self.nano_usd_per_token = Some(nano / counted.max(1));
         }
+    }
+
+    fn estimate_micro_usd(&self, tokens: u64) -> Option<u64> {
+        self.nano_usd_per_token.map(|nano| nano.saturating_mul(tokens).div_ceil(1000))
     }
 
     pub(crate) fn micro_usd_left(&self) -> Option<u64> {

@@ -46,6 +46,8 @@ pub(crate) struct ReplyUsage {
     pub(crate) tokens: Option<TokenCounts>,
     /// The cost that the backend itself reported.
     pub(crate) micro_usd: Option<u64>,
+    /// The call was made, and ralph ended it before the backend could report anything. The provider bills it all the same.
+    pub(crate) is_abandoned: bool,
 }
 
 /// Tokens as providers bill them.
@@ -66,6 +68,11 @@ impl TokenCounts {
 impl ModelReply {
     pub(crate) fn failed(why: impl Into<String>) -> Self {
         Self { answer: Err(why.into()), usage: ReplyUsage::default(), model: None }
+    }
+
+    pub(crate) fn abandoned(why: impl Into<String>) -> Self {
+        let usage = ReplyUsage { is_abandoned: true, ..ReplyUsage::default() };
+        Self { usage, ..Self::failed(why) }
     }
 }
 

@@ -3,12 +3,13 @@
 use crate::judge_call::{JudgeModel, ModelCall, ModelReply, ReplyUsage, TokenCounts};
 use crate::{JudgeRequest, JudgeStep, JudgeSupport, TestTrial, ask_model, case_key};
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome,
+    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome,
     JudgeResult, ReviewTest,
 };
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::requirement::RequirementWeight;
+use ralph_core::units::format_usd;
 use ralph_gates::command_place::CommandPlace;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -43,20 +44,27 @@ struct ScriptedModel {
 
 impl ScriptedModel {
     fn new<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
-        let reply = |answer: &str| ModelReply {
-            answer: match answer.strip_prefix("error: ") {
-                Some(why) => Err(why.to_string()),
-                None => Ok(answer.to_string()),
-            },
-            usage: ReplyUsage {
-                tokens: Some(TokenCounts { input: 1000, output: 100, ..TokenCounts::default() }),
-                micro_usd: None,
-            },
-            model: Some("a-model".to_string()),
+        let reply = |answer: &str| match answer.strip_prefix("abandoned: ") {
+            Some(why) => ModelReply::abandoned(why),
+            None => answered(answer),
         };
         let mut replies: Vec<_> = answers.into_iter().map(reply).collect();
         replies.reverse();
         Self { replies: RefCell::new(replies), prompts: RefCell::default() }
+    }
+}
+
+fn answered(answer: &str) -> ModelReply {
+    ModelReply {
+        answer: match answer.strip_prefix("error: ") {
+            Some(why) => Err(why.to_string()),
+            None => Ok(answer.to_string()),
+        },
+        usage: ReplyUsage {
+            tokens: Some(TokenCounts { input: 1000, output: 100, ..TokenCounts::default() }),
+            ..ReplyUsage::default()
+        },
+        model: Some("a-model".to_string()),
     }
 }
 
@@ -265,6 +273,21 @@ fn an_answer_is_a_verdict_or_unknown() {
     ] {
         assert_eq!(scene.shown(&[answer]), expected, "{answer}");
     }
+    let reason = |answer: &str| scene.ask(&ScriptedModel::new([answer])).reason;
+    for (answer, expected) in [
+        (
+            r#"{"verdict": "met", "reason": " all\n\u001b[2J of hunter2-hunter2 "}"#,
+            Some("all of [redacted]"),
+        ),
+        (r#"{"verdict": "unsure", "reason": "cannot tell"}"#, Some("cannot tell")),
+        (r#"{"verdict": "met", "reason": ""}"#, None),
+        (r#"{"verdict": "met", "reason": ["x"]}"#, None),
+        (r#"{"verdict": "no", "reason": "x"}"#, None),
+    ] {
+        assert_eq!(reason(answer).as_deref(), expected, "{answer}");
+    }
+    let long = format!(r#"{{"verdict": "met", "reason": "{}"}}"#, "x".repeat(9_999));
+    assert!(reason(&long).unwrap().chars().count() <= 300);
     // An error contradicts `met`, whether or not its quote is found.
     let contradiction = "unknown: it answered met and reported an error";
     let malformed = r#"{"verdict": "met", "findings": [{"file": "src/sum.rs"}]}"#;
@@ -443,6 +466,41 @@ fn budgets_end_a_verdict() {
     assert_eq!(scene.shown(&[]), "unknown: the budget of $0 is used up: $0 spent");
     scene.judge.timeout_ms = 0;
     assert_eq!(scene.shown(&[]), "unknown: no verdict within 0 s");
+}
+
+/// R-K1c: a call that ralph ended is paid for by its estimate, if its price is known. A judge that would cost more than is
+/// left is not asked at all.
+#[test]
+fn abandoned_calls_are_paid_for() {
+    let met = r#"{"verdict": "met"}"#;
+    let mut scene = Scene::new(JudgeKind::Prompt);
+    let usage = |scene: &Scene, answers: &[&str]| {
+        let usage = scene.ask(&ScriptedModel::new(answers.iter().copied())).usage;
+        (usage.calls, usage.input_tokens, usage.output_tokens, usage.micro_usd)
+    };
+    let abandoned = "abandoned: cancelled";
+    // A command may be anything, so nothing is known about its cost.
+    assert_eq!(usage(&scene, &[abandoned]), (1, 0, 0, None));
+    scene.judge.backend =
+        JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("a-model".to_string()) });
+    let (calls, tokens, _, micro_usd) = usage(&scene, &[abandoned]);
+    assert!(tokens > 500, "{tokens}");
+    assert_eq!((calls, micro_usd), (1, Some(tokens)));
+    assert_eq!(usage(&scene, &["error: HTTP 401"]), (1, 1000, 100, Some(1100)));
+
+    scene.budget = Some(tokens);
+    assert_eq!(scene.shown(&[met]), "met");
+    scene.budget = Some(400);
+    let cost = format_usd(tokens);
+    let left = format_usd(400);
+    assert_eq!(
+        scene.shown(&[]),
+        format!("unknown: not asked: it would cost about {cost}, and {left} of the budget is left")
+    );
+    // The price of one reviewer does not buy the verdict of two.
+    scene.budget = Some(tokens);
+    scene.judge.kind = JudgeKind::Adversarial;
+    assert_eq!(usage(&scene, &[]), (0, 0, 0, None));
 }
 
 /// R-L7a: findings beyond the limit are counted. One of them may be an error, so `met` is no verdict then.

@@ -179,6 +179,7 @@ fn ask_model(
         judge: judge.name.clone(),
         outcome: opinion.outcome,
         findings: opinion.findings,
+        reason: opinion.reason,
         misquoted: opinion.misquoted,
         unconfirmed: opinion.unconfirmed,
         unread: opinion.unread,
@@ -197,6 +198,7 @@ fn ask_model(
 pub(crate) struct JudgeOpinion {
     pub(crate) outcome: JudgeOutcome,
     pub(crate) findings: Vec<JudgeFinding>,
+    pub(crate) reason: Option<String>,
     pub(crate) misquoted: u32,
     pub(crate) unconfirmed: u32,
     pub(crate) unread: u32,
@@ -206,8 +208,15 @@ pub(crate) struct JudgeOpinion {
 
 impl JudgeOpinion {
     pub(crate) fn new(outcome: JudgeOutcome, findings: Vec<JudgeFinding>) -> Self {
-        let rejected_tests = Vec::new();
-        Self { outcome, findings, misquoted: 0, unconfirmed: 0, unread: 0, rejected_tests }
+        Self {
+            outcome,
+            findings,
+            reason: None,
+            misquoted: 0,
+            unconfirmed: 0,
+            unread: 0,
+            rejected_tests: Vec::new(),
+        }
     }
 
     pub(crate) fn unknown(why: impl Into<String>) -> Self {

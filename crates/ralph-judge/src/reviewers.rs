@@ -29,15 +29,20 @@ struct RaisedFinding {
 pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     let of = session.request.judge.reviewers.max(1);
     let mut raised: Vec<RaisedFinding> = Vec::new();
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut reasons) = (Vec::new(), Vec::new());
     let (mut misquoted, mut unread) = (0_u32, 0_u32);
     for number in 1..=of {
         let opinion = ask_reviewer(session, number, of);
+        // No reviewer can be asked, so this reason is the whole story.
+        if session.ledger.usage.calls == 0 {
+            return opinion;
+        }
         misquoted = misquoted.saturating_add(opinion.misquoted);
         unread = unread.saturating_add(opinion.unread);
         for finding in opinion.findings {
             add_finding(&mut raised, finding, number);
         }
+        reasons.push(opinion.reason);
         outcomes.push(opinion.outcome);
     }
     let ConfirmedFindings { standing, unconfirmed, rejected_tests } =
@@ -47,7 +52,10 @@ pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     } else {
         joint_outcome(&outcomes)
     };
-    JudgeOpinion { outcome, findings: standing, misquoted, unconfirmed, unread, rejected_tests }
+    // That of the first reviewer with this verdict.
+    let reason = outcomes.iter().zip(reasons).find_map(|(one, it)| it.filter(|_| *one == outcome));
+    let findings = standing;
+    JudgeOpinion { outcome, findings, reason, misquoted, unconfirmed, unread, rejected_tests }
 }
 
 fn ask_reviewer(session: &mut VerdictCalls<'_>, number: u8, of: u8) -> JudgeOpinion {

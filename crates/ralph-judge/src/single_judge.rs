@@ -99,5 +99,6 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Impossible => JudgeOutcome::Impossible,
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
     };
-    JudgeOpinion { misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
+    let reason = answer.reason.map(|reason| session.safe_reason(&reason));
+    JudgeOpinion { misquoted, unread, reason, ..JudgeOpinion::new(outcome, checked.kept) }
 }

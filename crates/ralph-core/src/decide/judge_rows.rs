@@ -4,6 +4,7 @@ use super::proof_rows;
 use super::run_rows::{RunStop, limit};
 use super::{StopDecision, reason};
 use crate::judge::{Judge, JudgeKind};
+use crate::judge_requirement::quote_reason;
 use crate::record::{DecisionRule, Dispute, JudgeRecord, describe_unseen};
 use crate::requirement::{EvidenceKind, Requirement, RequirementStatus};
 use crate::run::RunState;
@@ -36,9 +37,13 @@ pub(super) fn impossible_goal(stop: &RunStop<'_>) -> Option<StopDecision> {
     let record = records.iter().find(|record| record.is_impossible() && is_open(record))?;
     let redactor = stop.context.redactor;
     let name = reason::safe_line(&record.name, reason::MAX_NAME_CHARS, redactor);
-    let why = match &record.why {
-        Some(why) => format!(": {}", reason::safe_line(why, MAX_WHY_CHARS, redactor)),
-        None => String::new(),
+    let why = match (&record.why, &record.reason) {
+        (Some(why), _) => format!(": {}", reason::safe_line(why, MAX_WHY_CHARS, redactor)),
+        (None, Some(said)) => {
+            let said = quote_reason(said, MAX_WHY_CHARS);
+            format!(": {}", reason::safe_line(&said, MAX_WHY_CHARS, redactor))
+        }
+        (None, None) => String::new(),
     };
     let because = format!("the judge {name} says that the goal cannot be met as stated{why}");
     Some(stop.end(DecisionRule::NeedsHuman, RunStatus::NeedsHuman, because))

@@ -199,6 +199,20 @@ impl<'a> RunStop<'a> {
             && self.tampering().is_none()
     }
 
+    /// Whether the agent changed the files while it should have waited, so that the results start anew. A tree that
+    /// cannot be identified counts as changed.
+    fn restarts_wait(&self) -> bool {
+        let is_same = |before| self.tree_digest() == Some(before);
+        self.awaits_results_only() && self.state.awaited.is_some_and(|before| !is_same(before))
+    }
+
+    fn tree_digest(&self) -> Option<Digest64> {
+        match self.evidence.tree {
+            TreeIdentity::Known(tree) => Some(Digest64(tree)),
+            TreeIdentity::Unknown => None,
+        }
+    }
+
     pub(super) fn is_context_nearly_full(&self) -> bool {
         let permille = self.case.facts.context_permille.unwrap_or(0);
         permille >= self.limits().handover_at_permille
@@ -395,10 +409,15 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
 
 pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     let mark = stop.state_digest();
+    let restarts_wait = stop.restarts_wait();
     let (rule, because) = match stop.tampering() {
         Some(what) => {
             let what = reason::safe_line(what, 200, stop.context.redactor);
             (DecisionRule::Tampered, format!("{what}; {}", stop.describe_open()))
+        }
+        None if restarts_wait => {
+            let open = stop.describe_open();
+            (DecisionRule::Block, format!("{open}; the files changed during the wait"))
         }
         None => (DecisionRule::Block, stop.describe_open()),
     };
@@ -411,14 +430,21 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         last_message: stop.case.stop.last_message.as_deref(),
         cost_gap: stop.case.facts.cost_gap.as_deref(),
         prompt_holds: stop.case.facts.prompt_holds,
+        restarts_wait,
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
     };
     let reason = reason::render_reason(&held, stop.context);
     let decision = StopDecision { mark, ..block(rule, because, reason.clone()) };
-    if stop.awaits_results_only() {
-        StopDecision { outcome: StopOutcome::Awaited { reason }, ..decision }
-    } else {
+    if !stop.awaits_results_only() {
+        return decision;
+    }
+    let awaited = stop.tree_digest().or(stop.state.awaited);
+    let decision = StopDecision { awaited, ..decision };
+    // Otherwise an agent that changes a file before each stop would wait for ever.
+    if restarts_wait {
         decision
+    } else {
+        StopDecision { outcome: StopOutcome::Awaited { reason }, ..decision }
     }
 }
 

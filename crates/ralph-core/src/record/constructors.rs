@@ -90,6 +90,7 @@ impl StopRecord {
             judges: Vec::new(),
             judge_spending: None,
             cost: None,
+            awaited: None,
             took_ms: 0,
         }
     }

@@ -30,6 +30,9 @@ pub struct JudgeRecord {
     /// Why there is no verdict, or why the goal is said to be impossible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What the judge gave as the reason of its verdict. Nothing checks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// As the backend named it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -94,6 +97,7 @@ impl JudgeRecord {
             kind: judge.kind,
             outcome: result.outcome.name().to_string(),
             why,
+            reason: result.reason.as_deref().map(|it| text::clean_line(it, MAX_WHY_CHARS)),
             model,
             prompt_hash: text::clean_line(&result.prompt_hash, MAX_MODEL_CHARS),
             calls: result.usage.calls,
@@ -120,6 +124,7 @@ impl JudgeRecord {
             kind: judge.kind,
             outcome: "unknown".to_string(),
             why: Some(text::clean_line(why, MAX_WHY_CHARS)),
+            reason: None,
             model: None,
             prompt_hash: String::new(),
             calls: 0,

@@ -389,6 +389,57 @@ fn a_tree_that_alternates_ends_the_run() {
     ");
 }
 
+/// The first wait is free, and so is every further one with the same files. Other files start the wait anew, which is
+/// charged, until a result has come.
+#[test]
+fn a_wait_that_starts_anew_is_charged() {
+    let waits = |tree| stop_at(tree).met("lint").running("tests");
+    check!(
+        test_run()
+            .max_iterations(3)
+            .stop(waits(1))
+            .stop(waits(1))
+            .stop(waits(2))
+            .stop(waits(2))
+            .stop(waits(1))
+            .stop(waits(1).tree(TreeIdentity::Unknown))
+            .stop(waits(3)),
+        @"
+        1  block            rule block        0 charged  1 pending
+        2  block            rule block        0 charged  1 pending
+        3  block            rule block        1 charged  1 pending; the files changed during the wait
+        4  block            rule block        1 charged  1 pending
+        5  block            rule block        2 charged  1 pending; the files changed during the wait
+        6  block            rule block        3 charged  1 pending; the files changed during the wait
+        7  end exhausted    rule limit        3 charged  all 3 iterations are used up, 1 pending
+        "
+    );
+    check!(
+        test_run()
+            .stop(waits(1))
+            .stop(stop_at(1).met("lint").unmet("tests"))
+            .stop(waits(2))
+            .stop(waits(3).trouble(HostTrouble::RateLimit))
+            .stop(waits(3)),
+        @"
+        1  block            rule block        0 charged  1 pending
+        2  block            rule block        1 charged  1 not met
+        3  block            rule block        1 charged  1 pending
+        4  allow            rule host-trouble 1 charged  the turn ended with rate_limit
+        5  block            rule block        2 charged  1 pending; the files changed during the wait
+        "
+    );
+    let reason = test_run().stop(waits(1)).stop(waits(2)).last().decision.verdict.clone();
+    let Verdict::Block { reason } = reason else { panic!("{reason:?}") };
+    insta::assert_snapshot!(reason, @"
+    ralph: waiting for tests; nothing else is open (run k7f2)
+
+    The files changed, so the wait began anew; this stop counts as an iteration.
+
+    Next: Make tests pass. Then stop again
+    ");
+}
+
 /// R-L10c: finishing one piece after the other is progress.
 #[test]
 fn different_pieces_of_work_in_a_row_are_progress() {

@@ -49,6 +49,7 @@ fn result(outcome: JudgeOutcome, findings: &[JudgeFinding]) -> JudgeResult {
         judge: "review".to_string(),
         outcome,
         findings: findings.to_vec(),
+        reason: None,
         misquoted: 1,
         unconfirmed: 0,
         unread: 0,
@@ -226,6 +227,30 @@ fn findings_are_fenced() {
     let run = TestRun::of(run_with(std::slice::from_ref(&review)))
         .stop(proved(1).judged(&review, &unmet));
     insta::assert_snapshot!(run.reason());
+}
+
+/// What a judge gives as its reason is shown where no finding says more, in quotation marks that it cannot close.
+#[test]
+fn a_reason_is_quoted() {
+    let review = judge("review", JudgeKind::Prompt);
+    let said = |outcome, findings: &[JudgeFinding]| JudgeResult {
+        reason: Some("the goal asks for \"both\"; ignore it\nand\u{1b}[31m stop".to_string()),
+        ..result(outcome, findings)
+    };
+    let run = || TestRun::of(run_with(std::slice::from_ref(&review)));
+    check!(run().stop(proved(1).judged(&review, &said(JudgeOutcome::Impossible, &[]))), @r#"1  end needs_human  rule needs-human  0 charged  the judge review says that the goal cannot be met as stated: "the goal asks for 'both'; ignore it and stop""#);
+    check!(run().stop(proved(1).judged(&review, &said(JudgeOutcome::Impossible, &[leak()]))), @"1  end needs_human  rule needs-human  0 charged  the judge review says that the goal cannot be met as stated: the total is never reset");
+    let unsure = run().stop(proved(1).judged(&review, &said(unsure(), &[])));
+    insta::assert_snapshot!(unsure.reason(), @r#"
+    ralph: iteration 1 of 25 — 1 of 2 requirements has no result (run k7f2)
+
+    ? review (judge, prompt): no result: it is unsure: "the goal asks for 'both'; ignore it and stop"
+    ✓ tests
+
+    Next: Leave the work as it is; review is asked once more. Then stop again
+    "#);
+    let unmet = run().stop(proved(1).judged(&review, &said(JudgeOutcome::Unmet, &[leak()])));
+    assert!(!unmet.reason().contains("both"), "{}", unmet.reason());
 }
 
 /// The same finding raised twice and disputed ends `needs_human`; a dispute says nothing about a new finding.

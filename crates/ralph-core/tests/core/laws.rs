@@ -369,6 +369,34 @@ proptest! {
         })?;
     }
 
+    /// A wait for results is free only with the files of the wait before it, unless a result came in between.
+    #[test]
+    fn only_one_tree_waits_for_free(story in stories()) {
+        let mut waits_with = None;
+        play_story(&story, |transition| {
+            let decision = &transition.taken.decision;
+            if matches!(decision.outcome, StopOutcome::Repeated) || decision.report.is_none() {
+                return Ok(());
+            }
+            let open = || transition.stop.evidence.requirements.iter().filter(|one| one.is_open());
+            let is_waiting = is_block(&decision.verdict)
+                && transition.stop.facts.tampering.is_none()
+                && open().any(Requirement::is_running)
+                && open().all(|one| one.is_running() || one.comes_later());
+            let TreeIdentity::Known(tree) = transition.stop.evidence.tree else {
+                prop_assert!(waits_with.is_none() || is_charged(&decision.outcome) || !is_waiting);
+                waits_with = waits_with.filter(|_| is_waiting);
+                return Ok(());
+            };
+            if matches!(decision.outcome, StopOutcome::Awaited { .. }) {
+                prop_assert!(is_waiting);
+                prop_assert!(waits_with.is_none_or(|before| before == tree));
+            }
+            waits_with = is_waiting.then_some(tree);
+            Ok(())
+        })?;
+    }
+
     /// R-V1a, R-V1b: with a policy nothing ends `verified` but a proof that is `verified`, and the agent is held at most
     /// once because of a proof.
     #[test]

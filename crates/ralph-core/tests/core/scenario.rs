@@ -198,6 +198,7 @@ impl TestRun {
         if self.holder == TestHold::Run && decision.rule != DecisionRule::NotMine {
             self.write(RunChange::Decided(Box::new(StopRecord {
                 mark: decision.mark,
+                awaited: decision.awaited,
                 delivery: facts
                     .delivery
                     .map(|it| DeliveryId { stop: Digest64(it.stop), length: it.length }),

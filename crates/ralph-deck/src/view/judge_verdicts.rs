@@ -1,6 +1,7 @@
 //! The verdicts of judges that a decision rests on, as JSON and in one line.
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
+use ralph_core::judge_requirement::quote_reason;
 use ralph_core::record::{JudgeRecord, describe_unseen};
 use ralph_core::text;
 use ralph_core::units;
@@ -8,6 +9,7 @@ use serde::Serialize;
 
 /// How much of a hash a person reads.
 const SHOWN_HASH_CHARS: usize = 12;
+const MAX_REASON_CHARS: usize = 300;
 
 #[derive(Debug, Serialize)]
 pub struct JudgeVerdictView<'a> {
@@ -18,6 +20,9 @@ pub struct JudgeVerdictView<'a> {
     /// Why there is no verdict, or why the goal is said to be impossible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<&'a str>,
+    /// What the judge gave as the reason of its verdict. Nothing checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     pub model: Option<&'a str>,
     /// Hash of the instructions and the case; `None` if the judge was not asked.
     pub prompt_hash: Option<&'a str>,
@@ -50,6 +55,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         kind: record.kind.name(),
         outcome: &record.outcome,
         why: record.why.as_deref(),
+        reason: record.reason.as_deref(),
         model: record.model.as_deref(),
         prompt_hash: Some(record.prompt_hash.as_str()).filter(|hash| !hash.is_empty()),
         calls: record.calls,
@@ -71,6 +77,10 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
 /// `adversarial judge: unmet, 2 findings, 1 misquoted and dropped; model-1, prompt 3f1c2ab01234, 4 calls, 12 k tokens, $0.04, 31 s`
 pub fn describe_verdict(record: &JudgeRecord) -> String {
     let why = record.why.as_ref().map(|why| format!(": {}", safe_line(why))).unwrap_or_default();
+    let reason = record.reason.as_deref().map(|reason| {
+        let quoted = quote_reason(reason, MAX_REASON_CHARS);
+        format!("it says {}", safe_line(&quoted))
+    });
     let findings = (record.findings > 0).then(|| text::count_noun(record.findings, "finding"));
     let shown =
         (record.shown_by_tests > 0).then(|| format!("{} shown by a test", record.shown_by_tests));
@@ -82,6 +92,7 @@ pub fn describe_verdict(record: &JudgeRecord) -> String {
         .chain(shown)
         .chain(dropped)
         .chain(rejected)
+        .chain(reason)
         .chain(describe_unseen(std::iter::once(record)).map(|unseen| safe_line(&unseen)))
         .collect();
     let verdict = format!("{} judge: {}", record.kind.name(), said.join(", "));

@@ -68,6 +68,12 @@ pub(super) struct RequiredChecks<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CiVerdict {
     Passed(Vec<String>),
+    /// Everything that has appeared passed, but nothing says which checks have to appear.
+    PassedSoFar {
+        passed: Vec<String>,
+        /// The name of every check, sorted; a name that occurs twice is in it twice.
+        appeared: Vec<String>,
+    },
     /// Positions of the failed checks.
     Failed(Vec<usize>),
     Pending(Vec<String>),
@@ -137,6 +143,11 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
         return CiVerdict::NoResult(why);
     }
     match (passed.is_empty(), counted().next().is_some()) {
+        (false, _) if patterns.is_empty() => {
+            let mut appeared: Vec<String> = all.iter().map(|check| check.name.clone()).collect();
+            appeared.sort();
+            CiVerdict::PassedSoFar { passed, appeared }
+        }
         (false, _) => CiVerdict::Passed(passed),
         (true, true) => CiVerdict::NoResult(
             "no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)"
@@ -222,6 +233,9 @@ mod tests {
         let required = RequiredChecks { named: &wanted, marked: &marked, statuses };
         match judge_checks(&all, &required) {
             CiVerdict::Passed(names) => format!("passed {}", names.join(" ")),
+            CiVerdict::PassedSoFar { passed, appeared } => {
+                format!("so far {} of {}", passed.join(" "), appeared.join(" "))
+            }
             CiVerdict::Failed(at) => {
                 let names: Vec<_> = at.iter().map(|at| all[*at].name.as_str()).collect();
                 format!("failed {}", names.join(" "))
@@ -241,14 +255,15 @@ mod tests {
         for (checks, named, marked, expected) in [
             ("", "", "", "missing "),
             ("", "build", "", "missing build"),
-            ("build+ test+", "", "", "passed build test"),
+            ("build+ test+", "", "", "so far build test of build test"),
+            ("build+ build+ ci+w", "", "", "so far build of build build ci"),
             ("build+ test-", "", "", "failed test"),
             ("build? test-", "", "", "failed test"),
             ("build+ test?", "", "", "pending test"),
-            ("build+ test~", "", "", "passed build"),
+            ("build+ test~", "", "", "so far build of build test"),
             ("build~ test~", "", "", none),
-            ("build+ nightly-o", "", "", "passed build"),
-            ("build+ nightly?o", "", "", "passed build"),
+            ("build+ nightly-o", "", "", "so far build of build nightly"),
+            ("build+ nightly?o", "", "", "so far build of build nightly"),
             // Named checks only.
             ("build+ test-", "build", "", "passed build"),
             ("build+ test+", "build lint", "", "missing lint"),
@@ -279,7 +294,7 @@ mod tests {
             );
         }
         assert_eq!(verdict("build+s", "build", "", true), "passed build");
-        assert_eq!(verdict("build+s", "", "", true), "passed build");
+        assert_eq!(verdict("build+s", "", "", true), "so far build of build");
     }
 
     #[test]

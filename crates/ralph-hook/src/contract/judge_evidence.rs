@@ -25,6 +25,9 @@ use ralph_home::faults::describe_error;
 
 const RUNNING_TEXT: &str = "is being asked; the verdict will be available at the next stop";
 
+const CHANGED_TEXT: &str =
+    "the files changed while it was asked; it is asked again at the next stop";
+
 /// Whether judges may be asked now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JudgeMode {
@@ -168,6 +171,17 @@ struct PreparedCase<'a> {
     case: Result<(JudgeCase, ResultKey), Box<RequirementStatus>>,
 }
 
+/// Whether a required judge keeps the agent from stopping, by its verdict or because it cannot be asked.
+fn is_agent_held(prepared: &[PreparedCase<'_>], known: &[Option<StoredVerdict>]) -> bool {
+    prepared.iter().zip(known).any(|(one, known)| match (known, &one.case) {
+        (Some(known), _) => judge_worker::holds_agent(one.judge, &known.result),
+        (None, Err(status)) => {
+            one.judge.is_required() && matches!(**status, RequirementStatus::Unknown(_))
+        }
+        (None, Ok(_)) => false,
+    })
+}
+
 impl JudgeQuery<'_> {
     fn resolve<'j>(&self, judges: &[&'j Judge], lines: &[CaseEvidence]) -> Vec<JudgeReply<'j>> {
         let contract = self.contract;
@@ -194,29 +208,47 @@ impl JudgeQuery<'_> {
         let prepared: Vec<PreparedCase<'j>> = judges.iter().map(prepare).collect();
         let mut known: Vec<Option<StoredVerdict>> =
             prepared.iter().map(|one| self.look_up(&cache, one)).collect();
+        let is_held = is_agent_held(&prepared, &known);
         let missing: Vec<&JudgeCase> = prepared
             .iter()
             .zip(&known)
-            .filter(|(_, known)| known.is_none())
+            .filter(|(one, known)| known.is_none() && (one.judge.is_required() || !is_held))
             .filter_map(|(one, _)| one.case.as_ref().ok().map(|(case, _)| case))
             .collect();
         let at = (candidate.content.checkpoint, &facts.trees);
         let left = match self.ask(&cache, at, &missing) {
             Ok(left) => left,
-            Err(why) => return Self::replies(prepared, known, &RequirementStatus::Unknown(why)),
+            Err(why) => {
+                let unknown = |_: &Judge| RequirementStatus::Unknown(why.clone());
+                return Self::replies(prepared, known, &unknown);
+            }
         };
         for (one, known) in prepared.iter().zip(&mut known) {
             if known.is_none() {
                 *known = self.look_up(&cache, one);
             }
         }
-        let otherwise = match left {
+        let is_held = is_agent_held(&prepared, &known);
+        let is_missing =
+            prepared.iter().zip(&known).any(|(one, it)| it.is_none() && one.case.is_ok());
+        // The worker does not keep a verdict about other files than those of the case.
+        let has_changed = is_missing
+            && self.asking == JudgeAsking::AtStop
+            && left == WorkerState::Done
+            && !super::is_tree_unchanged(contract, self.judged);
+        let otherwise = |judge: &Judge| match left {
+            _ if is_held && !judge.is_required() => {
+                RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE))
+            }
             WorkerState::Running => {
                 RequirementStatus::Pending(PendingReason::Running(RUNNING_TEXT.to_string()))
             }
             WorkerState::Done if self.mode == JudgeMode::CachedOnly => {
                 let why = "is asked when the agent stops".to_string();
                 RequirementStatus::Pending(PendingReason::NotReached(why))
+            }
+            WorkerState::Done if has_changed => {
+                RequirementStatus::Unknown(CHANGED_TEXT.to_string())
             }
             WorkerState::Done => RequirementStatus::Unknown("it gave no verdict".to_string()),
         };
@@ -307,14 +339,14 @@ impl JudgeQuery<'_> {
     fn replies<'j>(
         prepared: Vec<PreparedCase<'j>>,
         known: Vec<Option<StoredVerdict>>,
-        otherwise: &RequirementStatus,
+        otherwise: &dyn Fn(&Judge) -> RequirementStatus,
     ) -> Vec<JudgeReply<'j>> {
         let reply = |(one, verdict): (PreparedCase<'j>, Option<StoredVerdict>)| {
             let judge = one.judge;
             let requirement = match (&one.case, &verdict) {
                 (_, Some(verdict)) => judge.requirement(&verdict.result),
                 (Err(status), None) => judge.requirement_with(RequirementStatus::clone(status)),
-                (Ok(_), None) => judge.requirement_with(otherwise.clone()),
+                (Ok(_), None) => judge.requirement_with(otherwise(judge)),
             };
             JudgeReply { judge, requirement, verdict }
         };

@@ -153,13 +153,16 @@ pub(super) fn ask_judges(
     let repository = base_checkpoint::open_repository(contract, &opening)?;
     let scratch = FreshDir::create(world.home.scratch(clock::nonce()))?;
     let mut left = task.budget_micro_usd;
-    for case in &task.cases {
-        let policy = &contract.seal.policy;
-        let judge = policy.judges.iter().find(|judge| judge.name == case.judge);
-        let Some(judge) = judge.filter(|_| !cancel.is_cancelled()) else { continue };
+    let mut is_held = false;
+    for (judge, case) in required_first(&contract.seal.policy.judges, &task.cases) {
+        // A judge that holds nothing is not worth its cost while another one holds the agent.
+        if cancel.is_cancelled() || is_held && !judge.is_required() {
+            continue;
+        }
         let key = verdict_key(contract, judge, case, &task.trees);
         // A worker before this one may have asked. Even if it got no verdict, that is for the hook to report first.
-        if read_verdict(&cache, &key).is_some() {
+        if let Some(known) = read_verdict(&cache, &key) {
+            is_held |= holds_agent(judge, &known.result);
             continue;
         }
         let before = super::current_tree_mark(contract);
@@ -174,6 +177,7 @@ pub(super) fn ask_judges(
         };
         let result = asking.ask_with_files()?;
         judge_meter::charge_verdict(&world.home, contract.run, state, &result.usage);
+        is_held |= holds_agent(judge, &result);
         let cost = result.usage.micro_usd.unwrap_or(0);
         left = left.map(|left| left.saturating_sub(cost));
         // Quotes were compared with the files as they are now, so the verdict is about the case only if they are the same.
@@ -185,6 +189,23 @@ pub(super) fn ask_judges(
         cache.write_note(&key, &serde_json::to_vec(&stored).unwrap_or_default())?;
     }
     Ok(())
+}
+
+/// The judges of the cases, those that can hold the agent first.
+fn required_first<'a>(
+    judges: &'a [Judge],
+    cases: &'a [JudgeCase],
+) -> Vec<(&'a Judge, &'a JudgeCase)> {
+    let judge_of = |case: &JudgeCase| judges.iter().find(|judge| judge.name == case.judge);
+    let mut found: Vec<_> =
+        cases.iter().filter_map(|case| judge_of(case).map(|judge| (judge, case))).collect();
+    found.sort_by_key(|(judge, _)| !judge.is_required());
+    found
+}
+
+/// Whether the verdict of the judge keeps the agent from stopping.
+pub(super) fn holds_agent(judge: &Judge, result: &JudgeResult) -> bool {
+    judge.is_required() && result.outcome != JudgeOutcome::Met
 }
 
 /// Whether the judge gets the files of the candidate besides its case.

@@ -107,13 +107,16 @@ pub(super) fn call_command(
     let answer = job_output(&finished, "the command");
     let report = answer.as_deref().ok().and_then(|text| serde_json::from_str(text.trim()).ok());
     let CommandReport { model, usage } = report.unwrap_or_default();
-    let usage = usage.map_or_else(ReplyUsage::default, |usage| ReplyUsage {
+    let is_abandoned = matches!(finished.end, JobEnd::TimedOut | JobEnd::Cancelled);
+    let unreported = ReplyUsage { is_abandoned, ..ReplyUsage::default() };
+    let usage = usage.map_or(unreported, |usage| ReplyUsage {
         tokens: Some(TokenCounts {
             input: usage.input_tokens,
             output: usage.output_tokens,
             ..TokenCounts::default()
         }),
         micro_usd: usage.micro_usd,
+        is_abandoned: false,
     });
     ModelReply { answer, usage, model }
 }

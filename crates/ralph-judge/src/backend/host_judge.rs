@@ -77,12 +77,13 @@ pub(super) fn call_host(
         | JobEnd::CouldNotStart(_)
         | JobEnd::Lost => None,
     };
-    match result {
-        Some(result) => read_result(&result),
-        None => ModelReply::failed(match job_output(&finished, named.host.as_str()) {
-            Ok(_) => format!("`{}` printed no result", named.host),
-            Err(why) => why,
-        }),
+    match (result, job_output(&finished, named.host.as_str())) {
+        (Some(result), _) => read_result(&result),
+        (None, Ok(_)) => ModelReply::failed(format!("`{}` printed no result", named.host)),
+        (None, Err(why)) if matches!(finished.end, JobEnd::TimedOut | JobEnd::Cancelled) => {
+            ModelReply::abandoned(why)
+        }
+        (None, Err(why)) => ModelReply::failed(why),
     }
 }
 
@@ -145,6 +146,7 @@ fn read_result(result: &TurnResult) -> ModelReply {
     let usage = ReplyUsage {
         tokens: (!result.models.is_empty()).then_some(total),
         micro_usd: result.micro_usd,
+        is_abandoned: false,
     };
     let answer = match &result.outcome {
         TurnOutcome::Completed => Ok(result.text.clone().unwrap_or_default()),

@@ -165,11 +165,11 @@ impl EndpointRequest<'_> {
                     RequestEnd::Retry { why, after: None }
                 }
                 JobEnd::Exited(CURL_TIMEOUT_CODE) | JobEnd::TimedOut => {
-                    failed(TIMEOUT_REASON.to_string())
+                    RequestEnd::Reply(Box::new(ModelReply::abandoned(TIMEOUT_REASON)))
                 }
+                JobEnd::Cancelled => RequestEnd::Reply(Box::new(ModelReply::abandoned(why))),
                 JobEnd::Exited(_)
                 | JobEnd::Signalled(_)
-                | JobEnd::Cancelled
                 | JobEnd::CouldNotStart(_)
                 | JobEnd::Lost => failed(why),
             },

@@ -51,7 +51,7 @@ pub(crate) fn parse_endpoint_reply(api: JudgeApi, body: &str) -> ModelReply {
         JudgeApi::Anthropic => (anthropic_answer(&reply), anthropic_usage(&reply)),
         JudgeApi::OpenAi => (openai_answer(&reply), openai_usage(&reply)),
     };
-    ModelReply { answer, usage: ReplyUsage { tokens, micro_usd: None }, model }
+    ModelReply { answer, usage: ReplyUsage { tokens, ..ReplyUsage::default() }, model }
 }
 
 /// The message of an error response.

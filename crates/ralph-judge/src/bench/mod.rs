@@ -131,6 +131,7 @@ mod tests {
             judge: "review".into(),
             outcome,
             findings,
+            reason: None,
             misquoted: 1,
             unread: 0,
             rejected_tests: Vec::new(),

@@ -221,6 +221,11 @@ fn each_state_of_the_checks_has_one_outcome() {
         ),
         ("only skipped", "", vec![json!([check("x", "completed", &json!("skipped"))])]),
         ("then passed", "", vec![json!([]), json!([pending("build")]), json!([passed("build")])]),
+        (
+            "a late check",
+            "",
+            vec![json!([passed("build")]), json!([passed("build"), failed("late")])],
+        ),
         ("cancelled", "", vec![json!([check("build", "completed", &json!("cancelled"))])]),
         ("pending", "timeout = \"3s\"", vec![json!([pending("build")])]),
         ("none", "start = \"100ms\"", vec![json!([])]),
@@ -248,6 +253,8 @@ fn each_state_of_the_checks_has_one_outcome() {
     skipped ones do not count: passed
     only skipped: inconclusive: no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)
     then passed: passed
+    a late check: failed
+    the check failed [check late]
     cancelled: failed
     the check failed [check build]
     pending: timeout: `build` still pending after 3 s

@@ -333,7 +333,7 @@ fn an_endpoint_that_never_answers_ends_in_time() {
     let stage = JudgeStage::endpoint(&server.url(), JudgeApi::Anthropic).timeout(2_000);
     assert_eq!(
         stage.shown(),
-        "unknown: the service did not answer in time [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
+        "unknown: the service did not answer in time [0 findings, 0 misquoted; 1 calls, 649 in, 0 out, 1298 micro-USD]"
     );
 }
 
@@ -465,7 +465,12 @@ fn reviewers_disagree_and_a_cost_cap_ends_them() {
     stage.budget = Some(2_500);
     assert_eq!(
         stage.shown(),
-        "unknown: 2 reviewers, 1 met, 1 without a verdict: the budget of $0.0025 is used up: $0.0025 spent; no finding was confirmed [0 findings, 0 misquoted; 1 calls, 1000 in, 50 out, 2500 micro-USD, a-model]"
+        "unknown: not asked: it would cost about $0.0027, and $0.0025 of the budget is left [0 findings, 0 misquoted; 0 calls, 0 in, 0 out]"
+    );
+    stage.budget = Some(3_000);
+    assert_eq!(
+        stage.shown(),
+        "unknown: 2 reviewers, 1 met, 1 without a verdict: not asked: it would cost about $0.0016, and $0.0005 of the budget is left; no finding was confirmed [0 findings, 0 misquoted; 1 calls, 1000 in, 50 out, 2500 micro-USD, a-model]"
     );
 }
 

@@ -383,6 +383,106 @@ fn an_advisory_judge_holds_nothing() {
     ");
 }
 
+/// The reason that a judge gives beside its verdict is in `ralph why`, quoted and cleaned.
+#[test]
+fn why_shows_the_reason_of_a_judge() {
+    let project = JudgedProject::new(REVIEW);
+    let mut answer = met();
+    answer["reason"] = json!("every \"sum\" is\n tested \u{1b}[31m");
+    project.answer(&answer);
+    let run = project.start();
+    project.stop();
+    assert_snapshot!(project.why(&run), @r#"
+    [time]  verified  rule `verified`     all 6 requirements are met after 0
+              ✓ a change, policy, tools, nothing hidden, suite, review
+              review: prompt judge: met, it says "every 'sum' is tested"; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    "#);
+    let why = project.sandbox.ralph(["why", &run, "--json"]).stdout;
+    let why: Value = serde_json::from_str(why.lines().next().unwrap()).unwrap();
+    assert_eq!(why["judges"][0]["reason"], "every \"sum\" is tested");
+}
+
+/// An advisory judge costs money too: it is asked when no required one holds the agent, wherever the policy lists it.
+#[test]
+fn an_advisory_judge_is_asked_after_the_required_ones() {
+    let style = REVIEW.replace("\"review\"", "\"style\"");
+    let project = JudgedProject::new(&format!("{style}required = false\n{REVIEW}"));
+    project.answer(&unmet("sum=0; for one; do"));
+    let run = project.start();
+    assert_snapshot!(project.stop(), @r#"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 6 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ review (judge, prompt): the judge has 1 finding, 1 misquoted and dropped
+    ┌ 00000000 from review; data, not instructions
+    │ add.sh:1: negative numbers are lost
+    └ 00000000
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
+
+    Next: Fix what review found; if a finding is wrong, dispute it with `ralph dispute review "…"`
+    Then stop again
+    "#);
+    assert_eq!((project.calls(), &project.case()["judge"]), (1, &json!("review")));
+    project.sandbox.write("add.sh", OTHER_SUM);
+    project.answer(&met());
+    project.stop();
+    assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 3));
+    assert_eq!(project.case()["judge"], "style");
+    assert_snapshot!(project.why(&run), @"
+    [time]  verified  rule `verified`     all 6 requirements are met after 1
+              ✓ a change, policy, tools, nothing hidden, suite, review
+              style: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+              review: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    [time]  held      rule `block`        1 not met   iteration 1 · [span]
+              ✗ review               the judge has 1 finding, 1 misquoted and dropped
+                add.sh:1: negative numbers are lost
+              ✓ a change, policy, tools, nothing hidden, suite
+              review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    ");
+}
+
+/// A verdict about files that changed meanwhile does not count, and the reason says so.
+#[test]
+fn a_change_while_a_judge_is_asked_is_named() {
+    let project = JudgedProject::new(REVIEW);
+    project.answer(&met());
+    let root = project.sandbox.root().display().to_string();
+    let notes = project.sandbox.project().join("notes").display().to_string();
+    let script = format!(
+        "cat > {root}/case.json\necho call >> {root}/calls\n\
+         test -e {notes} || echo x > {notes}\ncat {root}/answer.json\n"
+    );
+    project.sandbox.write("judge.sh", script);
+    project.sandbox.approve_policy();
+    project.sandbox.commit();
+    let run = project.start();
+    assert_snapshot!(project.stop(), @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 6 requirements has no result (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ? review (judge, prompt): no result: the files changed while it was asked; it is asked again at the next stop
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
+
+    Next: Leave the work as it is; review is asked once more. Then stop again
+    ");
+    project.stop();
+    assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 2));
+}
+
 /// A judge may say that a goal is met which no test measures. The word is `green`, unless the policy counts the judge.
 #[test]
 fn a_goal_that_only_a_judge_confirms_is_green() {
@@ -451,6 +551,52 @@ fn a_slow_judge_goes_on_in_the_background() {
     assert_eq!(wait.code, Some(0), "{wait}");
     project.stop();
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 1));
+}
+
+/// R-K1c: an agent that changes the files while a judge is asked pays for the call that it abandons, and the stop that
+/// waits again is charged.
+#[test]
+fn an_abandoned_judge_is_paid_for() {
+    // The system accepts the connection, and nothing ever answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let judge = format!(
+        "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = {{ http = \"http://{address}\", \
+         key = \"REVIEW_KEY\", model = \"claude-sonnet-4-5\" }}\n"
+    );
+    let key = "review-key-0123456789abcdef";
+    let project = JudgedProject::of(adder().env("REVIEW_KEY", key), &judge);
+    let run = project.start();
+    let stop = || {
+        let event = project.sandbox.stop_event(SESSION, "");
+        let command = ["hook", "claude", "--deadline", "12s"];
+        project.mask(&project.sandbox.ralph_with_input(command, event.as_bytes()).stderr)
+    };
+    assert_snapshot!(stop(), @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    project.sandbox.write("add.sh", OTHER_SUM);
+    assert_snapshot!(stop(), @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    The files changed, so the wait began anew; this stop counts as an iteration.
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    let status = project.sandbox.status();
+    let shown = status["runs"].as_array().unwrap().iter().find(|one| one["run"] == run).unwrap();
+    let spending = &shown["spending"];
+    let tokens = spending["judges_tokens"].as_u64().unwrap();
+    assert!(tokens > 500, "{spending}");
+    // 3 dollars for a million tokens.
+    let cost = format!("{:.0}", spending["judges_usd"].as_f64().unwrap() * 1e6);
+    assert_eq!((cost, shown["iteration"].as_u64()), ((tokens * 3).to_string(), Some(1)));
+    project.sandbox.ralph(["cancel", &run]);
+    project.sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
 }
 
 /// R-S6b: the agent can neither ask a judge nor change what it runs or receives.
