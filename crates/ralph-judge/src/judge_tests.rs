@@ -273,21 +273,6 @@ fn an_answer_is_a_verdict_or_unknown() {
     ] {
         assert_eq!(scene.shown(&[answer]), expected, "{answer}");
     }
-    let reason = |answer: &str| scene.ask(&ScriptedModel::new([answer])).reason;
-    for (answer, expected) in [
-        (
-            r#"{"verdict": "met", "reason": " all\n\u001b[2J of hunter2-hunter2 "}"#,
-            Some("all of [redacted]"),
-        ),
-        (r#"{"verdict": "unsure", "reason": "cannot tell"}"#, Some("cannot tell")),
-        (r#"{"verdict": "met", "reason": ""}"#, None),
-        (r#"{"verdict": "met", "reason": ["x"]}"#, None),
-        (r#"{"verdict": "no", "reason": "x"}"#, None),
-    ] {
-        assert_eq!(reason(answer).as_deref(), expected, "{answer}");
-    }
-    let long = format!(r#"{{"verdict": "met", "reason": "{}"}}"#, "x".repeat(9_999));
-    assert!(reason(&long).unwrap().chars().count() <= 300);
     // An error contradicts `met`, whether or not its quote is found.
     let contradiction = "unknown: it answered met and reported an error";
     let malformed = r#"{"verdict": "met", "findings": [{"file": "src/sum.rs"}]}"#;
@@ -303,6 +288,26 @@ fn an_answer_is_a_verdict_or_unknown() {
     ] {
         assert_eq!(scene.shown(&[&answer]), expected, "{answer}");
     }
+}
+
+#[test]
+fn the_reason_beside_a_verdict_is_kept_clean_and_short() {
+    let scene = Scene::new(JudgeKind::Prompt);
+    let reason = |answer: &str| scene.ask(&ScriptedModel::new([answer])).reason;
+    for (answer, expected) in [
+        (
+            r#"{"verdict": "met", "reason": " all\n\u001b[2J of hunter2-hunter2 "}"#,
+            Some("all of [redacted]"),
+        ),
+        (r#"{"verdict": "unsure", "reason": "cannot tell"}"#, Some("cannot tell")),
+        (r#"{"verdict": "met", "reason": ""}"#, None),
+        (r#"{"verdict": "met", "reason": ["x"]}"#, None),
+        (r#"{"verdict": "no", "reason": "x"}"#, None),
+    ] {
+        assert_eq!(reason(answer).as_deref(), expected, "{answer}");
+    }
+    let long = format!(r#"{{"verdict": "met", "reason": "{}"}}"#, "x".repeat(9_999));
+    assert!(reason(&long).unwrap().chars().count() <= 300);
 }
 
 /// Where a quote must be, and which paths a finding may name.

@@ -100,5 +100,5 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
     };
     let reason = answer.reason.map(|reason| session.safe_reason(&reason));
-    JudgeOpinion { misquoted, unread, reason, ..JudgeOpinion::new(outcome, checked.kept) }
+    JudgeOpinion { reason, misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
 }
