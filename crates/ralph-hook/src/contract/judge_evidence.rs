@@ -233,7 +233,7 @@ impl JudgeQuery<'_> {
             prepared.iter().zip(&known).any(|(one, it)| it.is_none() && one.case.is_ok());
         // The worker does not keep a verdict about other files than those of the case.
         let has_changed = is_missing
-            && self.asking == JudgeAsking::AtStop
+            && self.mode == JudgeMode::Ask
             && left == WorkerState::Done
             && !super::is_tree_unchanged(contract, self.judged);
         let otherwise = |judge: &Judge| match left {
