@@ -20,6 +20,8 @@ pub struct StopFacts {
     pub is_owner_gone: bool,
     /// `None` if a repeated delivery of one stop cannot be distinguished from a second stop.
     pub delivery: Option<StopDelivery>,
+    /// When the hook process started, if `delivery` is not known.
+    pub arrived_ms: Option<u64>,
     /// Whether files alone have already held this prompt once.
     pub is_prompt_held_already: bool,
     /// How often the gates of a session without a run have held this prompt.
@@ -185,6 +187,7 @@ impl StopFacts {
             off: None,
             is_owner_gone: false,
             delivery: None,
+            arrived_ms: None,
             is_prompt_held_already: false,
             prompt_holds: 0,
             trouble: None,

@@ -252,6 +252,9 @@ pub struct StopRecord {
     /// The tree of a stop that was held only because results are pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaited: Option<Digest64>,
+    /// When the hook process started, if `delivery` is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrived_ms: Option<u64>,
     pub took_ms: u64,
 }
 

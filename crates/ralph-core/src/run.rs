@@ -131,6 +131,9 @@ pub struct RunState {
     /// The tree of the last stop that was held only because results were pending; `None` once there is a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub awaited: Option<Digest64>,
+    /// When the last stop was answered, if nothing identifies it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_ms: Option<u64>,
 }
 
 /// The last stop that was answered.
@@ -194,6 +197,7 @@ impl RunState {
             judges: JudgeState::default(),
             approvals: Vec::new(),
             awaited: None,
+            answered_ms: None,
         }
     }
 
@@ -428,6 +432,7 @@ impl RunState {
         self.held_for_proof |= decided.is_held_for_proof();
         self.in_a_row = decided.in_a_row;
         self.background = decided.background;
+        self.answered_ms = decided.arrived_ms.map(|_| at_ms);
         self.odd_stops =
             self.odd_stops.saturating_add(u32::from(decided.rule == DecisionRule::OddStop));
         self.trouble = None;

@@ -68,6 +68,7 @@ pub fn gather_facts(
             host_env::host_process(&world.env),
         ),
         delivery: snapshot.delivery,
+        arrived_ms: unidentified_arrival(world, snapshot),
         trouble: find_api_error(stop, snapshot),
         trust: gather_trust(world, &opened.run),
         tampering: opened.tampering.clone().or_else(|| find_new_goal_edit(world, opened)),
@@ -368,6 +369,10 @@ pub fn owner_process(world: &World, state: &RunState) -> Option<ProcessIdentity>
     if is_other_alive { None } else { host_env::host_process(&world.env) }
 }
 
+fn unidentified_arrival(world: &World, snapshot: &TranscriptSnapshot) -> Option<u64> {
+    snapshot.delivery.is_none().then_some(world.arrived_ms)
+}
+
 /// The journal record of a decision; the caller fills in the fields that only it knows.
 pub fn decision_record(
     world: &World,
@@ -378,6 +383,7 @@ pub fn decision_record(
     StopRecord {
         mark: decision.mark,
         awaited: decision.awaited,
+        arrived_ms: unidentified_arrival(world, snapshot),
         delivery: snapshot
             .delivery
             .map(|delivery| DeliveryId { stop: Digest64(delivery.stop), length: delivery.length }),

@@ -6,7 +6,7 @@ use super::{
 use crate::approval;
 use crate::digest64::Digest64;
 use crate::ending::NO_RESULT_TWICE;
-use crate::facts::{BlockCap, StopEvidence, TreeIdentity};
+use crate::facts::{BlockCap, StopDriver, StopEvidence, TreeIdentity};
 use crate::limits::RunLimits;
 use crate::policy::OnTampering;
 use crate::reason::{self, HeldStop, ReasonContext, ReasonSize};
@@ -230,9 +230,20 @@ impl<'a> RunStop<'a> {
         self.state.elapsed_ms(self.case.facts.now_ms)
     }
 
-    /// Digest of the tree and the failures. `None` while a gate is running, because its result will change it.
+    /// Whether the stop was under way when the last one was answered: the agent could not have tried anything since.
+    fn was_under_way(&self) -> bool {
+        let facts = self.case.facts;
+        let is_earlier =
+            facts.arrived_ms.zip(self.state.answered_ms).is_some_and(|(it, answer)| it <= answer);
+        // A runner delivers each stop once, from one process.
+        is_earlier && facts.driver == StopDriver::Person
+    }
+
+    /// Digest of the tree and the failures. `None` while a gate is running, because its result will change it, and for a
+    /// stop that is no new try.
     pub(super) fn state_digest(&self) -> Option<Digest64> {
         match self.evidence.tree {
+            _ if self.was_under_way() => None,
             TreeIdentity::Known(_) if self.required().any(Requirement::is_running) => None,
             TreeIdentity::Known(tree) => Some(self.report.failures.combine(tree)),
             TreeIdentity::Unknown => None,

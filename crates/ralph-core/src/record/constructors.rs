@@ -91,6 +91,7 @@ impl StopRecord {
             judge_spending: None,
             cost: None,
             awaited: None,
+            arrived_ms: None,
             took_ms: 0,
         }
     }

@@ -389,6 +389,29 @@ fn a_tree_that_alternates_ends_the_run() {
     ");
 }
 
+/// Hooks that were under way when a stop was answered are charged, but they are no new tries. A runner's stops are.
+#[test]
+fn a_stop_that_was_under_way_is_no_new_try() {
+    let at_once = |_| stop_at(1).unmet("tests").arrived(0);
+    check!(test_run().stops(4, at_once).stop(stop_at(1).unmet("tests").arrived(u64::MAX)), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 not met
+    4  block            rule block        4 charged  1 not met
+    5  block            rule block        5 charged  1 not met
+    ");
+    check!(test_run().stops(3, |turn| at_once(turn).arrived(u64::MAX)), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  end stuck        rule stuck        2 charged  the last 3 stops made no progress on tests, 1 not met
+    ");
+    check!(driven_run(DriveSettings::DEFAULT).stops(3, |turn| at_once(turn).driver(StopDriver::RunnerAlone)), @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule remedy       3 charged  the last 3 stops made no progress on tests, 1 not met; trying another approach
+    ");
+}
+
 /// The first wait is free, and so is every further one with the same files. Other files start the wait anew, which is
 /// charged, until a result has come.
 #[test]

@@ -242,9 +242,9 @@ fn names_of_the_current_format() {
         ("RunStatus", RunStatus::ALL.map(RunStatus::name).join(" ")),
     ];
     insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @r"
-    RunState: seq phase iteration started_ms last_seen_ms ran_ms clock_ms seen stale odd_stops delivery answer report observed process trouble tampered owner declared in_a_row background memory anchored_ms heeded parts hints waivers disputes limits way garbled driving accepted held_for_proof cost moved_ms judges approvals awaited
+    RunState: seq phase iteration started_ms last_seen_ms ran_ms clock_ms seen stale odd_stops delivery answer report observed process trouble tampered owner declared in_a_row background memory anchored_ms heeded parts hints waivers disputes limits way garbled driving accepted held_for_proof cost moved_ms judges approvals awaited answered_ms
     RunChange: started restored decided trouble paused interrupted resumed cancelled asked waits moved compacted anchored denied overridden part hint_given waived waiver_revoked disputed limited stepped recalled learned drove approved accepted
-    StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof gates judged judges judge_spending cost awaited took_ms
+    StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof gates judged judges judge_spending cost awaited arrived_ms took_ms
     StopOutcome: allowed blocked awaited handed_over repeated orphaned ended
     DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block passed
     RunnerEvent: session metered hands_over waits asks_person woke waited_enough tried silent broke parked settled proof_base passed_on granted

@@ -199,6 +199,7 @@ impl TestRun {
             self.write(RunChange::Decided(Box::new(StopRecord {
                 mark: decision.mark,
                 awaited: decision.awaited,
+                arrived_ms: facts.arrived_ms,
                 delivery: facts
                     .delivery
                     .map(|it| DeliveryId { stop: Digest64(it.stop), length: it.length }),
@@ -467,6 +468,12 @@ impl TestStop {
     pub(crate) fn on_its_way(mut self, delivery: u64) -> Self {
         self.facts.delivery =
             Some(StopDelivery { stop: delivery, length: Some(99), arrived_ms: 0 });
+        self
+    }
+
+    /// A hook process that started at this time, of a host that does not identify its stops.
+    pub(crate) fn arrived(mut self, arrived_ms: u64) -> Self {
+        self.facts.arrived_ms = Some(arrived_ms);
         self
     }
 

@@ -181,7 +181,8 @@ fn a_stop_delivered_twice_is_charged_once() {
     assert_eq!(rules.iter().filter(|rule| *rule == "block").count(), 3, "{rules:?}");
 }
 
-/// R-L2f: two hooks that a host starts at once handle one stop, even before a transcript exists.
+/// R-L2f: hooks that a host starts at once handle one stop, even before a transcript exists. However many they are, they
+/// are no stops without progress.
 #[test]
 fn concurrent_hooks_charge_one_stop_once() {
     for round in 0..5 {
@@ -189,30 +190,45 @@ fn concurrent_hooks_charge_one_stop_once() {
         let run = sandbox.start_run(PROMISE_ARGS);
         let event =
             sandbox.stop_event(SESSION, r#","prompt_id":"p1","last_assistant_message":"done""#);
-        let path = sandbox.ralph_home("runs").join(&run).join("lock");
-        let lock = fs::File::open(&path).unwrap();
-        lock.lock().unwrap();
-        let both: Vec<_> = (0..2)
-            .map(|_| {
-                crate::sandbox::spawn_with_input(
-                    sandbox.command().args(["hook", "claude"]),
-                    event.as_bytes(),
-                )
-            })
-            .collect();
-        // Continue once both processes wait for the lock.
-        while !both.iter().all(|child| has_file_open(child.id(), &path)) {
-            std::thread::yield_now();
-        }
-        drop(lock);
-        let answers: Vec<_> = both
-            .into_iter()
-            .map(|child| crate::sandbox::CommandOutcome::from(child.wait_with_output().unwrap()))
-            .collect();
+        let answers = five_at_once(&sandbox, &run, &event);
         assert!(answers.iter().all(crate::sandbox::CommandOutcome::is_block), "round {round}");
-        assert_eq!(answers[0].stderr, answers[1].stderr, "round {round}");
-        assert_eq!(sandbox.run_status(&run).1, 1, "round {round}");
+        let same = answers.iter().all(|answer| answer.stderr == answers[0].stderr);
+        assert!(same, "round {round}");
+        assert_eq!(sandbox.run_status(&run), ("held".to_string(), 1), "round {round}");
     }
+}
+
+/// The same for a host that does not identify its stops: each is charged, but the run is not stuck, because the agent
+/// could not try anything in between.
+#[test]
+fn concurrent_hooks_of_an_older_host_are_no_new_tries() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(PROMISE_ARGS);
+    let answers = five_at_once(&sandbox, &run, &sandbox.stop_event(SESSION, ""));
+    assert!(answers.iter().all(crate::sandbox::CommandOutcome::is_block));
+    assert_eq!(sandbox.run_status(&run), ("held".to_string(), 5));
+}
+
+/// Five hooks that were all under way before the first of them was answered.
+fn five_at_once(sandbox: &Sandbox, run: &str, event: &str) -> Vec<crate::sandbox::CommandOutcome> {
+    let path = sandbox.ralph_home("runs").join(run).join("lock");
+    let lock = fs::File::open(&path).unwrap();
+    lock.lock().unwrap();
+    let all: Vec<_> = (0..5)
+        .map(|_| {
+            crate::sandbox::spawn_with_input(
+                sandbox.command().args(["hook", "claude"]),
+                event.as_bytes(),
+            )
+        })
+        .collect();
+    // Continue once all processes wait for the lock.
+    while !all.iter().all(|child| has_file_open(child.id(), &path)) {
+        std::thread::yield_now();
+    }
+    drop(lock);
+    let wait = |child: std::process::Child| child.wait_with_output().unwrap();
+    all.into_iter().map(|child| crate::sandbox::CommandOutcome::from(wait(child))).collect()
 }
 
 fn has_file_open(pid: u32, path: &Path) -> bool {
