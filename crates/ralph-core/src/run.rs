@@ -450,10 +450,15 @@ impl RunState {
             self.awaited = decided.awaited;
             self.count_unparsable_lists(&decided.garbled);
         }
+        self.judges.apply_stop(decided);
+        self.apply_observations(decided);
+    }
+
+    /// What the stop observed of the session.
+    fn apply_observations(&mut self, decided: &StopRecord) {
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);
         }
-        self.judges.apply_stop(decided);
         if let Some(cost) = &decided.cost {
             self.cost.get_or_insert_default().merge(cost);
         }
