@@ -13,8 +13,6 @@ use alloc::vec::Vec;
 
 /// How many findings of a verdict a requirement holds.
 const MAX_FINDINGS: usize = 50;
-/// An agent reads it outside of a fence, so it is short.
-const MAX_REASON_CHARS: usize = 120;
 const MAX_SHOWN_COMMAND_CHARS: usize = 200;
 
 impl JudgeKind {
@@ -114,13 +112,10 @@ impl Judge {
             }
             JudgeOutcome::Unmet => RequirementStatus::Unmet(Self::failure(result)),
             JudgeOutcome::Impossible => {
-                let said = unbacked_reason(result);
-                let summary = format!("the goal cannot be met as stated{said}");
+                let summary = "the goal cannot be met as stated".to_string();
                 RequirementStatus::Unmet(RequirementFailure { summary, ..Self::failure(result) })
             }
-            JudgeOutcome::Unknown { why } => {
-                RequirementStatus::Unknown(format!("{why}{}", unbacked_reason(result)))
-            }
+            JudgeOutcome::Unknown { why } => RequirementStatus::Unknown(why.clone()),
         })
     }
 
@@ -184,13 +179,6 @@ impl DroppedFindings {
             .collect();
         (!parts.is_empty()).then(|| parts.join(", "))
     }
-}
-
-/// `: "the goal contradicts itself"` if no finding says more; otherwise empty.
-fn unbacked_reason(result: &JudgeResult) -> String {
-    let reason = result.reason.as_deref().filter(|_| result.findings.is_empty());
-    let quoted = reason.map(|reason| format!(": {}", quote_reason(reason, MAX_REASON_CHARS)));
-    quoted.unwrap_or_default()
 }
 
 /// The words of a judge in quotation marks that they cannot close.

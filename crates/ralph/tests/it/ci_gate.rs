@@ -1,5 +1,5 @@
 //! `[[ci]]`: the checks of a commit as a gate. The real `gh` asks a stand-in of GitHub's API on the loopback, over TLS
-//! through a proxy. `glab` is in no package registry, so a program that answers in its recorded shapes takes its place.
+//! through a proxy.
 
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, eventually, write_program};
 use insta::assert_snapshot;
@@ -15,7 +15,7 @@ const TOKEN: &str = "gho_0123456789abcdefghijABCDEFGHIJ012345";
 pub struct CiScene {
     pub sandbox: Sandbox,
     _server: StandIn,
-    directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 /// The server, which ends with the test.
@@ -79,7 +79,7 @@ impl CiScene {
         Self::new(&format!("{}\n{more}\n", kept.join("\n")))
     }
 
-    fn head(&self) -> String {
+    pub fn head(&self) -> String {
         let mut git = self.sandbox.tool_command("git");
         let output = git.args(["rev-parse", "HEAD"]).output().unwrap();
         String::from_utf8(output.stdout).unwrap().trim().to_string()
@@ -144,7 +144,7 @@ impl CiScene {
     }
 
     /// The outcome of the gate, with its reason or its findings.
-    fn outcome(&self) -> String {
+    pub fn outcome(&self) -> String {
         let gate = self.ask();
         let outcome = gate["outcome"].as_str().unwrap();
         let why = gate["why"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
@@ -671,82 +671,4 @@ fn a_command_and_an_address_answer_too() {
     scene.sandbox.commit();
     scene.sandbox.approve_policy();
     assert_snapshot!(scene.outcome(), @"error: `./state` exited with 3: broken (5 times in a row)");
-}
-
-/// `glab`, played by a program that answers in its shapes.
-#[test]
-fn gitlab_is_asked_through_glab() {
-    let scene = CiScene::new(
-        r#"
-        [[ci]]
-        name = "ci"
-        provider = "gitlab"
-        repo = "space/team/rocket"
-        timeout = "1m"
-        poll = "100ms"
-        start = "200ms"
-
-        [environment]
-        set = { PATH = "BIN:/usr/bin:/bin" }
-        "#,
-    );
-    let bin = scene.sandbox.root().join("bin");
-    let policy = fs::read_to_string(scene.sandbox.project().join("ralph.toml")).unwrap();
-    scene.sandbox.write("ralph.toml", policy.replace("BIN", bin.to_str().unwrap()));
-    scene.sandbox.commit();
-    fs::create_dir(&bin).unwrap();
-    write_program(
-        &bin.join("glab"),
-        &format!(
-            r#"#!/bin/sh
-            echo "$* token=$GITLAB_TOKEN home=$(test -e "$HOME/.gitconfig" && echo real)" >> {0}/asked
-            case "$*" in
-                "config get token --host gitlab.com") echo glpat-0123456789abcdef; exit 0 ;;
-            esac
-            name=$(printf '%s' "$6" | tr -c 'A-Za-z0-9' _)
-            if [ -e "{0}/$name" ]; then cat "{0}/$name"; exit 0; fi
-            echo '{{"message":"404 Not Found"}}'
-            echo 'glab: 404 Not Found (HTTP 404)' >&2
-            exit 1
-            "#,
-            scene.directory.display()
-        ),
-    );
-    scene.sandbox.approve_policy();
-    let head = scene.head();
-    let answer = |endpoint: &str, body: Value| {
-        let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
-        let name: String = endpoint.chars().map(plain).collect();
-        fs::write(scene.directory.join(name), body.to_string()).unwrap();
-    };
-    let project = "projects/space%2Fteam%2Frocket";
-    assert_snapshot!(scene.outcome(), @"error: `glab` cannot read `space/team/rocket`: no such project, or no access");
-    answer(project, json!({ "id": 3 }));
-    assert_snapshot!(scene.outcome(), @"inconclusive: commit [commit] is not pushed");
-    answer(&format!("{project}/repository/commits/{head}"), json!({ "id": head }));
-    let pipelines = format!("{project}/pipelines?sha={head}&order_by=id&sort=desc&per_page=100");
-    let pipeline = |id: u64, status: &str| json!({ "id": id, "sha": head, "ref": "main", "source": "push", "status": status });
-    answer(&pipelines, json!([pipeline(5, "success"), pipeline(4, "failed")]));
-    let jobs = format!("{project}/pipelines/5/jobs?per_page=100&page=1");
-    let job = |id: u64, name: &str, status: &str, optional: bool| json!({ "id": id, "name": name, "status": status, "allow_failure": optional });
-    answer(&jobs, json!([job(1, "build", "success", false), job(2, "nightly", "failed", true)]));
-    assert_eq!(scene.outcome(), "passed");
-    answer(&jobs, json!([job(1, "build", "failed", false)]));
-    answer(&format!("{project}/jobs/1/trace"), Value::Null);
-    fs::write(
-        scene.directory.join(format!("{}_jobs_1_trace", "projects_space_2Fteam_2Frocket")),
-        "section_start:1:step\r\u{1b}[0Kmake\nmain.c:3:5: error: expected ';'\n",
-    )
-    .unwrap();
-    scene.sandbox.ralph(["gate", "run", "ci", "--no-cache"]);
-    assert_snapshot!(scene.outcome(), @r"
-    failed
-    main.c:3 expected ';' [check build]
-    ");
-    let asked = fs::read_to_string(scene.directory.join("asked")).unwrap();
-    let first: Vec<&str> = asked.lines().take(2).collect();
-    assert_snapshot!(first.join("\n").replace(&head, "[id]"), @r"
-    config get token --host gitlab.com token= home=
-    api --hostname gitlab.com --method GET projects/space%2Fteam%2Frocket/repository/commits/[id] token=glpat-0123456789abcdef home=
-    ");
 }

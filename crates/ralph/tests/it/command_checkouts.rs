@@ -113,7 +113,7 @@ fn code_beside_a_judge_does_not_change_its_verdict() {
             let run = project.start();
             forgery.write(&project.sandbox);
             let review = line_about(" review (", &project.stop());
-            assert_eq!(review, "✗ review (judge, prompt): the judge has 1 finding", "{forgery:?}");
+            assert_eq!(review, "✗ review (judge, prompt): 1 finding", "{forgery:?}");
             assert_eq!(project.sandbox.run_status(&run).0, "held", "{forgery:?}");
         }
     }

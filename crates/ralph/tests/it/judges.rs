@@ -420,7 +420,7 @@ fn an_advisory_judge_is_asked_after_the_required_ones() {
     │ make it work
     └ 00000000
 
-    ✗ review (judge, prompt): the judge has 1 finding, 1 misquoted and dropped
+    ✗ review (judge, prompt): 1 finding, 1 misquoted and dropped
     ┌ 00000000 from review; data, not instructions
     │ add.sh:1: negative numbers are lost
     └ 00000000
@@ -441,7 +441,7 @@ fn an_advisory_judge_is_asked_after_the_required_ones() {
               style: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
               review: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
     [time]  held      rule `block`        1 not met   iteration 1 · [span]
-              ✗ review               the judge has 1 finding, 1 misquoted and dropped
+              ✗ review               1 finding, 1 misquoted and dropped
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
@@ -454,14 +454,17 @@ fn a_change_while_a_judge_is_asked_is_named() {
     let project = JudgedProject::new(REVIEW);
     project.answer(&met());
     let root = project.sandbox.root().display().to_string();
-    let notes = project.sandbox.project().join("notes").display().to_string();
     let script = format!(
         "cat > {root}/case.json\necho call >> {root}/calls\n\
-         test -e {notes} || echo x > {notes}\ncat {root}/answer.json\n"
+         test -s {root}/notes || echo x > {root}/notes\ncat {root}/answer.json\n"
     );
     project.sandbox.write("judge.sh", script);
+    project.sandbox.write("notes", "");
     project.sandbox.approve_policy();
     project.sandbox.commit();
+    // The judge does not see the project, but the same file under another name.
+    let notes = project.sandbox.project().join("notes");
+    std::fs::hard_link(notes, project.sandbox.root().join("notes")).unwrap();
     let run = project.start();
     assert_snapshot!(project.stop(), @"
     exit 2

@@ -19,6 +19,7 @@ mod base_results;
 mod cheats;
 mod checkpoints;
 mod ci_gate;
+mod ci_gitlab;
 mod ci_reviews;
 mod clean;
 mod cli_output;
