@@ -37,8 +37,8 @@ const MAX_QUOTE_CHARS: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
 pub(crate) const MAX_NAME_CHARS: usize = 120;
 const MAX_SUMMARY_CHARS: usize = 300;
-const WAIT_RESTARTED: &str =
-    "\nThe files changed, so the wait began anew; this stop counts as an iteration.\n";
+const WAIT_RESTARTED: &str = "\nThe files changed, so the wait started over, and this stop counts as an iteration. \
+    Do not edit files until the result is available.\n";
 const MAX_FINDING_CHARS: usize = 200;
 const MAX_RULE_CHARS: usize = 80;
 /// Text is redacted this far beyond the point where it is truncated, so that the start of a secret never survives

@@ -454,7 +454,6 @@ impl RunState {
         self.apply_observations(decided);
     }
 
-    /// What the stop observed of the session.
     fn apply_observations(&mut self, decided: &StopRecord) {
         if decided.observed.is_some() {
             self.observed.clone_from(&decided.observed);

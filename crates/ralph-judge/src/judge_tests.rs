@@ -238,12 +238,12 @@ fn an_answer_is_a_verdict_or_unknown() {
         (&good, "unmet src/sum.rs:2"),
         (
             &hallucinated,
-            "unknown: it answered unmet, and no file has what its 1 finding quotes [1 misquoted, 0 unconfirmed]",
+            "unknown: it answered unmet, but its finding has no valid quote [1 misquoted, 0 unconfirmed]",
         ),
         (r#"{"verdict": "unmet"}"#, "unknown: it answered unmet without a finding"),
         (
             r#"{"verdict": "unmet", "findings": [{"file": "src/sum.rs"}]}"#,
-            "unknown: it answered unmet, and no file has what its 1 finding quotes [1 misquoted, 0 unconfirmed]",
+            "unknown: it answered unmet, but its finding has no valid quote [1 misquoted, 0 unconfirmed]",
         ),
         (r#"{"verdict": "unsure"}"#, "unknown: it is unsure"),
         (r#"{"verdict": "impossible"}"#, "impossible"),
@@ -550,7 +550,7 @@ fn a_finding_of_a_reviewer_stands_once_it_is_confirmed() {
         answer["findings"][0]["test"] = serde_json::json!({"path": name, "content": "x"});
         answer.to_string()
     };
-    let disagreement = "unknown: 2 reviewers, 1 met, 1 unmet; no finding was confirmed [0 misquoted, 1 unconfirmed]";
+    let disagreement = "unknown: 2 reviewers disagree: 1 met, 1 unmet; no finding was confirmed [0 misquoted, 1 unconfirmed]";
     for (answers, expected) in [
         (&[met, met][..], "met"),
         // Two reviewers, one place.
@@ -564,7 +564,7 @@ fn a_finding_of_a_reviewer_stands_once_it_is_confirmed() {
         (&[&tested("tests/passes.rs"), met, met], disagreement),
         (
             &[&tested("src/main.rs"), met, met],
-            "unknown: 2 reviewers, 1 met, 1 unmet; no finding was confirmed [0 misquoted, 1 unconfirmed] [rejected src/main.rs: not a test]",
+            "unknown: 2 reviewers disagree: 1 met, 1 unmet; no finding was confirmed [0 misquoted, 1 unconfirmed] [rejected src/main.rs: not a test]",
         ),
         (
             &[&tested("src/main.rs"), met, r#"{"verdict": "unmet"}"#],
@@ -584,7 +584,7 @@ fn a_finding_of_a_reviewer_stands_once_it_is_confirmed() {
     let hallucinated = unmet("src/sum.rs", 2, "let mut total = 7;");
     assert_eq!(
         scene.shown(&[&hallucinated]),
-        "unknown: 1 reviewer, 1 without a verdict: it answered unmet, and no file has what its 1 finding quotes; no finding was confirmed [1 misquoted, 0 unconfirmed]"
+        "unknown: 1 reviewer, 1 without a verdict: it answered unmet, but its finding has no valid quote; no finding was confirmed [1 misquoted, 0 unconfirmed]"
     );
 }
 

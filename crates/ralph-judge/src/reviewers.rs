@@ -190,13 +190,13 @@ fn joint_outcome(outcomes: &[JudgeOutcome]) -> JudgeOutcome {
         (count(&JudgeOutcome::Impossible), "impossible"),
     ];
     let verdicts = verdicts.into_iter().filter(|(count, _)| *count > 0);
-    let disagree = if verdicts.clone().count() > 1 { " disagree:" } else { "," };
+    let separator = if verdicts.clone().count() > 1 { " disagree:" } else { "," };
     let missing = Some((reasons.count(), "without a verdict")).filter(|(count, _)| *count > 0);
     let parts: Vec<_> =
         verdicts.chain(missing).map(|(count, what)| format!("{count} {what}")).collect();
     let reason = first_reason.map(|why| format!(": {why}")).unwrap_or_default();
     let reviewers = count_noun(outcomes.len() as u64, "reviewer");
     let why =
-        format!("{reviewers}{disagree} {}{reason}; no finding was confirmed", parts.join(", "));
+        format!("{reviewers}{separator} {}{reason}; no finding was confirmed", parts.join(", "));
     JudgeOutcome::Unknown { why }
 }

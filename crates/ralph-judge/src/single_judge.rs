@@ -90,8 +90,8 @@ pub(crate) fn weigh_answer(
         }
         JudgeVerdict::Unmet if checked.kept.is_empty() => {
             let quotes = match misquoted {
-                1 => "the quote of its finding is not in the file".to_string(),
-                count => format!("the quotes of its {count} findings are not in the files"),
+                1 => "its finding has no valid quote".to_string(),
+                count => format!("none of its {count} findings has a valid quote"),
             };
             unknown(format!("it answered unmet, but {quotes}"))
         }

@@ -26,6 +26,12 @@ pub struct EnvironmentRoot {
     pub path: PathBuf,
 }
 
+/// Whether a linked directory has installed packages, by its name.
+pub fn is_package_directory(name: &str) -> bool {
+    let directories = DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES);
+    directories.into_iter().any(|known| Path::new(name).ends_with(known))
+}
+
 /// Finds the environments that gates use. `links` are the directories that the policy links into checkouts, and `path` is
 /// the `PATH` of the gates, if it is not that of `env`.
 pub fn environment_roots(
@@ -35,12 +41,8 @@ pub fn environment_roots(
     env: &Env,
     path: Option<&OsStr>,
 ) -> Vec<EnvironmentRoot> {
-    let is_installed = |name: &&str| {
-        let directories = DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES);
-        directories.into_iter().any(|known| Path::new(name).ends_with(known))
-    };
     let mut names: BTreeSet<String> =
-        links.iter().map(String::as_str).filter(is_installed).map(ToString::to_string).collect();
+        links.iter().filter(|name| is_package_directory(name)).cloned().collect();
     let working = gates.iter().map(|gate| gate.cwd.trim_start_matches("./")).chain([""]);
     for directory in working.flat_map(|working| Path::new(working).ancestors()) {
         for name in DEPENDENCY_DIRECTORIES.iter().chain(&OTHER_DIRECTORIES[..1]) {

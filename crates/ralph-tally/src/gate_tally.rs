@@ -35,14 +35,14 @@ pub struct GateTally {
 pub struct GateTallies {
     pub gates: Vec<GateTally>,
     /// Whether each measured content passed or failed when it was first measured, by a hash of its key.
-    outcomes: HashMap<u64, bool, BuildHasherDefault<HashedKey>>,
+    outcomes: HashMap<u64, bool, BuildHasherDefault<PassthroughHasher>>,
 }
 
-/// The keys of the map are hashes already.
+/// The keys are hashes already, so they are used as they are.
 #[derive(Debug, Default)]
-struct HashedKey(u64);
+struct PassthroughHasher(u64);
 
-impl Hasher for HashedKey {
+impl Hasher for PassthroughHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -49,7 +49,7 @@ impl<'a> JournalLine<'a> {
 
 fn strip_number(text: &str) -> Option<(u64, &str)> {
     let (digits, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
-    // Not JSON.
+    // JSON allows no leading zeros.
     if digits.len() > 1 && digits.starts_with('0') {
         return None;
     }
@@ -469,9 +469,9 @@ impl<'de> TaggedLine<'de> for RunnerLine<'de> {
 mod tests {
     use super::*;
 
-    /// The same line, with the fields in another order or with a space, is parsed in general.
+    /// A line with another order of fields or with spaces is parsed by `serde_json`.
     #[test]
-    fn a_line_has_the_same_meaning_as_written_and_in_any_other_form() {
+    fn both_parsers_read_a_line_alike() {
         let head = r#"{"v":2,"seq":7,"at_ms":40,"prev":"9f","iteration":3,"after":"0b","change":"#;
         let fields = |line: &JournalLine<'_>| {
             let is_paused = matches!(line.change, LineChange::Paused);

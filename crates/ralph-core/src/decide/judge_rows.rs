@@ -40,8 +40,8 @@ pub(super) fn impossible_goal(stop: &RunStop<'_>) -> Option<StopDecision> {
     let why = match (&record.why, &record.reason) {
         (Some(why), _) => format!(": {}", reason::safe_line(why, MAX_WHY_CHARS, redactor)),
         (None, Some(said)) => {
-            let said = quote_reason(said, MAX_WHY_CHARS);
-            format!(": {}", reason::safe_line(&said, MAX_WHY_CHARS, redactor))
+            let said = reason::safe_line(said, MAX_WHY_CHARS, redactor);
+            format!(": {}", quote_reason(&said, MAX_WHY_CHARS))
         }
         (None, None) => String::new(),
     };

@@ -457,7 +457,7 @@ fn a_wait_that_starts_anew_is_charged() {
     insta::assert_snapshot!(reason, @"
     ralph: waiting for tests; nothing else is open (run k7f2)
 
-    The files changed, so the wait began anew; this stop counts as an iteration.
+    The files changed, so the wait started over, and this stop counts as an iteration. Do not edit files until the result is available.
 
     Next: Make tests pass. Then stop again
     ");

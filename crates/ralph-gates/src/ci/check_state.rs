@@ -1,4 +1,5 @@
-//! The states of checks in the words of the providers. Unknown words are failures, so that a new one never passes.
+//! Maps the providers' words for the state of a check. An unknown word never passes: it is a failure, or pending if it is
+//! the status of a run at GitHub.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CiCheckState {
@@ -62,7 +63,7 @@ mod tests {
     use super::CiCheckState::{self, Failed, Passed, Pending, Skipped};
 
     #[test]
-    fn a_word_that_is_not_known_is_a_failure() {
+    fn an_unknown_word_never_passes() {
         for (status, conclusion, expected) in [
             ("completed", Some("success"), Passed),
             ("completed", Some("neutral"), Skipped),

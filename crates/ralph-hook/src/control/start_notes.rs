@@ -25,6 +25,7 @@ use ralph_judge::check_token_limit;
 use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::trust;
+use ralph_proof::environment_roots::is_package_directory;
 use ralph_proof::{DEPENDENCY_DIRECTORIES, describe_missing};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
@@ -333,7 +334,7 @@ fn ignored_script<'a>(seal: &PolicySeal, judge: &'a Judge) -> Option<&'a str> {
     let deadline = Deadline::after(LISTING_TIMEOUT);
     let is_installed = |word: &str| {
         let packages = DEPENDENCY_DIRECTORIES.iter().map(OsStr::new);
-        links.iter().any(|link| Path::new(word).starts_with(link))
+        links.iter().any(|link| is_package_directory(link) && Path::new(word).starts_with(link))
             || packages.into_iter().any(|name| Path::new(word).iter().any(|part| part == name))
     };
     let is_missing = |word: &&str| {

@@ -275,9 +275,7 @@ pub(super) fn named_or_own_run(
             let hint = "you may stop freely; `ralph status` lists the runs";
             Err(CommandFailure::new("no run holds this session", hint))
         }
-        Ok(RunOrSession::Session(session)) => {
-            Err(CommandFailure::new(&format!("no run owns session `{session}`"), hint))
-        }
+        Ok(RunOrSession::Session(session)) => Err(super::run_choice::unowned_session(&session)),
         Err(error) => Err(error.into()),
     }
 }

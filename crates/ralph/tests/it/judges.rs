@@ -585,7 +585,7 @@ fn an_abandoned_judge_is_paid_for() {
     assert_snapshot!(stop(), @"
     ralph: waiting for review; nothing else is open (run [run])
 
-    The files changed, so the wait began anew; this stop counts as an iteration.
+    The files changed, so the wait started over, and this stop counts as an iteration. Do not edit files until the result is available.
 
     Next: Wait for the judge with `ralph wait`
     Then stop again

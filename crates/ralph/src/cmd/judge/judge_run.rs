@@ -56,7 +56,7 @@ Examples:
 
 The judge sees the difference between the base and the work tree, one of
 kind `plan` also `PLAN.md`. Its verdict is printed and kept nowhere: a run
-asks again. The command of a judge runs as it is in the base.
+asks again. A command judge runs in a checkout of the base.
 
 Exit codes: 0 every required judge says met, 1 one of them says unmet or
 impossible, or the command failed, 3 the policy is not approved, 4 one
