@@ -39,7 +39,7 @@ fn the_real_glab_asks_gitlab() {
         set = {{ PATH = "{bin}:/usr/bin:/bin" }}
         "#
     ));
-    assert_snapshot!(scene.outcome(), @"");
+    assert_snapshot!(scene.outcome(), @r#"error: `glab` is not logged in to `gitlab.example.com`: run `glab auth login --hostname gitlab.example.com`, or name the variable with a token: `token = "…"`"#);
     let config = scene.sandbox.home().join(".config/glab-cli");
     fs::create_dir_all(&config).unwrap();
     let hosts = "hosts:\n    gitlab.example.com:\n        token: glpat-0123456789abcdef\n        api_host: other.example.com\n        api_protocol: http\n";
@@ -51,37 +51,50 @@ fn the_real_glab_asks_gitlab() {
     let jobs = format!("{PROJECT}/pipelines/5/jobs");
     let trace = json!("section_start:1:step\r\u{1b}[0Kmake\nmain.c:3:5: error: expected ';'\n");
     let mut report = String::new();
-    for (what, key, answers) in [
-        ("no project", "GET /api/v4/none".to_string(), body(json!({}))),
-        ("not pushed", PROJECT.to_string(), body(json!({ "id": 3 }))),
+    let pipelines = format!("{PROJECT}/pipelines");
+    let commit = format!("{PROJECT}/repository/commits/{head}");
+    let forbidden = json!([{ "status": 403, "body": { "message": "403 Forbidden" } }]);
+    for (what, answers) in [
+        ("no project", vec![]),
+        ("not pushed", vec![(PROJECT, body(json!({ "id": 3 })))]),
         (
             "no pipeline",
-            format!("{PROJECT}/repository/commits/{head}"),
-            body(json!({ "id": head })),
+            vec![(&*commit, body(json!({ "id": head }))), (&*pipelines, body(json!([])))],
         ),
         (
             "no job",
-            format!("{PROJECT}/pipelines"),
-            body(json!([pipeline(5, "success"), pipeline(4, "failed")])),
+            vec![
+                (&*pipelines, body(json!([pipeline(5, "success"), pipeline(4, "failed")]))),
+                (&*jobs, body(json!([]))),
+            ],
         ),
         (
             "one may fail",
-            jobs.clone(),
-            body(json!([job(1, "build", "success"), job(2, "nightly", "failed")])),
+            vec![(&*jobs, body(json!([job(1, "build", "success"), job(2, "nightly", "failed")])))],
         ),
+        ("not allowed", vec![(&*jobs, forbidden)]),
         (
-            "not allowed",
-            jobs.clone(),
-            json!([{ "status": 403, "body": { "message": "403 Forbidden" } }]),
+            "failed",
+            vec![
+                (&*format!("{PROJECT}/jobs/1/trace"), body(trace)),
+                (&*jobs, body(json!([job(1, "build", "failed")]))),
+            ],
         ),
-        ("log", format!("{PROJECT}/jobs/1/trace"), body(trace)),
-        ("failed", jobs, body(json!([job(1, "build", "failed")]))),
     ] {
-        scene.route(&[(&key, answers)]);
+        scene.route(&answers);
         scene.sandbox.ralph(["gate", "run", "ci", "--no-cache"]);
         report.push_str(&format!("{what}: {}\n", scene.outcome()));
     }
-    assert_snapshot!(report, @"");
+    assert_snapshot!(report, @r"
+    no project: error: `glab` cannot read `space/team/rocket`: no such project, or no access
+    not pushed: inconclusive: commit [commit] is not pushed
+    no pipeline: inconclusive: no checks were found for commit [commit]
+    no job: inconclusive: no checks were found for commit [commit]
+    one may fail: passed
+    not allowed: error: `glab` got HTTP 403: 403 Forbidden
+    failed: failed
+    main.c:3 expected ';' [check build]
+    ");
     let requests = scene.requests();
     let login = ["gitlab.example.com", "glpat-0123456789abcdef"];
     assert!(!requests.is_empty() && requests.iter().all(|one| one[2..4] == login), "{requests:?}");

@@ -297,7 +297,7 @@ fn an_endpoint_gives_a_verdict_or_none() {
         ),
         (
             agent_step(HALLUCINATED, ""),
-            format!("unknown: it answered unmet, but the quote of its finding is not in the file [0 findings, 1 misquoted; {usage}"),
+            format!("unknown: it answered unmet, but its finding has no valid quote [0 findings, 1 misquoted; {usage}"),
         ),
         (
             agent_step(MET, "stop_reason = \"refusal\""),

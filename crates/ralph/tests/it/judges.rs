@@ -256,7 +256,7 @@ fn no_verdict_twice_in_a_row_ends_the_run() {
     unsure: ralph: gate_broken: make it work — review gave no result twice in a row: it is unsure
     garbage: ralph: gate_broken: make it work — review gave no result twice in a row: the answer has no JSON object with a verdict: "I think it is fine."
     another word: ralph: gate_broken: make it work — review gave no result twice in a row: `"passed"` is not a verdict
-    only misquoted: ralph: gate_broken: make it work — review gave no result twice in a row: it answered unmet, but the quote of its finding is not in the file
+    only misquoted: ralph: gate_broken: make it work — review gave no result twice in a row: it answered unmet, but its finding has no valid quote
     "#);
 }
 
