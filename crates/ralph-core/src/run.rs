@@ -461,9 +461,7 @@ impl RunState {
         if let Some(cost) = &decided.cost {
             self.cost.get_or_insert_default().merge(cost);
         }
-        if decided.process.is_some() {
-            self.process = decided.process;
-        }
+        self.process = decided.process.or(self.process);
     }
 
     fn remember_digest(&mut self, mark: Option<Digest64>) {
