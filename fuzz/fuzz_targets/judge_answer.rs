@@ -9,6 +9,7 @@ use ralph_core::judge::{
 use ralph_core::model_price::PriceTable;
 use ralph_core::policy::GateEnvironment;
 use ralph_core::requirement::RequirementWeight;
+use ralph_gates::command_place::CommandPlace;
 use ralph_judge::given_reply::{GivenReply, judge_given_reply};
 use ralph_judge::{JudgeRequest, JudgeSupport};
 use ralph_sys::clock::Deadline;
@@ -77,15 +78,15 @@ fn ask(kind: JudgeKind, reply: GivenReply<'_>) -> JudgeResult {
     let case = JudgeCase { v: 1, kind, diff: diff.to_string(), ..JudgeCase::default() };
     // The files of this package, which findings can quote.
     let files = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let environment = GateEnvironment::default();
     judge_given_reply(
         &JudgeRequest {
             judge: &judge,
             case: &case,
             files,
-            project: files,
+            place: &CommandPlace::in_directory(files, &environment),
             scratch: files,
             env: &Env::from_pairs([("API_TOKEN", "hunter2-hunter2")], None, Vec::new()),
-            variables: &GateEnvironment::default(),
             search_path: None,
             host_program: None,
             supervisor: files,
@@ -108,6 +109,7 @@ fn is_bounded(result: &JudgeResult, kind: JudgeKind) {
         is_shown(why, 1000);
     }
     is_shown(result.model.as_deref().unwrap_or_default(), 200);
+    is_shown(result.reason.as_deref().unwrap_or_default(), 300);
     for finding in &result.findings {
         let path = Path::new(&finding.file);
         assert!(path.components().all(|part| matches!(part, Component::Normal(_))), "{path:?}");
