@@ -190,6 +190,8 @@ async fn accept_connections(listener: &tokio::net::TcpListener, router: &Router)
         };
         let slot = loop {
             if slots.available_permits() == 0 {
+                // Connections of the same burst first read what they were sent: one with a request is not idle.
+                tokio::task::yield_now().await;
                 connections.close_idle();
             }
             // If every connection has a request, this client waits, and others in the queue of the socket.
