@@ -280,6 +280,39 @@ mod tests {
         );
     }
 
+    /// R-S5a: an agent can write what git reads as the commit.
+    #[test]
+    fn a_commit_whose_objects_were_changed_is_not_compared() {
+        for name in ["HEAD", "HEAD^{tree}", "HEAD:left"] {
+            let directory = tempfile::tempdir().unwrap();
+            let root = directory.path();
+            run_git(root, &["init", "--quiet"]);
+            write(&root.join("left/file"), "x\n");
+            commit(root);
+            write(&root.join("left/file"), "y\n");
+            run_git(root, &["add", "--all"]);
+            let forge = format!(
+                "new=$(git write-tree); case {name} in \
+                 HEAD) other=$(echo x | git commit-tree $new);; \
+                 *tree*) other=$new;; \
+                 *) other=$(git rev-parse $new:left);; esac; \
+                 file() {{ echo .git/objects/$(echo $1 | cut -c 1-2)/$(echo $1 | cut -c 3-); }}; \
+                 id=$(file $(git rev-parse {name})); chmod u+w $id; cp $(file $other) $id"
+            );
+            let names = ["GIT_AUTHOR_NAME=t", "GIT_COMMITTER_NAME=t", "EMAIL=t@t"];
+            let argv = [&["env"][..], &names, &["sh", "-ec", &forge]].concat();
+            testing::run_successfully(root, &argv);
+            let deadline = Deadline::after(Duration::from_mins(1));
+            let error = compare_with_commit(root, &[], &deadline).unwrap_err();
+            // Git compares commits and the root itself.
+            let found = "`git rev-parse` found no such commit";
+            let listed = "`git ls-tree` printed unexpected output";
+            let compared = error.ends_with("` does not match its id");
+            assert!(compared || error == found || error == listed, "{name}: {error}");
+            assert_eq!(compared, name == "HEAD:left", "{error}");
+        }
+    }
+
     #[test]
     fn a_submodule_is_compared_with_its_commit() {
         let directory = tempfile::tempdir().unwrap();

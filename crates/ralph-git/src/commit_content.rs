@@ -1,7 +1,7 @@
 //! Reads commits of a repository: their trees, their files, and the notes on them. No program that the repository's
 //! configuration names is run. The only command that writes adds a note, for a person who asked for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,16 @@ use ralph_sys::proc::ProgramLimits;
 use crate::commit_comparison::{CommittedEntry, parse_tree_record};
 use crate::git::{read_only_git, work_tree_root};
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, MAX_OUTPUT_BYTES};
+use crate::object_batch::{BATCH_COMMAND, directory_id, parse_batch, tree_of_commit};
+use crate::tree::ObjectFormat;
 
 /// The ref of ralph's notes, as `git notes --ref` takes it: `refs/notes/ralph`.
 const NOTES_REF: &str = "--ref=ralph";
 /// How many commits of a history are compared with a tree.
 const MAX_SEARCHED_COMMITS: &str = "--max-count=1000";
+const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
+/// Upper bound for the line that git prints before each object.
+const MAX_HEADER_BYTES: usize = 128;
 /// Enough for a million paths.
 const MAX_LISTING_BYTES: usize = 256 * 1024 * 1024;
 /// The committer of notes, which no person has to have configured.
@@ -60,7 +65,13 @@ impl CommitReader {
 
     /// The id of the tree of a commit.
     pub fn tree_of(&self, commit: &str) -> Result<Option<String>, GitCommandError> {
-        self.resolve(&format!("{commit}^{{tree}}"))
+        let Some(commit) = self.find_commit(commit)? else { return Ok(None) };
+        let output = self.read_objects([&*commit], MAX_COMMIT_BYTES)?;
+        let format = id_format(&commit);
+        let objects = parse_batch(format, &output.stdout)?;
+        let content = objects.first().filter(|object| object.kind == "commit");
+        let tree = content.and_then(|object| tree_of_commit(format, object.content));
+        Ok(tree.map(|tree| format.hex(&tree)))
     }
 
     fn resolve(&self, name: &str) -> Result<Option<String>, GitCommandError> {
@@ -82,7 +93,8 @@ impl CommitReader {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
         let mut found = pairs.filter(|(id, of)| *of == tree && is_full_id(id));
-        Ok(found.next().map(|(id, _)| id.to_owned()))
+        let Some((id, _)) = found.next() else { return Ok(None) };
+        Ok((self.tree_of(id)?.as_deref() == Some(tree)).then(|| id.to_owned()))
     }
 
     /// The files of a tree at these paths, each of at most `largest` bytes.
@@ -114,19 +126,34 @@ impl CommitReader {
         &self,
         commit: &str,
     ) -> Result<BTreeMap<OsString, CommittedEntry>, GitCommandError> {
-        let listing = self.list_tree(commit)?;
-        let records = listing.split(|byte| *byte == 0).filter(|record| !record.is_empty());
+        let missing = || GitCommandError::failed("rev-parse", "found no such commit");
+        let listing = self.list_tree(&self.tree_of(commit)?.ok_or_else(missing)?)?;
+        let format = id_format(commit);
+        let records = listing
+            .split(|byte| *byte == 0)
+            .filter(|record| !record.is_empty() && directory_id(format, record).is_none());
         let parse = |record| {
             parse_tree_record(record).ok_or_else(|| GitCommandError::unexpected_output("ls-tree"))
         };
         records.map(parse).collect()
     }
 
+    /// The records of a tree, with those of its directories, whose content has their ids.
     fn list_tree(&self, tree: &str) -> Result<Vec<u8>, GitCommandError> {
         let listing =
-            self.query(&["ls-tree", "-r", "-z", "--full-tree", tree], MAX_LISTING_BYTES)?;
+            self.query(&["ls-tree", "-r", "-t", "-z", "--full-tree", tree], MAX_LISTING_BYTES)?;
         if listing.code != 0 || listing.truncated {
             return Err(GitCommandError::unexpected_output("ls-tree"));
+        }
+        let format = id_format(tree);
+        let records = listing.stdout.split(|byte| *byte == 0);
+        let mut trees: BTreeSet<String> =
+            records.filter_map(|record| Some(format.hex(&directory_id(format, record)?))).collect();
+        trees.insert(tree.to_owned());
+        let output = self.read_objects(trees.iter().map(String::as_str), MAX_LISTING_BYTES)?;
+        let found = parse_batch(format, &output.stdout)?;
+        if found.iter().filter(|object| object.kind == "tree").count() != trees.len() {
+            return Err(GitCommandError::unexpected_output("cat-file"));
         }
         Ok(listing.stdout)
     }
@@ -136,10 +163,18 @@ impl CommitReader {
         id: &str,
         largest: usize,
     ) -> Result<CommittedFile, GitCommandError> {
-        let output = self.query(&["cat-file", "blob", id], largest)?;
-        Ok(match output {
-            GitOutput { code: 0, stdout, truncated: false } => CommittedFile::Content(stdout),
-            GitOutput { .. } => CommittedFile::Unreadable,
+        let limits = self.limits(largest.saturating_add(MAX_HEADER_BYTES));
+        let input = format!("{id}\n");
+        let git = read_only_git(&self.root);
+        let output = git.run(&BATCH_COMMAND, Some(input.as_bytes()), &limits)?;
+        if output.code != 0 || output.truncated {
+            return Ok(CommittedFile::Unreadable);
+        }
+        let objects = parse_batch(id_format(id), &output.stdout)?;
+        let blob = objects.first().filter(|object| object.kind == "blob");
+        Ok(match blob.map(|object| object.content) {
+            Some(content) if content.len() <= largest => CommittedFile::Content(content.to_vec()),
+            Some(_) | None => CommittedFile::Unreadable,
         })
     }
 
@@ -159,7 +194,7 @@ impl CommitReader {
 
     /// Sets ralph's note on a commit to the bytes of a file, in place of an earlier one.
     pub fn write_note(&self, commit: &str, content: &Path) -> Result<(), GitCommandError> {
-        let limits = ProgramLimits { deadline: self.deadline, max_output_bytes: 1024 };
+        let limits = self.limits(1024);
         let git = HardenedGit::new(&self.root)
             .settings(&["gc.auto=0", "maintenance.auto=false", "commit.gpgSign=false"])
             .confine_to(&self.root)
@@ -185,13 +220,42 @@ impl CommitReader {
     }
 
     fn query(&self, arguments: &[&str], most: usize) -> Result<GitOutput, GitCommandError> {
-        let limits = ProgramLimits { deadline: self.deadline, max_output_bytes: most };
-        read_only_git(&self.root).run(arguments, None, &limits)
+        read_only_git(&self.root).run(arguments, None, &self.limits(most))
+    }
+
+    fn read_objects<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a str>,
+        most: usize,
+    ) -> Result<GitOutput, GitCommandError> {
+        let mut input = Vec::new();
+        for id in ids {
+            input.extend(id.bytes().chain(*b"\n"));
+        }
+        let output =
+            read_only_git(&self.root).run(&BATCH_COMMAND, Some(&input), &self.limits(most))?;
+        if output.code != 0 || output.truncated {
+            return Err(GitCommandError::unexpected_output("cat-file"));
+        }
+        Ok(output)
+    }
+
+    fn limits(&self, most: usize) -> ProgramLimits {
+        ProgramLimits { deadline: self.deadline, max_output_bytes: most }
     }
 }
 
 fn first_line(output: &GitOutput) -> String {
     String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+/// The format of a full id.
+fn id_format(id: &str) -> ObjectFormat {
+    if id.len() == 2 * ObjectFormat::Sha1.id_len() {
+        ObjectFormat::Sha1
+    } else {
+        ObjectFormat::Sha256
+    }
 }
 
 /// Whether `text` is the full id of an object, in either of git's formats.

@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -35,6 +34,8 @@ pub enum GitCommandError {
     Failed { what: String, why: String },
     #[error("`git {what}` timed out")]
     TimedOut { what: String },
+    #[error("the content of git's object `{id}` does not match its id")]
+    WrongContent { id: String },
 }
 
 impl GitCommandError {
@@ -127,7 +128,7 @@ impl<'a> HardenedGit<'a> {
     pub(crate) fn run<S: AsRef<OsStr>>(
         &self,
         arguments: &[S],
-        input: Option<File>,
+        input: Option<&[u8]>,
         limits: &ProgramLimits,
     ) -> Result<GitOutput, GitCommandError> {
         let Some(program) = git_program::git_program(self.directory) else {

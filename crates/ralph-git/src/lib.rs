@@ -6,6 +6,7 @@ pub mod commit_content;
 pub mod git;
 pub mod git_program;
 mod hardened_git;
+mod object_batch;
 pub mod ralph_refs;
 mod repository_filters;
 pub mod tree;

@@ -8,20 +8,12 @@ use crate::checkpoint::STORE_FILE;
 use crate::git;
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, FileError};
+use ralph_sys::fs;
 use ralph_sys::proc::ProgramLimits;
 
 const PREFIX: &str = "refs/ralph/";
 const MAX_OUTPUT_BYTES: usize = 64 * 1024 * 1024;
 const MAX_PATH_BYTES: usize = 64 * 1024;
-
-#[derive(Debug, thiserror::Error)]
-pub enum RefDeletionError {
-    #[error(transparent)]
-    Git(#[from] GitCommandError),
-    #[error(transparent)]
-    File(#[from] FileError),
-}
 
 /// The refs of each run in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,14 +49,13 @@ impl RalphRefs {
     }
 
     /// Deletes the refs of a run, unless they have changed since they were read. Their objects are left to git's garbage
-    /// collection. `scratch` is a directory for a file without a name.
+    /// collection.
     pub fn delete(
         &self,
         project: &Path,
         run: &str,
-        scratch: &Path,
         deadline: &Deadline,
-    ) -> Result<usize, RefDeletionError> {
+    ) -> Result<usize, GitCommandError> {
         let (Some(root), Some(refs)) = (repository_root(project), self.by_run.get(run)) else {
             return Ok(0);
         };
@@ -72,9 +63,8 @@ impl RalphRefs {
         for (name, object) in refs {
             input.extend(format!("delete {name}\0{object}\0").into_bytes());
         }
-        let input = fs::create_unnamed_file(scratch, &input)?;
         let arguments = ["update-ref", "--no-deref", "-z", "--stdin"];
-        run_git(&root, &arguments, Some(input), deadline)?;
+        run_git(&root, &arguments, Some(&input), deadline)?;
         Ok(refs.len())
     }
 }
@@ -96,7 +86,7 @@ fn repository_root(project: &Path) -> Option<PathBuf> {
 fn run_git(
     root: &Path,
     arguments: &[&str],
-    input: Option<std::fs::File>,
+    input: Option<&[u8]>,
     deadline: &Deadline,
 ) -> Result<GitOutput, GitCommandError> {
     let git = HardenedGit::new(root).confine_to(root).without_replacements().offline();

@@ -155,8 +155,7 @@ fn run_in_checkout(
     if let Some(why) = &view.refusal {
         return Ok(gates.iter().map(|gate| refused_result(gate, why)).collect());
     }
-    let before = list_files(&checkout.dir)?;
-    let planned = plan_canaries(request, &project, &before, gates);
+    let planned = plan_canaries(request, &project, &checkout.files, gates);
     let command =
         |(gate, planned): (&StepGate<'_>, &Option<Canary>)| step_command(gate, planned.as_ref());
     let mut commands: Vec<Gate> = gates.iter().zip(&planned).map(command).collect();
@@ -192,7 +191,7 @@ fn run_in_checkout(
     }
     watch(None, true);
     let mut reports: Vec<GateReport> = reports.into_iter().flatten().collect();
-    let mut changed = changed_files(&before, &list_files(&checkout.dir)?);
+    let mut changed = changed_files(&checkout.files, &list_files(&checkout.dir)?);
     changed.retain(|path| !may_gates_write(request, path));
     void_reports("files of the checkout changed while it ran", &changed, &commands, &mut reports);
     void_if_packages_changed(request, &view.unprotected, started_ms, &commands, &mut reports);

@@ -373,7 +373,12 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
         CheckpointError::Lock(LockError::File(file)) | CheckpointError::File(file) => {
             return file_hint(file);
         }
-        CheckpointError::TimedOut { .. } => "try again when the machine is less busy".to_string(),
+        CheckpointError::TimedOut { .. } | CheckpointError::Listing(_) => {
+            "try again when the machine is less busy".to_string()
+        }
+        CheckpointError::WrongContent { .. } => {
+            "a file below `.git/objects` was changed; `git fsck` lists all such objects".to_string()
+        }
         CheckpointError::Git { .. } | CheckpointError::CommitMissing(_) => {
             "run `git fsck` in the project to check its repository".to_string()
         }

@@ -5,7 +5,7 @@
 //! checkout's own `.git` is recreated each time, for programs that call git: it has one commit, no history and no
 //! access to the user's refs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
@@ -22,7 +22,7 @@ use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, CheckpointStore,
     NO_CONVERSION,
 };
-use crate::tree::{ObjectId, TreeEntryMode};
+use crate::tree::{self, ListingRequest, ObjectId, TreeEntryMode, WorkTreeListing};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, ConfinedDir, Durability, FileLock};
 
@@ -57,6 +57,8 @@ pub struct OverlayFile {
 pub struct VerificationCheckout {
     pub dir: PathBuf,
     pub tree: ObjectId,
+    /// The files that were written.
+    pub files: WorkTreeListing,
     /// Protected files that differ from the candidate; `before` is the candidate's version.
     pub restored: Vec<ChangedPath>,
     _lock: FileLock,
@@ -64,6 +66,7 @@ pub struct VerificationCheckout {
 
 struct ComposedTree {
     tree: ObjectId,
+    files: BTreeMap<OsString, PathVersion>,
     restored: Vec<ChangedPath>,
 }
 
@@ -86,7 +89,7 @@ impl CheckpointRepository {
     ) -> Result<VerificationCheckout, CheckpointError> {
         let alone = fs::acquire_lock(&self.checkout_file("lock"), deadline)?;
         let _lock = self.lock_shadow(deadline)?;
-        let ComposedTree { tree, restored } = self.compose_tree(what, deadline)?;
+        let ComposedTree { tree, files, restored } = self.compose_tree(what, deadline)?;
         let index = self.checkout_file("index");
         plumbing::remove_index_lock(&index)?;
         // Files that an earlier gate compiled from other sources would count as part of the tree.
@@ -98,7 +101,15 @@ impl CheckpointRepository {
         self.run_git(&self.checkout_command(&index, &arguments), deadline)?;
         let filtered = self.write_filtered_files(what, &restored, deadline)?;
         self.create_git_dir(&tree, &filtered, deadline)?;
-        Ok(VerificationCheckout { dir: self.checkout.clone(), tree, restored, _lock: alone })
+        let written = tree::list_work_tree(&ListingRequest {
+            project: &self.checkout,
+            exclude: &[],
+            cache: None,
+            deadline,
+        })?;
+        self.confirm_checkout(&written, files, &filtered, &tree)?;
+        let dir = self.checkout.clone();
+        Ok(VerificationCheckout { dir, tree, files: written, restored, _lock: alone })
     }
 
     /// The tree that a checkout would have, without writing its files.
@@ -122,7 +133,11 @@ impl CheckpointRepository {
         let mut changes = restored.clone();
         changes.extend(overlay);
         let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
-        Ok(ComposedTree { tree, restored })
+        let files = self.files_with_changes(what.candidate, &changes, deadline)?;
+        if !changes.is_empty() {
+            self.confirm_tree(&tree, &files)?;
+        }
+        Ok(ComposedTree { tree, files, restored })
     }
 
     /// A file in the shadow that belongs to this checkout: the index of the files that ralph wrote there, or the lock.

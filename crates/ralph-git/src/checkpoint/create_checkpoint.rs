@@ -13,9 +13,6 @@ use super::{
 use crate::tree::{ObjectId, WorkTreeListing};
 use ralph_sys::clock::{self, Deadline};
 
-/// A checkpoint's commit is a few lines long, plus one for each filtered file.
-const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
-
 /// The state to checkpoint.
 #[derive(Clone, Debug)]
 pub struct CheckpointSnapshot<'a> {
@@ -173,11 +170,7 @@ impl CheckpointRepository {
         checkpoint: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<CheckpointRemarks, CheckpointError> {
-        let commit = self.hex(&checkpoint.commit);
-        let mut call =
-            PlumbingCommand::new(PlumbingContext::Shadow, ["cat-file", "commit", &commit]);
-        call.max_output = MAX_COMMIT_BYTES;
-        Ok(commit_message::parse_remarks(&self.run_git(&call, deadline)?))
+        Ok(commit_message::parse_remarks(&self.read_commit(&checkpoint.commit, deadline)?))
     }
 
     /// Stores the files of the listing and their directories, except for those that the last checkpoint has. The caller

@@ -9,6 +9,9 @@ use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 
+/// The mode of a directory, as git prints it.
+const DIRECTORY_DIGITS: &[u8] = b"040000";
+
 /// A path that differs between two checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedPath {
@@ -57,18 +60,37 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<Vec<ChangedPath>, CheckpointError> {
         let output =
-            self.run_diff_tree(before, after, &["--raw", "--no-abbrev", "-z"], deadline)?;
+            self.run_diff_tree(before, after, &["--raw", "--no-abbrev", "-t", "-z"], deadline)?;
         let mut fields = output.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut found = Vec::new();
+        // Of these trees git has compared the content. A wrong one could hide a change.
+        let mut trees = vec![before.tree, after.tree];
         while let Some(meta) = fields.next() {
-            let changed = fields.next().and_then(|path| self.parse_changed_path(meta, path));
-            found.push(changed.ok_or_else(|| unexpected_git_output("diff-tree"))?);
+            let unexpected = || unexpected_git_output("diff-tree");
+            let path = fields.next().ok_or_else(unexpected)?;
+            match self.parse_changed_trees(meta) {
+                Some(changed) => trees.extend(changed),
+                None => found.push(self.parse_changed_path(meta, path).ok_or_else(unexpected)?),
+            }
+        }
+        if before.tree != after.tree {
+            self.verify_trees(trees, deadline)?;
         }
         if let Some(forged) = found.iter().find(|changed| !fs::is_safe_tree_path(&changed.path)) {
             let path = ralph_core::text::clean_line(&forged.path.to_string_lossy(), 200);
             return Err(CheckpointError::InvalidPath { number: after.number, path });
         }
         Ok(found)
+    }
+
+    /// Parses `:040000 040000 <id> <id> M`, or one side of it. `None` if it is not about directories.
+    fn parse_changed_trees(&self, meta: &[u8]) -> Option<Vec<ObjectId>> {
+        let fields: Vec<_> = meta.strip_prefix(b":")?.split(|byte| *byte == b' ').collect();
+        let [before, after, old, new, _] = *fields else { return None };
+        let sides = [(before, old), (after, new)].into_iter();
+        let ids = sides.filter(|(mode, _)| *mode == DIRECTORY_DIGITS);
+        let ids: Vec<_> = ids.map(|(_, id)| self.format.parse(id)).collect::<Option<_>>()?;
+        (!ids.is_empty()).then_some(ids)
     }
 
     /// Parses `:100644 100755 <id> <id> M`.
@@ -94,6 +116,7 @@ impl CheckpointRepository {
         after: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<Vec<LineCounts>, CheckpointError> {
+        self.verify_changed_blobs(&self.diff(before, after, deadline)?, deadline)?;
         let output = self.run_diff_tree(before, after, &["--numstat", "-z"], deadline)?;
         let records = output.split(|byte| *byte == 0).filter(|record| !record.is_empty());
         let number = |field: Option<&[u8]>| std::str::from_utf8(field?).ok()?.parse().ok();
@@ -138,6 +161,7 @@ impl CheckpointRepository {
         most: usize,
         deadline: &Deadline,
     ) -> Result<CheckpointPatch, CheckpointError> {
+        self.verify_changed_blobs(&self.diff(before, after, deadline)?, deadline)?;
         let mut call = self.diff_tree_command(before, after, options);
         call.max_output = most;
         let output = self.run_git_truncated(&call, deadline)?;

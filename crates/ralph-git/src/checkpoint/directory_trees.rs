@@ -12,7 +12,7 @@ use super::plumbing::{
     unexpected_git_output,
 };
 use super::{Checkpoint, CheckpointError, CheckpointRepository};
-use crate::tree::{ObjectFormat, ObjectId, TreeEntry, TreeEntryMode, hash_tree};
+use crate::tree::{ObjectFormat, ObjectId, TreeEntry, TreeEntryMode, hash_object};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError};
 
@@ -88,7 +88,7 @@ impl DirectoryTrees {
         known: &KnownTrees,
     ) {
         let Some(UnfinishedTree { path, content, files }) = open.pop() else { return };
-        let id = hash_tree(format, &content);
+        let id = hash_object(format, "tree", &content);
         match open.last_mut() {
             Some(parent) => {
                 let name = &path[parent.name_start()..];

@@ -18,6 +18,7 @@ mod plumbing;
 mod resolve_objects;
 mod restore;
 mod staging;
+mod verified_objects;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,8 @@ use std::path::{Path, PathBuf};
 use ralph_core::id::RunId;
 
 use crate::git;
-use crate::tree::{self, ObjectFormat, ObjectId};
+use crate::object_batch::tree_of_commit;
+use crate::tree::{self, ListingError, ObjectFormat, ObjectId};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
@@ -45,6 +47,7 @@ pub use staging::CheckpointFile;
 use commit_message::CheckpointRemarks;
 use create_checkpoint::CommitDraft;
 use plumbing::{PlumbingCommand, PlumbingContext};
+use verified_objects::VerifiedObjects;
 
 /// Limit for the output of `for-each-ref`, far more than the checkpoints of any run need.
 const MAX_LISTING_BYTES: usize = 16 * 1024 * 1024;
@@ -70,12 +73,16 @@ pub enum CheckpointError {
     Replaced { number: u32 },
     #[error("git no longer knows commit `{0}` of the target branch")]
     CommitMissing(String),
+    #[error("the content of git's object `{id}` does not match its id")]
+    WrongContent { id: String },
     #[error("checkpoint {number} contains `{path}`, which is not a valid path in a work tree")]
     InvalidPath { number: u32, path: String },
     #[error("`{}` has changed since it was checkpointed", .0.display())]
     FileChanged(PathBuf),
     #[error("cannot write `{}` in a checkout", .0.display())]
     BadPath(PathBuf),
+    #[error(transparent)]
+    Listing(#[from] ListingError),
     #[error(transparent)]
     Lock(#[from] LockError),
     #[error(transparent)]
@@ -108,6 +115,7 @@ pub struct CheckpointRepository {
     store: CheckpointStore,
     format: ObjectFormat,
     purpose: RepositoryPurpose,
+    verified: VerifiedObjects,
 }
 
 /// Whether a repository may write to the project.
@@ -166,6 +174,7 @@ impl CheckpointRepository {
             store: CheckpointStore::Shadow,
             format: ObjectFormat::Sha1,
             purpose: RepositoryPurpose::Recording,
+            verified: VerifiedObjects::default(),
         };
         let recorded = fs::read_if_exists(&repository.shadow.join(STORE_FILE), MAX_PATH_BYTES)?;
         match (recorded, top) {
@@ -212,15 +221,18 @@ impl CheckpointRepository {
         name: &str,
         deadline: &Deadline,
     ) -> Result<Option<Checkpoint>, CheckpointError> {
-        let wanted = format!("{name}^{{tree}}");
+        let wanted = format!("{name}^{{commit}}");
         let question = ["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted];
         let call = PlumbingCommand::new(PlumbingContext::Project, question);
-        let tree = match self.run_git(&call, deadline) {
+        let commit = match self.run_git(&call, deadline) {
             Ok(output) => self.format.parse(output.trim_ascii_end()),
             Err(CheckpointError::Git { .. }) => None,
             Err(error) => return Err(error),
         };
-        let Some(tree) = tree else { return Ok(None) };
+        let Some(commit) = commit else { return Ok(None) };
+        let content = self.read_commit(&commit, deadline)?;
+        let tree = tree_of_commit(self.format, &content)
+            .ok_or_else(|| plumbing::unexpected_git_output("cat-file"))?;
         // A commit of our own: the message of a foreign one could pretend to be that of a checkpoint.
         let reason = CheckpointReason::Other(format!("the tree of {name}"));
         let mut checkpoint = Checkpoint { number: u32::MAX, commit: tree, tree, at_ms: 0, reason };
@@ -297,7 +309,10 @@ impl CheckpointRepository {
 
     pub fn find(&self, number: u32, deadline: &Deadline) -> Result<Checkpoint, CheckpointError> {
         let found = self.list(deadline)?.into_iter().find(|one| one.number == number);
-        found.ok_or_else(|| CheckpointError::NotFound { run: self.run.clone(), number })
+        let found =
+            found.ok_or_else(|| CheckpointError::NotFound { run: self.run.clone(), number })?;
+        self.confirm_commit(&found, deadline)?;
+        Ok(found)
     }
 
     /// Deletes the refs and leaves their objects to git's garbage collection. Returns how many there were.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{CheckpointError, CheckpointRepository, CheckpointStore, RepositoryPurpose};
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, subcommand};
+use crate::object_batch::{BATCH_COMMAND, batch_input, parse_batch};
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
@@ -136,8 +137,7 @@ impl CheckpointRepository {
             git = git.env("GIT_OBJECT_DIRECTORY", objects);
         }
         let limits = ProgramLimits { deadline: *deadline, max_output_bytes: call.max_output };
-        let input = call.input.map(|input| fs::create_unnamed_file(&self.shadow, input));
-        let output = git.run(&call.arguments, input.transpose()?, &limits)?;
+        let output = git.run(&call.arguments, call.input, &limits)?;
         if output.code != 0 {
             let why = format!("exited with {}", output.code);
             return Err(CheckpointError::Git { what: subcommand(&call.arguments), why });
@@ -220,14 +220,11 @@ impl CheckpointRepository {
             blobs.insert(*id, blob);
         }
         if count > 0 {
-            let arguments = ["cat-file", "--buffer", "--batch"];
             let mut call =
-                PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+                PlumbingCommand::new(PlumbingContext::Shadow, BATCH_COMMAND).with_input(&input);
             call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
             let output = self.run_git(&call, deadline)?;
-            let objects = self
-                .parse_objects(&output, "blob")
-                .ok_or_else(|| unexpected_git_output("cat-file"))?;
+            let objects = self.parse_objects(&output, "blob")?;
             blobs.extend(objects.into_iter().map(|(id, bytes)| (id, BlobContent::Content(bytes))));
         }
         Ok(blobs)
@@ -242,23 +239,18 @@ impl CheckpointRepository {
         deadline: &Deadline,
     ) -> Result<Option<BTreeMap<ObjectId, BlobContent>>, CheckpointError> {
         let unique: BTreeSet<&ObjectId> = ids.iter().collect();
-        let input: Vec<u8> = unique
-            .iter()
-            .flat_map(|id| self.hex(id).into_bytes().into_iter().chain(*b"\n"))
-            .collect();
+        let input = batch_input(self.format, unique);
         if input.is_empty() {
             return Ok(Some(BTreeMap::new()));
         }
-        let arguments = ["cat-file", "--buffer", "--batch"];
-        let mut call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+        let mut call =
+            PlumbingCommand::new(PlumbingContext::Shadow, BATCH_COMMAND).with_input(&input);
         call.max_output = FEW_BLOBS_BYTES;
         let output = self.run_git_truncated(&call, deadline)?;
         if output.truncated {
             return Ok(None);
         }
-        let mut objects = self
-            .parse_objects(&output.stdout, "blob")
-            .ok_or_else(|| unexpected_git_output("cat-file"))?;
+        let mut objects = self.parse_objects(&output.stdout, "blob")?;
         let (mut blobs, mut taken) = (BTreeMap::new(), 0);
         for id in ids {
             if blobs.contains_key(id) {
@@ -286,39 +278,21 @@ impl CheckpointRepository {
         if ids.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let input: Vec<u8> =
-            ids.iter().flat_map(|id| self.hex(id).into_bytes().into_iter().chain(*b"\n")).collect();
-        let arguments = ["cat-file", "--buffer", "--batch"];
-        let call = PlumbingCommand::new(PlumbingContext::Shadow, arguments).with_input(&input);
+        let input = batch_input(self.format, ids);
+        let call = PlumbingCommand::new(PlumbingContext::Shadow, BATCH_COMMAND).with_input(&input);
         let output = self.run_git(&call, deadline)?;
-        self.parse_objects(&output, "tree").ok_or_else(|| unexpected_git_output("cat-file"))
+        self.parse_objects(&output, "tree")
     }
 
-    /// Parses `<id> <type> <size>` and the content, or `<id> missing`. Objects of another type are left out.
+    /// The objects of one kind. Others are left out.
     fn parse_objects(
         &self,
-        mut output: &[u8],
+        output: &[u8],
         wanted: &str,
-    ) -> Option<BTreeMap<ObjectId, Vec<u8>>> {
-        let mut objects = BTreeMap::new();
-        while !output.is_empty() {
-            let end = memchr::memchr(b'\n', output)?;
-            let (header, rest) = (output.get(..end)?, output.get(end + 1..)?);
-            let mut fields = header.split(|byte| *byte == b' ');
-            let id = self.format.parse(fields.next()?)?;
-            let kind = fields.next()?;
-            if kind == b"missing" {
-                output = rest;
-                continue;
-            }
-            let size = usize::try_from(parse_number(fields.next()?)?).ok()?;
-            let content = rest.get(..size)?;
-            if kind == wanted.as_bytes() {
-                objects.insert(id, content.to_vec());
-            }
-            output = rest.get(size + 1..)?;
-        }
-        Some(objects)
+    ) -> Result<BTreeMap<ObjectId, Vec<u8>>, CheckpointError> {
+        let objects = parse_batch(self.format, output)?.into_iter();
+        let objects = objects.filter(|object| object.kind == wanted);
+        Ok(objects.map(|object| (object.id, object.content.to_vec())).collect())
     }
 }
 
@@ -351,6 +325,7 @@ impl From<GitCommandError> for CheckpointError {
             GitCommandError::Missing => Self::GitMissing,
             GitCommandError::Failed { what, why } => Self::Git { what, why },
             GitCommandError::TimedOut { what } => Self::TimedOut { what },
+            GitCommandError::WrongContent { id } => Self::WrongContent { id },
         }
     }
 }

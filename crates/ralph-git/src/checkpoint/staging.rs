@@ -11,6 +11,7 @@ use super::plumbing::{
     remove_index_lock,
 };
 use super::{Checkpoint, CheckpointError, CheckpointRepository};
+use crate::object_batch::directory_id;
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, CopyKind, FileError};
@@ -72,6 +73,7 @@ impl CheckpointRepository {
         let (special, plain): (Vec<_>, Vec<_>) =
             pieces.iter().cloned().partition(|piece| filtered.contains(&piece.path));
         self.write_files(&plain, PlumbingContext::Shadow, &stage.raw, deadline)?;
+        self.confirm_copies(&plain, &stage.raw, deadline)?;
         if !special.is_empty() {
             // Git finds the filter through the checkpoint's own attribute files.
             let mut needed = self.attribute_files(of, deadline)?;
@@ -123,11 +125,19 @@ impl CheckpointRepository {
         let tree = self.hex(&of.tree);
         let call = PlumbingCommand::new(
             PlumbingContext::Shadow,
-            ["ls-tree", "-r", "-z", "--full-tree", &tree],
+            ["ls-tree", "-r", "-t", "-z", "--full-tree", &tree],
         );
         let listed = self.run_git(&call, deadline)?;
         let records = listed.split(|byte| *byte == 0);
-        Ok(records.filter_map(|record| self.parse_tree_record(record)).collect())
+        let (mut files, mut trees) = (Vec::new(), vec![of.tree]);
+        for record in records {
+            match directory_id(self.format, record) {
+                Some(id) => trees.push(id),
+                None => files.extend(self.parse_tree_record(record)),
+            }
+        }
+        self.verify_trees(trees, deadline)?;
+        Ok(files)
     }
 
     /// Parses `100644 blob <id><tab><path>`.

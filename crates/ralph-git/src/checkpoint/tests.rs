@@ -837,6 +837,91 @@ fn a_forged_tree_is_refused() {
     }
 }
 
+/// Puts the file of one object in the place of another, which git does not notice when it reads it.
+fn forge_object(scene: &CheckpointScene, name: &str, content: &str) {
+    let forge = format!(
+        "id=$(git rev-parse {name}); other=$({content}); \
+         file() {{ echo .git/objects/$(echo $1 | cut -c 1-2)/$(echo $1 | cut -c 3-); }}; \
+         chmod u+w $(file $id) && cp $(file $other) $(file $id)"
+    );
+    run_successfully(&scene.project, &["sh", "-ec", &forge]);
+}
+
+/// R-S5c: content that an agent writes below the id of an object is neither compared nor checked out nor restored.
+#[test]
+fn forged_objects_are_refused() {
+    const COMMIT: &str = "git -c user.name=t -c user.email=t@t commit-tree -m x";
+    let blob = "echo forged | git hash-object -w --stdin".to_owned();
+    let tree = "git mktree < /dev/null".to_owned();
+    let commit = format!("{COMMIT} refs/ralph/r1/1^{{tree}}");
+    let mut table = String::new();
+    for (name, content) in [
+        ("refs/ralph/r1/0:kept", &blob),
+        ("refs/ralph/r1/0:edited", &blob),
+        ("refs/ralph/r1/1:edited", &blob),
+        ("refs/ralph/r1/0:tests", &tree),
+        ("refs/ralph/r1/0^{tree}", &tree),
+        ("refs/ralph/r1/1^{tree}", &tree),
+        ("refs/ralph/r1/0", &commit),
+    ] {
+        let scene = CheckpointScene::new();
+        scene.write("tests/old", "assert");
+        scene.write("src/main", "1");
+        let base = scene.create();
+        scene.write("edited", "second\n");
+        let candidate = scene.create();
+        let id = String::from_utf8(scene.git(&["rev-parse", name])).unwrap();
+        forge_object(&scene, name, content);
+        let (open, deadline) = (scene.open(), test_deadline());
+        let whole = CheckoutRequest::whole;
+        let mixed = CheckoutRequest {
+            candidate: &candidate,
+            base: &base,
+            is_protected: &|path| path == "edited",
+            overlay: &[OverlayFile { path: "tests/new".into(), content: b"x".to_vec() }],
+        };
+        let edited = [&base, &candidate].map(|of| {
+            let files = open.checkpoint_files(of, &deadline).ok()?;
+            files.into_iter().find(|file| file.path == "edited").map(|file| file.version.id)
+        });
+        let edited: Vec<_> = edited.into_iter().flatten().collect();
+        let listing = list_with_git(&scene.project);
+        let refused = [
+            ("find", open.find(0, &deadline).err()),
+            ("files", open.checkpoint_files(&base, &deadline).err()),
+            ("difference", open.diff(&base, &candidate, &deadline).err()),
+            ("content", open.read_blobs(&edited, 99, 999, &deadline).err()),
+            ("lines", open.line_counts(&base, &candidate, &deadline).err()),
+            ("patch", open.text_patch(&base, &candidate, 999, &deadline).err()),
+            ("base", open.checkout(&whole(&base), &deadline).err()),
+            ("candidate", open.checkout(&whole(&candidate), &deadline).err()),
+            ("both", open.checkout(&mixed, &deadline).err()),
+            ("both as an id", open.checkout_tree(&mixed, &deadline).err()),
+            ("restore", scene.try_restore(0, &listing).err()),
+        ];
+        let mut names = Vec::new();
+        for (operation, error) in refused {
+            let Some(error) = error else { continue };
+            let wrong =
+                format!("the content of git's object `{}` does not match its id", id.trim_end());
+            // Git compares some objects itself.
+            let why = error.to_string();
+            let is_named = why == wrong;
+            names.push(if is_named { operation.into() } else { format!("{operation} ({why})") });
+        }
+        table.push_str(&format!("{name}: {}\n", names.join(", ")));
+    }
+    insta::assert_snapshot!(table, @r"
+    refs/ralph/r1/0:kept: base, candidate, both
+    refs/ralph/r1/0:edited: content, lines, patch, base, both, restore
+    refs/ralph/r1/1:edited: content, lines, patch, candidate
+    refs/ralph/r1/0:tests: files, base, candidate, both, both as an id
+    refs/ralph/r1/0^{tree}: files (`git ls-tree` exited with 128), difference, lines, patch, base (`git ls-tree` exited with 128), both, both as an id, restore
+    refs/ralph/r1/1^{tree}: difference, lines, patch, candidate (`git ls-tree` exited with 128), both, both as an id, restore
+    refs/ralph/r1/0: find, base, both, restore
+    ");
+}
+
 #[test]
 fn excluded_directories_are_left_alone() {
     let mut scene = CheckpointScene::new();

@@ -45,7 +45,7 @@ use stat_cache::{StatCache, WalkExtent};
 use walk::{WalkFailure, WalkPlan};
 
 pub use absent_files::AbsentPaths;
-pub(crate) use object_id::hash_tree;
+pub(crate) use object_id::hash_object;
 pub(crate) use repository::{find_object_store, may_configure_filters};
 
 const HASH_BATCH_BYTES: usize = 64 * 1024;

@@ -48,11 +48,7 @@ pub(super) fn hash_blob(format: ObjectFormat, bytes: &[u8]) -> ObjectId {
     hash_object(format, "blob", bytes)
 }
 
-pub(crate) fn hash_tree(format: ObjectFormat, content: &[u8]) -> ObjectId {
-    hash_object(format, "tree", content)
-}
-
-fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> ObjectId {
+pub(crate) fn hash_object(format: ObjectFormat, kind: &str, bytes: &[u8]) -> ObjectId {
     let mut hasher = ObjectHasher::new(format, kind, bytes.len() as u64);
     hasher.update(bytes);
     hasher.finish()

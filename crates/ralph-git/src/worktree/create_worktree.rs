@@ -77,7 +77,7 @@ fn missing_repository_error(project: &Path, deadline: &Deadline) -> WorktreeErro
             WorktreeError::Bare(project.to_owned())
         }
         Err(error @ (GitCommandError::Missing | GitCommandError::TimedOut { .. })) => error.into(),
-        Ok(_) | Err(GitCommandError::Failed { .. }) => {
+        Ok(_) | Err(GitCommandError::Failed { .. } | GitCommandError::WrongContent { .. }) => {
             WorktreeError::NotARepository(project.to_owned())
         }
     }

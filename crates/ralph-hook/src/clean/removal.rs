@@ -103,7 +103,7 @@ fn remove_target(
         CleanTarget::Refs { project, run } => {
             let refs =
                 RalphRefs::read(project, deadline).map_err(|error| describe_error(&error))?;
-            let deleted = refs.delete(project, run, home.root(), deadline);
+            let deleted = refs.delete(project, run, deadline);
             deleted.map(drop).map_err(|error| describe_error(&error))
         }
         CleanTarget::Nothing(_) => Ok(()),
@@ -141,7 +141,7 @@ fn remove_run(
     }
     if let Some(project) = project.filter(|project| fs::is_directory(project)) {
         let refs = RalphRefs::read(project, deadline).map_err(|error| describe_error(&error))?;
-        let deleted = refs.delete(project, id.as_str(), home.root(), deadline);
+        let deleted = refs.delete(project, id.as_str(), deadline);
         deleted.map_err(|error| describe_error(&error))?;
     }
     let trash = discard(home, paths.directory()).map_err(|error| describe_error(&error))?;

@@ -21,7 +21,7 @@ pub(super) fn find_base(
         let found = repository.find_commit(&base.commit, deadline)?;
         return found.ok_or_else(|| CheckpointError::CommitMissing(base.commit.clone()));
     }
-    confirm_base(contract, repository, repository.find(0, deadline)?)
+    confirm_base(contract, repository, repository.find(0, deadline)?, deadline)
 }
 
 /// Fails if the checkpoint is not the sealed base.
@@ -29,9 +29,11 @@ pub(super) fn confirm_base(
     contract: &ContractContext<'_>,
     repository: &CheckpointRepository,
     first: Checkpoint,
+    deadline: &Deadline,
 ) -> Result<Checkpoint, CheckpointError> {
     let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
     if sealed == Some(repository.hex(&first.commit).as_str()) {
+        repository.confirm_commit(&first, deadline)?;
         Ok(first)
     } else {
         Err(CheckpointError::Replaced { number: 0 })

@@ -139,7 +139,7 @@ fn compute_summary(
     let deadline = contract.world.step_deadline();
     let first = match first {
         Some(first) if first.number == 0 && contract.run.origin != RunOrigin::Session => {
-            base_checkpoint::confirm_base(contract, &repository, first)?
+            base_checkpoint::confirm_base(contract, &repository, first, &deadline)?
         }
         Some(_) | None => base_checkpoint::find_base(contract, &repository, &deadline)?,
     };

@@ -34,11 +34,13 @@ pub use fresh_dir::FreshDir;
 pub use line_appender::LineAppender;
 pub use lock_file::{FileLock, LockError, acquire_lock};
 pub use tree_size::measure_tree;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use write::create_unnamed_file;
 pub use write::{
     Durability, SharedFileMode, append, create_new, create_new_user_file, create_output_file,
-    create_private_dir, create_unnamed_file, create_user_dir, make_dir_private, move_own_dir,
-    overwrite, patch, quarantine, remove_empty_dir, remove_file, remove_own_dir_tree, replace,
-    replace_link, replace_user_file, replace_with_mode, truncate,
+    create_private_dir, create_user_dir, make_dir_private, move_own_dir, overwrite, patch,
+    quarantine, remove_empty_dir, remove_file, remove_own_dir_tree, replace, replace_link,
+    replace_user_file, replace_with_mode, truncate,
 };
 
 /// The operation that failed and its path; the source is the reason.

@@ -338,7 +338,8 @@ fn make_dirs_accessible(path: &Path) {
 }
 
 /// An unnamed file with `bytes`, open for reading from the start. `directory` determines the file system.
-pub fn create_unnamed_file(directory: &Path, bytes: &[u8]) -> Result<File, FileError> {
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn create_unnamed_file(directory: &Path, bytes: &[u8]) -> Result<File, FileError> {
     let make = || {
         let temporary = TemporaryFile::write(&directory.join("scratch"), bytes, PRIVATE_FILE_MODE)?;
         OpenOptions::new().read(true).open(&temporary.path)

@@ -32,7 +32,6 @@ pub(crate) mod wait;
 pub mod worker;
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -92,14 +91,18 @@ pub fn run_program(spec: &ProgramSpec<'_>, limits: &ProgramLimits) -> ProgramEnd
     start_program(spec, limits).map_or_else(|ended| ended, RunningProgram::wait)
 }
 
-/// Like [`run_program`], with `input`, from its current position, as standard input. It is a file rather than a pipe
-/// because a file needs no writer, and a child that stops reading does no harm.
+/// Like [`run_program`], with `input` as standard input. It is a file without a name rather than a pipe because a file
+/// needs no writer, and a child that stops reading does no harm.
 pub fn run_program_with_input(
     spec: &ProgramSpec<'_>,
-    input: File,
+    input: &[u8],
     limits: &ProgramLimits,
 ) -> ProgramEnd {
-    start_with_stdin(spec, input.into(), limits).map_or_else(|ended| ended, RunningProgram::wait)
+    match os::write_to_unnamed_file(input) {
+        Ok(file) => start_with_stdin(spec, file.into(), limits)
+            .map_or_else(|ended| ended, RunningProgram::wait),
+        Err(error) => ProgramEnd::CouldNotStart(error),
+    }
 }
 
 /// A program that runs concurrently. It is killed if this is dropped before it exits.
@@ -470,17 +473,14 @@ mod tests {
 
     #[test]
     fn input_may_be_read_completely_partly_or_not_at_all() {
-        let dir = tempfile::tempdir().unwrap();
         let input = vec![b'x'; 300_000];
         for (script, expected) in [("cat", 300_000), ("head -c 2; exec 0<&-", 2), ("true", 0)] {
-            let file = crate::fs::create_unnamed_file(dir.path(), &input).unwrap();
             let argv = ["sh", "-c", script].map(OsStr::new);
             let spec = ProgramSpec { argv: &argv, cwd: None, env: &[] };
-            let ended = run_program_with_input(&spec, file, &testing::generous_limits());
+            let ended = run_program_with_input(&spec, &input, &testing::generous_limits());
             let ProgramEnd::Exited { code: 0, stdout, .. } = ended else { panic!("{ended:?}") };
             assert_eq!(stdout.len(), expected, "{script}");
         }
-        assert_eq!(crate::fs::list(dir.path(), 9).unwrap(), [""; 0]);
     }
 
     #[test]

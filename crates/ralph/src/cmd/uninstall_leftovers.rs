@@ -226,7 +226,7 @@ impl<'a> ProjectLeftovers<'a> {
         for (run, _) in refs.runs() {
             let is_kept = plan.entries.iter().any(|one| is_kept_run(home, one, run));
             if !is_kept && let Ok(now) = RalphRefs::read(project, &deadline) {
-                let deleted = now.delete(project, run, home.root(), &deadline);
+                let deleted = now.delete(project, run, &deadline);
                 summary.failed.extend(deleted.err().map(|error| RemovalFailure {
                     name: format!("refs/ralph/{run}/"),
                     why: ralph_home::faults::describe_error(&error),

@@ -37,6 +37,39 @@ fn work_with_its_own_test_is_verified() {
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
+/// An agent that writes other content below the id of an object of the base makes old code fail its new test.
+#[test]
+fn a_base_whose_objects_were_changed_proves_nothing() {
+    let sandbox = adder();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    let forge = "id=$(git hash-object add.sh); \
+                 other=$(echo 'test $1 = 5 || echo $(($1 + $2))' | git hash-object -w --stdin); \
+                 file() { echo .git/objects/$(echo $1 | cut -c 1-2)/$(echo $1 | cut -c 3-); }; \
+                 chmod u+w $(file $id) && cp $(file $other) $(file $id)";
+    assert!(sandbox.tool_command("sh").args(["-ec", forge]).status().unwrap().success());
+    let code = read_project_file(&sandbox, "add.sh");
+    sandbox.write("add.sh", format!("# Adds.\n{code}"));
+    sandbox.write("tests/five.sh", "test \"$(sh add.sh 5 5)\" = 10\n");
+    let [held, _] = stop_twice(&sandbox);
+    assert_snapshot!(held, @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 6 requirements has no result (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ? checkpoint (correctness): no result: the content of git's object `db9544f7f00b5371ac6fd92be419aa3b8299e455` does not match its id
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
+
+    Next: Work on the requirements that are not met. Then stop again
+    ");
+    assert_eq!(sandbox.run_status(&run).0, "gate_broken");
+}
+
 /// Code that detects its runner passes every run of the tests. The end of the run names it.
 #[test]
 fn code_that_detects_its_runner_is_named_at_the_end() {
