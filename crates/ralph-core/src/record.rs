@@ -140,6 +140,10 @@ pub struct PolicySeal {
     /// The environment variables that decide which service answers for judges and CI. Older versions recorded none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Vec<SealedVariable>>,
+    /// Whether checkouts could be mounted in place of the project when the run began. Then no gate, judge or CI command
+    /// runs in one that is not.
+    #[serde(default, skip_serializing_if = "is_false", with = "yes_no")]
+    pub mounts_checkouts: bool,
 }
 
 /// The work tree before the agent touched it.

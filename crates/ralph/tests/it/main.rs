@@ -17,6 +17,7 @@ mod agents;
 mod attested_runs;
 mod base_results;
 mod cheats;
+mod checkout_mounts;
 mod checkpoints;
 mod ci_gate;
 mod ci_gitlab;
