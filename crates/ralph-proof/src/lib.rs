@@ -15,6 +15,7 @@ mod code_hunks;
 pub mod dependency_changes;
 mod documentation_examples;
 pub mod environment_changes;
+mod environment_marks;
 pub mod environment_record;
 pub mod environment_roots;
 pub mod file_class;
