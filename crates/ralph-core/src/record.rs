@@ -18,7 +18,7 @@ use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
 use crate::proof_summary::ProofRecord;
 use crate::run::{RunState, Spending};
-use crate::sealed_file::SealedFile;
+use crate::sealed_file::{OutsideLink, SealedFile};
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
 use crate::status::RunStatus;
@@ -157,6 +157,8 @@ pub struct RunBase {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside_links: Vec<OutsideLink>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,9 @@ use ralph_core::requirement::{
 use ralph_core::text;
 
 use super::change_summary::ChangeSummary;
-use super::{ContractContext, contract_requirement, sealed_programs, sealed_variables};
+use super::{
+    ContractContext, contract_requirement, outside_links, sealed_programs, sealed_variables,
+};
 use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
@@ -170,7 +172,8 @@ fn seal_base(
     match made {
         Ok(commit) => {
             let absent = AbsentPaths::of_listing(&listing).map(|paths| paths.0);
-            Ok(Some(RunBase { commit, identity, absent }))
+            let outside_links = outside_links::seal_outside_links(&listing);
+            Ok(Some(RunBase { commit, identity, absent, outside_links }))
         }
         Err(CheckpointError::GitMissing)
             if policy.protect.paths.is_empty()

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// How many sessions an error names.
 const SHOWN_SESSIONS: usize = 5;
+const MAX_NAMED_LINKS: usize = 3;
 
 #[derive(Serialize)]
 struct StartJson<'a> {
@@ -179,6 +180,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             "`node_modules` is missing; install the packages first: a run that installs them itself ends as `green` at best"
                 .to_string()
         }
+        StartNote::OutsideLinks(names) => outside_links_text(names),
         StartNote::CostLimitOff { most_micro_usd, model } => {
             let models = [wording::safe_line(model)];
             let off = unpriced_limit(*most_micro_usd, &models);
@@ -213,6 +215,20 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             )
         }
     }
+}
+
+fn outside_links_text(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(MAX_NAMED_LINKS)
+        .map(|name| format!("`{}`", wording::safe_line(name)))
+        .collect();
+    let (shown, others) =
+        (shown.join(", "), if names.len() > MAX_NAMED_LINKS { " and others" } else { "" });
+    let verb = if names.len() == 1 { "is a link" } else { "are links" };
+    format!(
+        "{shown}{others} {verb} out of the project: no checkpoint has the files there, and if they change, the run ends as `green` at best"
+    )
 }
 
 fn session_id(env: &Env, args: &StartOptions, project: &Path) -> Result<SessionId, CommandFailure> {

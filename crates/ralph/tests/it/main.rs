@@ -65,6 +65,7 @@ mod model;
 mod native_judge;
 mod notify;
 mod orchestrator;
+mod outside_links;
 mod ownership;
 mod pipeline;
 mod plan;
