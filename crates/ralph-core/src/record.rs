@@ -18,7 +18,7 @@ use crate::model_price::ModelPrice;
 use crate::policy::{OnTampering, Policy};
 use crate::proof_summary::ProofRecord;
 use crate::run::{RunState, Spending};
-use crate::sealed_file::SealedFile;
+use crate::sealed_file::{OutsideLink, SealedFile};
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::source::checklist::Checklist;
 use crate::status::RunStatus;
@@ -140,6 +140,10 @@ pub struct PolicySeal {
     /// The environment variables that decide which service answers for judges and CI. Older versions recorded none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variables: Option<Vec<SealedVariable>>,
+    /// Whether checkouts could be mounted in place of the project when the run began. Then no gate, judge or CI command
+    /// runs in one that is not.
+    #[serde(default, skip_serializing_if = "is_false", with = "yes_no")]
+    pub mounts_checkouts: bool,
 }
 
 /// The work tree before the agent touched it.
@@ -153,6 +157,8 @@ pub struct RunBase {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside_links: Vec<OutsideLink>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

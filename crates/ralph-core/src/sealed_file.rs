@@ -35,6 +35,15 @@ pub struct SealedVariable {
     pub hash: String,
 }
 
+/// A tracked symlink that leads out of the work tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutsideLink {
+    /// Relative to the work tree.
+    pub path: String,
+    /// Identifies the file or directory that it leads to. Empty if there is none.
+    pub mark: String,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SealReason {

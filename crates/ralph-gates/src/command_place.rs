@@ -14,17 +14,34 @@ pub struct CommandPlace<'a> {
     pub environment: &'a GateEnvironment,
     /// Why the command cannot run there.
     pub refusal: Option<String>,
+    /// The checkout that the directory is part of.
+    pub checkout: Option<&'a dyn CommandCheckout>,
 }
 
 /// A checkout in which commands run.
 pub trait CommandCheckout: fmt::Debug + Sync {
     /// Where this command runs. `cwd` is its directory, relative to the project.
     fn place(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
+
+    /// Why the answer of a command that has run there does not count: what it loads has changed since the checkout was
+    /// made.
+    fn describe_change(&self) -> Option<String>;
 }
 
 impl<'a> CommandPlace<'a> {
+    /// Why the answer of a command that has run here does not count.
+    pub fn describe_change(&self) -> Option<String> {
+        self.checkout?.describe_change()
+    }
+
     /// A directory as it is, with whatever anyone wrote there.
     pub fn in_directory(directory: impl Into<PathBuf>, environment: &'a GateEnvironment) -> Self {
-        Self { directory: directory.into(), mounts: None, environment, refusal: None }
+        Self {
+            directory: directory.into(),
+            mounts: None,
+            environment,
+            refusal: None,
+            checkout: None,
+        }
     }
 }

@@ -212,7 +212,7 @@ fn note_base(
     match git::repository_status(project, &exclude, &deadline) {
         GitState::NotARepository => return Ok(None),
         GitState::Known(RepositoryStatus { head: Some(commit), changed_count: 0, .. }) => {
-            return Ok(Some(RunBase { commit, identity, absent }));
+            return Ok(Some(RunBase { commit, identity, absent, outside_links: Vec::new() }));
         }
         GitState::Known(_) | GitState::Unavailable(_) => {}
     }
@@ -224,7 +224,12 @@ fn note_base(
     let snapshot =
         CheckpointSnapshot { listing, excluded: &exclude, reason: CheckpointReason::Start };
     let made = repository.create(&snapshot, &deadline)?;
-    Ok(Some(RunBase { commit: repository.hex(&made.checkpoint.commit), identity, absent }))
+    Ok(Some(RunBase {
+        commit: repository.hex(&made.checkpoint.commit),
+        identity,
+        absent,
+        outside_links: Vec::new(),
+    }))
 }
 
 fn list_tree(world: &World, project: &Path) -> Result<WorkTreeListing, ListingError> {

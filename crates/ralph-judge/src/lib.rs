@@ -174,6 +174,10 @@ fn ask_model(
             | JudgeKind::Amended,
         ) => single_judge::ask_once(&mut session),
     };
+    let opinion = match request.place.describe_change() {
+        Some(why) => JudgeOpinion::unknown(session.safe_reason(&why)),
+        None => opinion,
+    };
     let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
     JudgeResult {
         judge: judge.name.clone(),

@@ -13,6 +13,7 @@ use ralph_sys::fs::{self, FileKind};
 
 use crate::checkout_environment::command_environment;
 use crate::checkout_view::{CheckoutView, all_environments};
+use crate::environment_marks::EnvironmentMarks;
 use crate::proof_step::CHECKOUT_TIMEOUT;
 use crate::prove::{ProofError, ProofRequest};
 
@@ -24,6 +25,8 @@ pub struct BaseCheckout {
     checkout: VerificationCheckout,
     view: CheckoutView,
     environment: GateEnvironment,
+    /// The installed packages when it was made.
+    packages: EnvironmentMarks,
     /// The work tree, and the project in it.
     root: PathBuf,
     project: PathBuf,
@@ -37,7 +40,12 @@ impl CommandCheckout for BaseCheckout {
             mounts: self.view.mounts.as_ref(),
             environment: &self.environment,
             refusal: self.view.refusal.clone().or_else(refusal),
+            checkout: Some(self),
         }
+    }
+
+    fn describe_change(&self) -> Option<String> {
+        self.packages.describe_change()
     }
 }
 
@@ -53,6 +61,8 @@ impl BaseCheckout {
         let deadline = Deadline::after(CHECKOUT_TIMEOUT);
         let checkout = repository.checkout(&CheckoutRequest::whole(request.base), &deadline)?;
         let compared = all_environments(request);
+        // Before any of them is copied.
+        let packages = EnvironmentMarks::read(compared.clone(), request.project);
         let is_compared = |path: &Path| {
             compared.iter().any(|known| {
                 known.path == path || fs::resolve(&known.path).as_deref() == Some(path)
@@ -68,7 +78,7 @@ impl BaseCheckout {
         let unmounted = view.mounts.is_none().then_some(&*view.project);
         let environment = command_environment(request.env, request.environment, unmounted);
         let (root, project) = (root.to_owned(), request.project.to_owned());
-        Ok(Self { checkout, view, environment, root, project })
+        Ok(Self { checkout, view, environment, packages, root, project })
     }
 
     /// Why a command with this word cannot run, if the word names a file: it must be the same one in the checkout.

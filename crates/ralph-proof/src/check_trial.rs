@@ -90,7 +90,7 @@ impl std::fmt::Debug for CheckTrialRequest<'_> {
 /// Runs the checks as gates, in a checkout of the work tree, so that they change no file of the project. The results are
 /// in the order of the checks.
 pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, ProofError> {
-    let directory = ProofDirectory::create(trial.home, trial.env, trial.project)?;
+    let directory = ProofDirectory::create(trial.home, trial.env, trial.project, trial.cancel)?;
     let deadline = Deadline::after(CHECKOUT_TIMEOUT);
     let name = RunId::temporary(clock::nonce());
     let repository =
@@ -127,6 +127,7 @@ pub fn try_checks(trial: &CheckTrialRequest<'_>) -> Result<Vec<CheckTrial>, Proo
             base_reports: None,
             gate_writes: &[],
             reuse: ResultReuse::Never,
+            must_mount: false,
             directory: &directory,
             cancel: trial.cancel,
             watch: &|_| {},

@@ -12,13 +12,19 @@ use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::proof::ProofStep;
+use ralph_home::paths::RalphHome;
+use ralph_sys::env::Env;
 use ralph_sys::fs::{self, ConfinedDir};
+use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::private_mounts::{self, BindMount, OverlayMount, PrivateMounts};
 
 use crate::environment_roots::{EnvironmentRoot, environment_roots};
 use crate::installed_packages::{CopyLimits, DEPENDENCY_DIRECTORIES, PackageCopy, copy_packages};
-use crate::proof_directory::StepDirectories;
+use crate::proof_directory::{ProofDirectory, StepDirectories};
 use crate::prove::{ProofError, ProofRequest};
+
+/// Why no gate can run in a checkout of a run that began where checkouts could be mounted.
+const MOUNTS_LOST: &str = "checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run";
 
 #[derive(Debug)]
 pub(crate) struct CheckoutView {
@@ -41,6 +47,9 @@ impl CheckoutView {
     ) -> Result<Self, ProofError> {
         let root = request.repository.root();
         if !is_mounted(request) {
+            if request.must_mount {
+                return Ok(Self::refused(request, tree));
+            }
             let limits = CopyLimits::PACKAGES;
             let copied = copy_packages(root, tree, &package_directories(request), limits)?;
             return Ok(Self {
@@ -68,6 +77,16 @@ impl CheckoutView {
         mounts.binds.push(BindMount { source: tree.to_owned(), at: root.to_owned() });
         let (project, mounts) = (request.project.to_owned(), Some(mounts));
         Ok(Self { project, mounts, unprotected, refusal: None })
+    }
+
+    /// Programs that name files of the project by absolute path would read those of the work tree.
+    fn refused(request: &ProofRequest<'_>, tree: &Path) -> Self {
+        Self {
+            project: tree.join(request.project_below()),
+            mounts: None,
+            unprotected: Vec::new(),
+            refusal: Some(MOUNTS_LOST.to_string()),
+        }
     }
 }
 
@@ -112,7 +131,7 @@ fn overlay_outside(
             continue;
         }
         let is_apart = !needed.iter().any(|path| path.starts_with(&original));
-        if is_apart && private_mounts::can_overlay(&original) {
+        if is_apart && private_mounts::can_mount_path(&original) {
             add_overlay(mounts, directories, original.clone(), original)?;
         } else {
             unprotected.push(environment);
@@ -129,7 +148,7 @@ fn resolve_or_keep(path: &Path) -> PathBuf {
 /// does not allow them.
 pub fn project_mounts(request: &ProofRequest<'_>) -> Result<Option<PrivateMounts>, ProofError> {
     let root = request.repository.root();
-    if !is_mounted(request) || !private_mounts::can_overlay(root) {
+    if !is_mounted(request) || !private_mounts::can_mount_path(root) {
         return Ok(None);
     }
     let directories = request.directory.step(ProofStep::Before, root)?;
@@ -139,18 +158,25 @@ pub fn project_mounts(request: &ProofRequest<'_>) -> Result<Option<PrivateMounts
     Ok(Some(mounts))
 }
 
-/// Whether checkouts are mounted in place of the work tree. What the gates need outside of it must stay visible.
+/// Whether checkouts are mounted in place of the work tree.
 pub(crate) fn is_mounted(request: &ProofRequest<'_>) -> bool {
-    let root = request.repository.root();
-    let home = request.env.home();
-    let mut needed = [request.directory.root(), request.home.root()]
-        .into_iter()
-        .chain(home.as_deref())
-        .map(|path| fs::resolve(path).unwrap_or_else(|| path.to_owned()));
-    // The protocol with the process that mounts has no room for other names.
-    let is_text = root.to_str().is_some() && request.directory.root().to_str().is_some();
+    let ProofRequest { home, env, directory, .. } = *request;
+    can_replace(request.repository.root(), home, env, directory)
+}
+
+/// Whether checkouts can be mounted in place of this work tree. A run that begins where they can has no other ones.
+pub fn can_mount_checkouts(root: &Path, home: &RalphHome, env: &Env, cancel: &CancelToken) -> bool {
+    let directory = ProofDirectory::create(home, env, root, cancel);
+    directory.is_ok_and(|directory| can_replace(root, home, env, &directory))
+}
+
+/// What the gates need outside of the work tree must stay visible.
+fn can_replace(root: &Path, home: &RalphHome, env: &Env, directory: &ProofDirectory) -> bool {
+    let own_home = env.home();
+    let mut needed =
+        [directory.root(), home.root()].into_iter().chain(own_home.as_deref()).map(resolve_or_keep);
     let is_apart = !needed.any(|path| path.starts_with(root));
-    is_text && is_apart && request.directory.supports_mounts(request.cancel)
+    private_mounts::can_mount_path(root) && is_apart && directory.supports_mounts()
 }
 
 /// The directories of the work tree that are not in a checkout but that gates need, relative to it: installed packages,

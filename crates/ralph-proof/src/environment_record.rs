@@ -148,6 +148,24 @@ pub fn changed_since(
     Ok(late.map(|(path, _)| path.clone()).take(most).collect())
 }
 
+/// Hashes of the metadata of all files and directories, by path. Every change shows in them, also one that is undone.
+pub(crate) fn list_metadata(
+    roots: &[EnvironmentRoot],
+    project: &Path,
+) -> Result<BTreeMap<String, String>, UnlistableEnvironment> {
+    let listing = EnvironmentListing::read(roots, project, MAX_LISTED_FILES)?;
+    let files = listing.files.into_iter().map(|file| (file.path, file.stat));
+    let mut marks: BTreeMap<String, String> =
+        files.chain(listing.directories).map(|(path, stat)| (path, metadata_hash(&stat))).collect();
+    for root in roots {
+        // Also of a link in its place.
+        let stats = [fs::stat_no_follow(&root.path), fs::stat(&root.path)];
+        let hashes: Vec<String> = stats.iter().flatten().map(metadata_hash).collect();
+        marks.insert(root.name.clone(), hashes.concat());
+    }
+    Ok(marks)
+}
+
 impl EnvironmentRecord {
     /// Identifies the content of all files.
     pub fn content_mark(&self) -> [u8; 32] {

@@ -8,6 +8,7 @@ use ralph_core::gate::{Gate, GateInvocation};
 use ralph_sys::env::Env;
 use ralph_sys::fs;
 
+use crate::environment_changes::NODE_MODULES;
 use crate::installed_packages::DEPENDENCY_DIRECTORIES;
 
 /// Directories with installed packages that are linked into checkouts only if the policy names them.
@@ -60,6 +61,7 @@ pub fn environment_roots(
     let mut roots: Vec<EnvironmentRoot> =
         names.into_iter().map(root).filter(|root| fs::is_directory(&root.path)).collect();
     roots.extend(outside_environments(project, gates, env, path));
+    roots.extend(packages_above(project, env));
     let has_own = roots.iter().any(|root| is_virtual_environment(&root.path));
     let has_manifest = || PYTHON_MANIFESTS.iter().any(|name| fs::exists(&project.join(name)));
     if !has_own && (gates.iter().any(names_python) || has_manifest()) {
@@ -99,12 +101,27 @@ fn outside_environments(
     let work_tree = ralph_git::git::work_tree_root(&project).unwrap_or(&project);
     let found = named.chain(called).filter(is_environment).filter_map(|path| fs::resolve(&path));
     let outside: BTreeSet<PathBuf> = found.filter(|path| !path.starts_with(work_tree)).collect();
+    outside.into_iter().map(|path| name_outside(path, env)).collect()
+}
+
+/// Node looks for packages in every directory above a file, up to the root of the file system.
+fn packages_above(project: &Path, env: &Env) -> Vec<EnvironmentRoot> {
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
+    let work_tree = ralph_git::git::work_tree_root(&project).unwrap_or(&project);
+    let above = work_tree.ancestors().skip(1).map(|directory| directory.join(NODE_MODULES));
+    // A work tree may be among the packages itself.
+    let found = above.filter(|path| fs::is_directory(path) && !work_tree.starts_with(path));
+    found.map(|path| name_outside(path, env)).collect()
+}
+
+fn name_outside(path: PathBuf, env: &Env) -> EnvironmentRoot {
     let home = env.home().and_then(|home| fs::resolve(&home));
-    let name = |path: &Path| match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+    let below = home.as_ref().and_then(|home| path.strip_prefix(home).ok());
+    let name = match below {
         Some(below) => Path::new("~").join(below).display().to_string(),
         None => path.display().to_string(),
     };
-    outside.into_iter().map(|path| EnvironmentRoot { name: name(&path), path }).collect()
+    EnvironmentRoot { name, path }
 }
 
 fn names_python(gate: &Gate) -> bool {
@@ -179,5 +196,33 @@ mod tests {
         let names: Vec<String> =
             roots.iter().map(|found| found.name.replace(root.to_str().unwrap(), "$ROOT")).collect();
         assert_eq!(names, ["$ROOT/called", "~/active", "$ROOT/searched", "$ROOT/shell"]);
+    }
+
+    /// Packages above the work tree are found, but not those that it is one of.
+    #[test]
+    fn packages_above_the_work_tree_are_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::resolve(directory.path()).unwrap();
+        for path in ["node_modules/a", "home/node_modules/b", "home/work/node_modules/c"] {
+            fs::create_private_dir(&root.join(path)).unwrap();
+        }
+        let home = root.join("home");
+        let env = Env::from_pairs([("HOME", &home)], None, Vec::new());
+        for (work_tree, expected) in [
+            (
+                "home/work/project",
+                &["~/work/node_modules", "~/node_modules", "$ROOT/node_modules"][..],
+            ),
+            ("home/node_modules/project", &["$ROOT/node_modules"]),
+        ] {
+            let project = root.join(work_tree);
+            write(&project.join(".git/HEAD"), "ref: refs/heads/main\n");
+            let found = environment_roots(&project, &[], &[], &env, Some(OsStr::new("")));
+            let names: Vec<String> = found
+                .iter()
+                .map(|found| found.name.replace(root.to_str().unwrap(), "$ROOT"))
+                .collect();
+            assert_eq!(names, expected, "{work_tree}");
+        }
     }
 }

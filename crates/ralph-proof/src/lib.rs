@@ -15,6 +15,7 @@ mod code_hunks;
 pub mod dependency_changes;
 mod documentation_examples;
 pub mod environment_changes;
+mod environment_marks;
 pub mod environment_record;
 pub mod environment_roots;
 pub mod file_class;
@@ -50,7 +51,7 @@ pub use added_test::{AddedTest, AddedTestResult, try_added_test};
 pub use base_checkout::{BaseCheckout, describe_missing};
 pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, run_checks_at_base, try_checks};
 pub use checkout_run::{CheckoutTree, run_in_checkout};
-pub use checkout_view::project_mounts;
+pub use checkout_view::{can_mount_checkouts, project_mounts};
 pub use code_hunks::CodeHunk;
 pub use file_class::{
     ClassReason, ClassRules, Classification, FileClass, GateFile, GateFileRole, classify_file,

@@ -6,7 +6,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
-use std::sync::OnceLock;
 
 use ralph_core::proof::ProofStep;
 use ralph_core::record::ProcessIdentity;
@@ -31,7 +30,7 @@ const MAX_RECORD_BYTES: usize = 64 * 1024;
 pub struct ProofDirectory {
     root: PathBuf,
     record: PathBuf,
-    supports_mounts: OnceLock<bool>,
+    supports_mounts: bool,
 }
 
 /// The directories of one checkout.
@@ -55,14 +54,45 @@ struct ProofDirectoryRecord {
 
 impl ProofDirectory {
     /// `project` is where the checkouts must not be: they would be part of the work tree.
-    pub fn create(home: &RalphHome, env: &Env, project: &Path) -> Result<Self, FileError> {
+    pub fn create(
+        home: &RalphHome,
+        env: &Env,
+        project: &Path,
+        cancel: &CancelToken,
+    ) -> Result<Self, FileError> {
+        Self::create_where(home, env, project, &|probe| {
+            private_mounts::are_available(probe, cancel)
+        })
+    }
+
+    /// Takes the first directory for temporary files in which mounts work, so that no `TMPDIR` keeps checkouts from being
+    /// mounted. If they work in none, the first.
+    fn create_where(
+        home: &RalphHome,
+        env: &Env,
+        project: &Path,
+        has_mounts: &dyn Fn(&Path) -> bool,
+    ) -> Result<Self, FileError> {
         remove_abandoned(home);
-        let name = format!("{:016x}", clock::nonce());
         let work_tree = git::work_tree_root(project).unwrap_or(project);
-        let Some(base) = base_directory(env, work_tree) else {
-            let why = "no directory for temporary files is outside the project; set `TMPDIR`";
-            return Err(FileError::refused(work_tree, why));
-        };
+        let mut first = None;
+        for base in base_directories(env, work_tree) {
+            let created = Self::create_in(home, &base, has_mounts);
+            if created.as_ref().is_ok_and(|directory| directory.supports_mounts) {
+                return created;
+            }
+            first.get_or_insert(created);
+        }
+        let why = "no directory for temporary files is outside the project; set `TMPDIR`";
+        first.unwrap_or_else(|| Err(FileError::refused(work_tree, why)))
+    }
+
+    fn create_in(
+        home: &RalphHome,
+        base: &Path,
+        has_mounts: &dyn Fn(&Path) -> bool,
+    ) -> Result<Self, FileError> {
+        let name = format!("{:016x}", clock::nonce());
         let root = base.join(&name);
         let record = home.proof_records().join(&name);
         let process = process_identity::identify_process(std::process::id());
@@ -74,13 +104,14 @@ impl ProofDirectory {
         if fs::is_owned_by_us(&root) != Some(true) {
             return Err(FileError::refused(&root, "it belongs to another user"));
         }
-        Ok(Self { root, record, supports_mounts: OnceLock::new() })
+        let supports_mounts =
+            private_mounts::can_mount_path(&root) && has_mounts(&root.join("probe"));
+        Ok(Self { root, record, supports_mounts })
     }
 
     /// Whether the system lets this user mount checkouts in place of the project.
-    pub(crate) fn supports_mounts(&self, cancel: &CancelToken) -> bool {
-        let probe = self.root.join("probe");
-        *self.supports_mounts.get_or_init(|| private_mounts::are_available(&probe, cancel))
+    pub(crate) fn supports_mounts(&self) -> bool {
+        self.supports_mounts
     }
 
     pub fn root(&self) -> &Path {
@@ -170,12 +201,18 @@ fn remove_abandoned(home: &RalphHome) {
     }
 }
 
-/// The first directory for temporary files outside the work tree, if possible without a hidden component.
-fn base_directory(env: &Env, work_tree: &Path) -> Option<PathBuf> {
+/// The directories for temporary files outside the work tree and without a hidden component.
+fn base_directories(env: &Env, work_tree: &Path) -> Vec<PathBuf> {
     let work_tree = fs::resolve(work_tree).unwrap_or_else(|| work_tree.to_owned());
     let named = [env.temporary_dir(), PathBuf::from(DEFAULT_BASE), PathBuf::from(LAST_BASE)];
     let is_usable = |path: &PathBuf| !has_hidden_component(path) && !path.starts_with(&work_tree);
-    named.iter().filter(|path| is_usable(path)).filter_map(|path| fs::resolve(path)).find(is_usable)
+    let mut found: Vec<PathBuf> = Vec::new();
+    for path in named.iter().filter(|path| is_usable(path)).filter_map(|path| fs::resolve(path)) {
+        if is_usable(&path) && !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    found
 }
 
 fn has_hidden_component(path: &Path) -> bool {
@@ -186,6 +223,7 @@ fn has_hidden_component(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{MetadataExt, symlink};
 
     /// R-V1g: a checkout has a plain path, outside the work tree, which only its owner can enter.
@@ -213,7 +251,8 @@ mod tests {
             let value = root.join(temporary);
             let pairs = [("TMPDIR", value.to_str().unwrap())];
             let env = Env::from_pairs(pairs, None, Vec::new());
-            let created = ProofDirectory::create(&home, &env, &work_tree.join("project")).unwrap();
+            let project = work_tree.join("project");
+            let created = ProofDirectory::create_where(&home, &env, &project, &|_| true).unwrap();
             let expected = expected.map_or_else(
                 || fs::resolve(Path::new(DEFAULT_BASE)).unwrap(),
                 |path| root.join(path),
@@ -227,6 +266,41 @@ mod tests {
                 assert!(path.starts_with(created.root()), "{}", path.display());
             }
         }
+    }
+
+    /// A `TMPDIR` in which nothing can be mounted is used only if that is so everywhere.
+    #[test]
+    fn checkouts_are_where_they_can_be_mounted() {
+        let directory = tempfile::Builder::new().prefix("plain").tempdir_in("/tmp").unwrap();
+        let root = fs::resolve(directory.path()).unwrap();
+        let home = RalphHome::new(root.join("home"));
+        let own = root.join("own");
+        fs::create_private_dir(&own).unwrap();
+        let env = Env::from_pairs([("TMPDIR", &own)], None, Vec::new());
+        let default = fs::resolve(Path::new(DEFAULT_BASE)).unwrap();
+        for (is_own_usable, is_default_usable, expected) in
+            [(true, true, &own), (false, true, &default), (false, false, &own)]
+        {
+            let has_mounts = |probe: &Path| {
+                if probe.starts_with(&own) {
+                    is_own_usable
+                } else {
+                    is_default_usable && probe.starts_with(&default)
+                }
+            };
+            let created =
+                ProofDirectory::create_where(&home, &env, &root.join("work"), &has_mounts).unwrap();
+            assert_eq!(created.root().parent(), Some(&**expected));
+            assert_eq!(created.supports_mounts(), is_own_usable || is_default_usable);
+            let kept: Vec<PathBuf> =
+                list_recorded_directories(&home).into_iter().map(|one| one.path).collect();
+            assert_eq!(kept, [created.root()]);
+        }
+        let no_text = root.join(OsStr::from_bytes(b"a\xffb"));
+        fs::create_private_dir(&no_text).unwrap();
+        let env = Env::from_pairs([("TMPDIR", &no_text)], None, Vec::new());
+        let created = ProofDirectory::create_where(&home, &env, &root.join("work"), &|_| true);
+        assert_eq!(created.unwrap().root().parent(), Some(&*default));
     }
 
     /// A record with a name or a path that ralph would not choose cannot make it remove anything.
@@ -258,6 +332,6 @@ mod tests {
     #[test]
     fn a_project_that_contains_everything_has_no_checkouts() {
         let env = Env::from_pairs([("TMPDIR", "/tmp")], None, Vec::new());
-        assert_eq!(base_directory(&env, Path::new("/")), None);
+        assert_eq!(base_directories(&env, Path::new("/")), Vec::<PathBuf>::new());
     }
 }

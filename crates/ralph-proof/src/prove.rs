@@ -70,6 +70,8 @@ pub struct ProofRequest<'a> {
     /// Files, relative to the work tree, that gates wrote when they ran in the project.
     pub gate_writes: &'a [String],
     pub reuse: ResultReuse,
+    /// Whether gates run only in checkouts that are mounted in place of the project.
+    pub must_mount: bool,
     pub directory: &'a ProofDirectory,
     pub cancel: &'a CancelToken,
     /// Called when a step starts, while its tests run, and when it ends.

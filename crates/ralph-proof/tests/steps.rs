@@ -151,7 +151,8 @@ impl SmallProject {
         let home = RalphHome::new(self.home.clone());
         let path = std::env::join_paths(["/usr/local/bin", "/usr/bin", "/bin"]).unwrap();
         let env = Env::from_pairs([("PATH", path)], None, Vec::new());
-        let directory = ProofDirectory::create(&home, &env, &self.path()).unwrap();
+        let cancel = CancelToken::new().unwrap();
+        let directory = ProofDirectory::create(&home, &env, &self.path(), &cancel).unwrap();
         let name = RunId::temporary(clock::nonce());
         let project = self.path();
         let repository =
@@ -179,8 +180,9 @@ impl SmallProject {
             base_reports: None,
             gate_writes: &self.gate_writes,
             reuse: ResultReuse::Cached,
+            must_mount: false,
             directory: &directory,
-            cancel: &CancelToken::new().unwrap(),
+            cancel: &cancel,
             watch: &|progress| {
                 if progress.tests.is_none() && !progress.has_ended {
                     self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(progress.step);

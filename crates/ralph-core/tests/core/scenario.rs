@@ -61,6 +61,7 @@ pub(crate) fn sealed_run() -> RunRecord {
         files: None,
         checks: Vec::new(),
         variables: None,
+        mounts_checkouts: false,
     };
     RunRecord { seal: Some(Box::new(seal)), ..run() }
 }

@@ -328,6 +328,9 @@ impl<'a> ProviderSession<'a> {
             environment: &gate_environment(context.env, place.environment, self.gate, context.path),
             input: "",
         })?;
+        if let Some(why) = place.describe_change() {
+            return Err(QueryError::Permanent(why));
+        }
         let quoted = self.safe_line(program, MAX_WHY_CHARS);
         match finished.code {
             Some(0) => self.parse_answer(&finished.stdout),

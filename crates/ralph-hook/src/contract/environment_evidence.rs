@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use ralph_core::proof::ProofVerdict;
 use ralph_core::text;
 
-use super::ContractContext;
+use super::{ContractContext, outside_links};
 use ralph_gates::gates::result_cache::ResultCache;
 use ralph_gates::gates::result_key::ResultKey;
 use ralph_proof::dependency_changes::{DependencyChanges, NPM_LOCKS};
@@ -29,6 +29,8 @@ const MAX_PATH_CHARS: usize = 120;
 pub(super) struct InstalledState {
     roots: Vec<EnvironmentRoot>,
     comparison: EnvironmentComparison,
+    /// The tracked links whose targets outside of the project changed.
+    changed_links: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -100,12 +102,23 @@ impl InstalledState {
             changed.map(EnvironmentComparison::Unrecorded)
         };
         let comparison = comparison.unwrap_or(EnvironmentComparison::Unlistable);
-        Self { roots, comparison }
+        let changed_links = outside_links::changed_links(contract);
+        let changed_links = changed_links.into_iter().map(ToString::to_string).collect();
+        Self { roots, comparison, changed_links }
     }
 
     /// Identifies the installed packages. Without a record of them, a proof is not `verified` after a change, so that
     /// the content need not be identified.
     pub(super) fn content_mark(&self) -> [u8; 32] {
+        let packages = self.package_mark();
+        if self.changed_links.is_empty() {
+            return packages;
+        }
+        let links = self.changed_links.join("\0");
+        blake3::keyed_hash(&packages, links.as_bytes()).into()
+    }
+
+    fn package_mark(&self) -> [u8; 32] {
         match &self.comparison {
             EnvironmentComparison::Recorded { now, .. } => now.content_mark(),
             EnvironmentComparison::Unrecorded(changed) => {
@@ -115,9 +128,22 @@ impl InstalledState {
         }
     }
 
-    /// The verdicts that a proof cannot exceed because of the installed packages, and why. `compare_trees` compares the
+    /// The verdicts that a proof cannot exceed because of files outside of the work, and why. `compare_trees` compares the
     /// base with the candidate, and is called only if packages changed.
     pub(super) fn doubts<E>(
+        &self,
+        contract: &ContractContext<'_>,
+        compare_trees: impl FnOnce() -> Result<TreeChanges, E>,
+    ) -> Result<Vec<(ProofVerdict, String)>, E> {
+        let mut doubts = self.package_doubts(contract, compare_trees)?;
+        if !self.changed_links.is_empty() {
+            let why = outside_links::describe_links(&self.changed_links);
+            doubts.push((ProofVerdict::Green, why));
+        }
+        Ok(doubts)
+    }
+
+    fn package_doubts<E>(
         &self,
         contract: &ContractContext<'_>,
         compare_trees: impl FnOnce() -> Result<TreeChanges, E>,

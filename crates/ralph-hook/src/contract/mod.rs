@@ -22,6 +22,7 @@ mod judge_meter;
 mod judge_support;
 mod judge_worker;
 mod listing_notes;
+mod outside_links;
 mod pipeline_contract;
 mod project_base;
 mod proof_evidence;

@@ -32,7 +32,8 @@ impl ProofSides<'_> {
         run: impl FnOnce(&ProofRequest<'_>) -> Result<T, GateWorkerError>,
     ) -> Result<T, GateWorkerError> {
         let (world, seal) = (contract.world, contract.seal);
-        let directory = ProofDirectory::create(&world.home, &world.env, contract.project())?;
+        let directory =
+            ProofDirectory::create(&world.home, &world.env, contract.project(), cancel)?;
         let rules = class_rules(&seal.policy, contract.project(), gates)?;
         let cache = ResultCache::open(&world.home)?;
         let at_base = |gate: &&Gate| project_base::project_result(contract, &cache, gate);
@@ -58,6 +59,7 @@ impl ProofSides<'_> {
             base_reports: Some(&base_reports),
             gate_writes: &gate_writes,
             reuse: ResultReuse::Cached,
+            must_mount: seal.mounts_checkouts,
             directory: &directory,
             cancel,
             watch: &|progress| log.record_proof(progress),

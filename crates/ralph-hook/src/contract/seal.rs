@@ -12,19 +12,25 @@ use ralph_core::requirement::{
 use ralph_core::text;
 
 use super::change_summary::ChangeSummary;
-use super::{ContractContext, contract_requirement, sealed_programs, sealed_variables};
+use super::{
+    ContractContext, contract_requirement, outside_links, sealed_programs, sealed_variables,
+};
 use ralph_gates::gates::gate_tools;
 use ralph_gates::gates::result_key::compile_globs;
 use ralph_git::checkpoint::{
     CheckpointError, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
+use ralph_git::git;
 use ralph_git::tree::{self, AbsentPaths, ListingError, ListingRequest};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_policy::config::{self, ConfigError, POLICY_FILE_NAMES, ProjectConfig};
 use ralph_policy::trust::{self, ApprovalSubject, GateSearch, SealDifference, TrustError};
+use ralph_proof::can_mount_checkouts;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
+use ralph_sys::fs;
+use ralph_sys::proc::cancel::CancelToken;
 
 const MAX_CHANGED_CHARS: usize = 1000;
 
@@ -91,7 +97,8 @@ pub fn seal_policy(
     subject: &ApprovalSubject,
 ) -> Result<PolicySeal, SealError> {
     let base = seal_base(sealing, config)?;
-    seal_with_base(sealing, config, subject, base)
+    let mounts_checkouts = base.is_some() && can_mount(sealing, &config.project);
+    Ok(PolicySeal { mounts_checkouts, ..seal_with_base(sealing, config, subject, base)? })
 }
 
 /// Seals a policy with a base that is known already.
@@ -121,7 +128,16 @@ pub(super) fn seal_with_base(
         files: Some(trust::sealed_policy_files(&config.project, &config.policy, &search)?),
         checks: Vec::new(),
         variables: Some(sealed_variables::seal_variables(sealing.env)),
+        mounts_checkouts: false,
     })
+}
+
+/// Measured at the start, because every process can send a stop, also one that may not mount anything.
+fn can_mount(sealing: &SealRequest<'_>, project: &Path) -> bool {
+    let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
+    let root = git::work_tree_root(&project).unwrap_or(&project);
+    let cancel = CancelToken::new();
+    cancel.is_ok_and(|cancel| can_mount_checkouts(root, sealing.home, sealing.env, &cancel))
 }
 
 /// Empty if no part of the policy comes from the repository.
@@ -156,7 +172,8 @@ fn seal_base(
     match made {
         Ok(commit) => {
             let absent = AbsentPaths::of_listing(&listing).map(|paths| paths.0);
-            Ok(Some(RunBase { commit, identity, absent }))
+            let outside_links = outside_links::seal_outside_links(&listing);
+            Ok(Some(RunBase { commit, identity, absent, outside_links }))
         }
         Err(CheckpointError::GitMissing)
             if policy.protect.paths.is_empty()

@@ -67,6 +67,8 @@ pub enum StartNote {
     },
     /// Dependencies are declared, and none are installed.
     MissingNodeModules,
+    /// Tracked links whose targets are outside of the project.
+    OutsideLinks(Vec<String>),
     /// A limit on the cost that nothing can enforce.
     CostLimitOff {
         most_micro_usd: u64,
@@ -117,6 +119,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
     notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
     notes.extend(run.seal.iter().flat_map(|seal| missing_scripts(seal)));
     notes.extend(run.seal.as_deref().and_then(|seal| missing_node_modules(run, seal)));
+    notes.extend(run.seal.as_deref().and_then(outside_links_note));
     if let Some(seal) = &run.seal {
         let files = seal.files.as_deref().unwrap_or_default();
         notes.extend(sealed_goal_notes(goal, files, &seal.policy.verify.may_change));
@@ -136,6 +139,12 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
     notes.extend(stage_note(run));
     notes.extend(cost_note(world, run));
     notes
+}
+
+fn outside_links_note(seal: &PolicySeal) -> Option<StartNote> {
+    let links = seal.base.as_ref()?.outside_links.iter();
+    let names: Vec<String> = links.map(|link| link.path.clone()).collect();
+    (!names.is_empty()).then_some(StartNote::OutsideLinks(names))
 }
 
 /// The gates and list checks that run scripts which cannot be sealed.

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::UnshareFlags;
 
-use crate::proc::private_mounts::{OverlayMount, PrivateMounts, can_overlay};
+use crate::proc::private_mounts::{OverlayMount, PrivateMounts};
 
 /// Gives this process a mount namespace of its own and mounts everything. The process must have one thread.
 pub(crate) fn enter_private_mounts(mounts: &PrivateMounts) -> io::Result<()> {
@@ -61,8 +63,10 @@ fn mount_overlay(overlay: &OverlayMount, users: UserNamespace) -> io::Result<()>
     for directory in [&upper, &work] {
         fs::create_dir_all(directory)?;
     }
-    let [lower, upper, work] = [&*overlay.original, &*upper, &*work].map(|path| option_value(path));
-    let mut options = format!("lowerdir={},upperdir={},workdir={}", lower?, upper?, work?);
+    let [lower, upper, work] = [&*overlay.original, &*upper, &*work].map(open_layer);
+    let (lower, upper, work) = (lower?, upper?, work?);
+    let [lowerdir, upperdir, workdir] = [&lower, &upper, &work].map(layer_name);
+    let mut options = format!("lowerdir={lowerdir},upperdir={upperdir},workdir={workdir}");
     if users == UserNamespace::Own {
         options.push_str(",userxattr");
     }
@@ -70,7 +74,13 @@ fn mount_overlay(overlay: &OverlayMount, users: UserNamespace) -> io::Result<()>
     Ok(mount("overlay", &overlay.at, "overlay", MountFlags::empty(), Some(&*options))?)
 }
 
-fn option_value(path: &Path) -> io::Result<&str> {
-    let text = path.to_str().filter(|_| can_overlay(path));
-    text.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+fn open_layer(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}
+
+/// Names a directory by its descriptor: commas, colons and backslashes have a meaning in the options of an overlay, and
+/// all options together must fit into one page.
+fn layer_name(layer: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", layer.as_raw_fd())
 }

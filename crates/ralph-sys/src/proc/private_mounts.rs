@@ -11,8 +11,6 @@ use crate::clock::Deadline;
 use crate::env;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Characters with a meaning in the options of an overlay.
-const OPTION_CHARACTERS: [char; 4] = [',', ':', '\\', '"'];
 
 /// Mounts that exist for one job and its processes, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,9 +36,10 @@ pub struct BindMount {
     pub at: PathBuf,
 }
 
-/// Whether the path of a directory can be written in the options of an overlay.
-pub fn can_overlay(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| !text.contains(OPTION_CHARACTERS))
+/// Whether a directory with this path can be part of a mount. The protocol with the process that mounts has no room for
+/// other names.
+pub fn can_mount_path(path: &Path) -> bool {
+    path.to_str().is_some()
 }
 
 /// Whether the system lets this user mount directories privately. `scratch` is an empty private directory.

@@ -131,9 +131,10 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
     let path = trust::recorded_path(&home, &subject);
     let cancel = super::cancel_on_signals()?;
     let mut range = parse_range(args.range.as_deref());
-    let directory = ProofDirectory::create(&home, env, &config.project).map_err(|error| {
-        CommandFailure::caused_by("cannot create a directory for checkouts", &error)
-    })?;
+    let directory =
+        ProofDirectory::create(&home, env, &config.project, &cancel).map_err(|error| {
+            CommandFailure::caused_by("cannot create a directory for checkouts", &error)
+        })?;
     let deadline = Deadline::after(GIT_TIMEOUT);
     let name = RunId::temporary(clock::nonce());
     let repository =
@@ -161,6 +162,7 @@ pub(crate) fn run(env: &Env, args: &ProveArgs) -> Result<u8, CommandFailure> {
         base_reports: None,
         gate_writes: &[],
         reuse: ResultReuse::Never,
+        must_mount: false,
         directory: &directory,
         cancel: &cancel,
         watch: &|progress| line.show(progress),

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 /// How many sessions an error names.
 const SHOWN_SESSIONS: usize = 5;
+const MAX_NAMED_LINKS: usize = 3;
 
 #[derive(Serialize)]
 struct StartJson<'a> {
@@ -179,6 +180,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             "`node_modules` is missing; install the packages first: a run that installs them itself ends as `green` at best"
                 .to_string()
         }
+        StartNote::OutsideLinks(names) => outside_links_text(names),
         StartNote::CostLimitOff { most_micro_usd, model } => {
             let models = [wording::safe_line(model)];
             let off = unpriced_limit(*most_micro_usd, &models);
@@ -191,15 +193,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
                 "the goal names `{name}`, which is sealed because {why}: a change to it blocks every stop. `--may-change` allows it; a command that only reads the file, such as `grep`, does not seal it"
             )
         }
-        StartNote::Unproved(why) => {
-            let why = match why {
-                UnprovedReason::NoGateTakesPart => {
-                    "every gate is advisory or has `proof = false`"
-                }
-                UnprovedReason::NoGateRunsTests => "no gate runs tests",
-            };
-            format!("{why}, so nothing shows that tests notice the work, and the run ends as `green` at best")
-        }
+        StartNote::Unproved(why) => unproved_text(*why),
         StartNote::NoVerdict { judge, why } => mute_judge_text(judge, why),
         StartNote::Unmeasured => {
             "nothing measures this goal: the run ends as `claimed` when the agent says so, or at a limit"
@@ -213,6 +207,30 @@ pub(crate) fn note_text(note: &StartNote) -> String {
             )
         }
     }
+}
+
+fn unproved_text(why: UnprovedReason) -> String {
+    let why = match why {
+        UnprovedReason::NoGateTakesPart => "every gate is advisory or has `proof = false`",
+        UnprovedReason::NoGateRunsTests => "no gate runs tests",
+    };
+    format!(
+        "{why}, so nothing shows that tests notice the work, and the run ends as `green` at best"
+    )
+}
+
+fn outside_links_text(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(MAX_NAMED_LINKS)
+        .map(|name| format!("`{}`", wording::safe_line(name)))
+        .collect();
+    let (shown, others) =
+        (shown.join(", "), if names.len() > MAX_NAMED_LINKS { " and others" } else { "" });
+    let verb = if names.len() == 1 { "is a link" } else { "are links" };
+    format!(
+        "{shown}{others} {verb} out of the project: no checkpoint has the files there, and if they change, the run ends as `green` at best"
+    )
 }
 
 fn session_id(env: &Env, args: &StartOptions, project: &Path) -> Result<SessionId, CommandFailure> {

@@ -1,11 +1,12 @@
 //! The commands of judges and of `[[ci]]` run in a checkout of the base. An agent that writes what such a command loads
 //! changes nothing about the answer.
 
-use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met};
+use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
 use crate::sandbox::{SESSION, Sandbox, without_proof};
 use insta::assert_snapshot;
 use std::fs;
+use std::thread::JoinHandle;
 
 const IGNORED: &str = "__pycache__\nhome\njson.py\nprivate\n";
 
@@ -267,4 +268,77 @@ fn a_ci_command_that_the_base_does_not_have_gives_no_result() {
     sandbox.commit();
     let stop = sandbox.send_stop(SESSION, "");
     assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it, or keep it outside of the project");
+}
+
+/// A command that says what a package says, and waits for the agent before and after it reads the package.
+const SLOW_COMMAND: &str = "cat > /dev/null; : > ROOT/asks; : < ROOT/goes\ncat node_modules/kit/answer\n: > ROOT/asks; : < ROOT/goes\n";
+
+/// Exchanges a package while the command runs, as a process of the agent can, and restores it before the command ends.
+fn exchange_package(sandbox: &Sandbox, forged: &str) -> JoinHandle<()> {
+    let (root, forged) = (sandbox.root().to_owned(), forged.to_string());
+    let answer = sandbox.project().join("node_modules/kit/answer");
+    let kept = answer.with_extension("kept");
+    let mut pipes = sandbox.tool_command("mkfifo");
+    assert!(pipes.args([root.join("asks"), root.join("goes")]).status().unwrap().success());
+    std::thread::spawn(move || {
+        fs::read(root.join("asks")).unwrap();
+        fs::rename(&answer, &kept).unwrap();
+        fs::write(&answer, forged).unwrap();
+        fs::write(root.join("goes"), "").unwrap();
+        fs::read(root.join("asks")).unwrap();
+        fs::rename(&kept, &answer).unwrap();
+        fs::write(root.join("goes"), "").unwrap();
+    })
+}
+
+fn write_slow_command(sandbox: &Sandbox, path: &str) {
+    let script = SLOW_COMMAND.replace("ROOT", sandbox.root().to_str().unwrap());
+    sandbox.write(path, script);
+    sandbox.write(".gitignore", "home\nnode_modules\n");
+}
+
+/// R-S5a: a package that is exchanged while the judge runs, and restored, gives no verdict.
+#[test]
+fn packages_exchanged_while_a_judge_runs_give_no_verdict() {
+    let project = JudgedProject::of(adder(), REVIEW);
+    write_slow_command(&project.sandbox, "judge.sh");
+    let quote = "sum=0; for one; do";
+    project.sandbox.write("node_modules/kit/answer", unmet(quote).to_string());
+    project.sandbox.commit();
+    project.sandbox.approve_policy();
+    let run = project.start();
+    let exchange = exchange_package(&project.sandbox, &met().to_string());
+    let stop = project.stop();
+    assert_snapshot!(line_about(" review (", &stop), @"? review (judge, prompt): no result: installed packages changed while it ran: node_modules/kit/answer");
+    assert!(exchange.is_finished(), "{stop}");
+    assert_eq!(project.status(&run), "held");
+}
+
+/// The same for a command that asks CI.
+#[test]
+fn packages_exchanged_while_ci_is_asked_give_no_result() {
+    let sandbox = ci_project(Sandbox::new());
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.write(
+        "ralph.toml",
+        policy.replace("\"python3\", \"tools/state.py\"", "\"sh\", \"state.sh\""),
+    );
+    write_slow_command(&sandbox, "state.sh");
+    sandbox.write("node_modules/kit/answer", "{}");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "yes\n");
+    sandbox.commit();
+    let commit = sandbox.tool_command("git").args(["rev-parse", "HEAD"]).output().unwrap().stdout;
+    let commit = String::from_utf8(commit).unwrap();
+    let passed = format!(
+        r#"{{"commit": "{}", "checks": [{{"name": "build", "state": "passed"}}]}}"#,
+        commit.trim()
+    );
+    let exchange = exchange_package(&sandbox, &passed);
+    let stop = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: installed packages changed while it ran: node_modules/kit/answer");
+    assert!(exchange.is_finished(), "{stop}");
+    assert_eq!(sandbox.run_status(&run).0, "held");
 }

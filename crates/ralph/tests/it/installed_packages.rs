@@ -152,3 +152,35 @@ fn restored_packages_are_proved_again() {
     assert!(!sandbox.send_stop(SESSION, "").is_block());
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
+
+/// R-V1b: Node finds packages above the work tree too, also in a checkout that is mounted in its place. They may not change
+/// during a run, and none may appear.
+#[test]
+fn packages_above_the_work_tree_are_compared() {
+    let kit = "node_modules/kit/index.js";
+    for (before, after, expected) in [
+        (Some("module.exports = 1;\n"), None, "verified"),
+        (Some("module.exports = 1;\n"), Some("module.exports = 2;\n"), "needs_review"),
+        (None, Some("module.exports = 2;\n"), "green"),
+    ] {
+        let sandbox = crate::real_projects::pass_variables(adder());
+        let above = sandbox.project().parent().unwrap().join(kit);
+        let load = if before.is_some() { "require('kit')" } else { "1" };
+        sandbox.write("tests/kit.sh", format!("node -e \"{load}\"\n"));
+        sandbox.commit();
+        if let Some(text) = before {
+            write_file(&above, text);
+        }
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+        sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+        if let Some(text) = after {
+            write_file(&above, text);
+        }
+        let stop = sandbox.send_stop(SESSION, "");
+        if stop.is_block() {
+            assert!(!sandbox.send_stop(SESSION, "").is_block(), "{stop}");
+        }
+        assert_eq!(sandbox.run_status(&run).0, expected, "{stop}");
+    }
+}

@@ -40,9 +40,13 @@ impl JudgedProject {
     /// Starts a run whose work has a test of its own, so that only judges are left to ask.
     pub fn start(&self) -> String {
         let run = self.sandbox.start_run(["--goal-file", "-"]);
+        self.write_work();
+        run
+    }
+
+    pub fn write_work(&self) {
         self.sandbox.write("add.sh", LONGER_SUM);
         self.sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
-        run
     }
 
     pub fn answer(&self, answer: &Value) {

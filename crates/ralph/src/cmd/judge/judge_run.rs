@@ -128,7 +128,7 @@ pub(crate) fn run(env: &Env, args: &JudgeRunArgs) -> Result<u8, CommandFailure> 
     let chosen = choose_judges(&config, args)?;
     let path = trust::recorded_path(&home, &subject);
     let cancel = cancel_on_signals()?;
-    let directory = ProofDirectory::create(&home, env, &config.project)
+    let directory = ProofDirectory::create(&home, env, &config.project, &cancel)
         .map_err(|error| CommandFailure::caused_by("cannot create a directory", &error))?;
     let deadline = Deadline::after(GIT_TIMEOUT);
     let name = RunId::temporary(clock::nonce());

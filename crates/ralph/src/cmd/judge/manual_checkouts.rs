@@ -48,8 +48,9 @@ impl CandidateCheckouts for ManualCheckouts<'_> {
         run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
     ) -> Result<(), String> {
         let policy = &self.config.policy;
-        let directory = ProofDirectory::create(self.home, self.env, &self.config.project)
-            .map_err(|error| describe_error(&error))?;
+        let directory =
+            ProofDirectory::create(self.home, self.env, &self.config.project, self.cancel)
+                .map_err(|error| describe_error(&error))?;
         run(&ProofRequest {
             home: self.home,
             env: self.env,
@@ -69,6 +70,7 @@ impl CandidateCheckouts for ManualCheckouts<'_> {
             base_reports: None,
             gate_writes: &[],
             reuse: ResultReuse::Never,
+            must_mount: false,
             directory: &directory,
             cancel: self.cancel,
             watch: &|_| {},
