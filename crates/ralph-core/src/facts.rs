@@ -90,6 +90,8 @@ pub struct StopEvidence {
     pub requirements: Vec<Requirement>,
     /// `None` if it was not needed: something is open or only claimed, or the policy asks for none.
     pub proof: Option<Proof>,
+    /// Whether neither CI nor a judge was asked because the agent can still improve the proof, which it is held for first.
+    pub waits_for_proof: bool,
     pub tree: TreeIdentity,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
@@ -109,8 +111,6 @@ pub struct StopEvidence {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JudgingEvidence {
     pub records: Vec<JudgeRecord>,
-    /// Whether no judge was asked because the agent can still improve the proof, which it is held for first.
-    pub waits_for_proof: bool,
     /// Whether nothing but a judge says that the goal is met.
     pub is_goal_judged_only: bool,
     /// What the judges of the run have cost so far.

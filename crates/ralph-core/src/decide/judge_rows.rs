@@ -16,13 +16,13 @@ use alloc::vec::Vec;
 const MAX_WHY_CHARS: usize = 300;
 const MAX_UNSEEN_CHARS: usize = 400;
 
-/// A proof that the agent can still improve holds it before any judge is asked: judges cost money, and tests are better
-/// evidence.
+/// A proof that the agent can still improve holds it before CI or a judge is asked: CI takes long, judges cost money, and
+/// tests are better evidence.
 pub(super) fn proof_first(stop: &RunStop<'_>) -> Option<StopDecision> {
-    if !stop.evidence.judging.waits_for_proof || stop.tampering().is_some() {
+    if !stop.evidence.waits_for_proof || stop.tampering().is_some() {
         return None;
     }
-    limit(stop).or_else(|| proof_rows::hold_before_judges(stop))
+    limit(stop).or_else(|| proof_rows::hold_before_asking(stop))
 }
 
 /// A required judge says that the goal cannot be met as stated. Only a person can change the goal.

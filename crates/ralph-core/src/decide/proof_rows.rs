@@ -86,7 +86,7 @@ fn excuse_waived(stop: &RunStop<'_>, proof: &Proof) -> Proof {
     })
 }
 
-/// Whether a proof holds the agent before its end is decided, so that no judge is asked yet.
+/// Whether a proof holds the agent before its end is decided, so that neither CI nor a judge is asked yet.
 pub fn holds_for_proof(proof: &Proof, mode: ProofMode, state: &RunState, now_ms: u64) -> bool {
     let excused = proof.without_waived(|test| waiver::is_test_waived(test, &state.waivers, now_ms));
     mode == ProofMode::Full
@@ -95,8 +95,8 @@ pub fn holds_for_proof(proof: &Proof, mode: ProofMode, state: &RunState, now_ms:
         && !state.held_for_proof
 }
 
-/// Holds the agent for the proof although judges are still to be asked.
-pub(super) fn hold_before_judges(stop: &RunStop<'_>) -> Option<StopDecision> {
+/// Holds the agent for the proof although CI or judges are still to be asked.
+pub(super) fn hold_before_asking(stop: &RunStop<'_>) -> Option<StopDecision> {
     let proof = excuse_waived(stop, stop.evidence.proof.as_ref()?);
     Some(hold_for_proof(stop, &proof))
 }

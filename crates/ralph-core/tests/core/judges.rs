@@ -120,7 +120,7 @@ fn rows_of_a_required_judge() {
     let green = |tree| stop_at(tree).met("tests").proof(ProofVerdict::Green, &[]);
     let before_judges = |tree| {
         let mut stop = green(tree).judge_is(&goal, waits.clone());
-        stop.evidence.judging.waits_for_proof = true;
+        stop.evidence.waits_for_proof = true;
         stop
     };
     let judged_only = |judge: &Judge| {

@@ -334,6 +334,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
     };
     let evidence = StopEvidence {
         proof: None,
+        waits_for_proof: false,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
         gates: Vec::new(),

@@ -86,6 +86,17 @@ pub fn add_judge_requirements(
     evidence.judging.spent = (spent != state.judges.spent).then_some(spent);
 }
 
+/// Whether the agent can still improve the proof, which it is held for before CI and judges are asked.
+pub fn is_proof_open(
+    contract: &ContractContext<'_>,
+    state: &RunState,
+    evidence: &StopEvidence,
+) -> bool {
+    let (mode, now_ms) = (contract.seal.policy.verify.proof, contract.world.arrived_ms);
+    let proof = evidence.proof.as_ref();
+    proof.is_some_and(|proof| decide::holds_for_proof(proof, mode, state, now_ms))
+}
+
 /// Adds the requirement of each judge that applies, and asks those that are due.
 fn add_requirements(
     query: &JudgeQuery<'_>,
@@ -101,15 +112,9 @@ fn add_requirements(
         // The runner asks them when the agent's process has exited.
         return;
     }
-    let mode = contract.seal.policy.verify.proof;
-    let now_ms = contract.world.arrived_ms;
-    let waits_for_proof = !is_open
-        && evidence
-            .proof
-            .as_ref()
-            .is_some_and(|proof| decide::holds_for_proof(proof, mode, state, now_ms));
+    let waits_for_proof = !is_open && is_proof_open(contract, state, evidence);
     if is_open || waits_for_proof || contract.world.env.is_rehearsal() {
-        evidence.judging.waits_for_proof = waits_for_proof;
+        evidence.waits_for_proof |= waits_for_proof;
         evidence.requirements.extend(applicable.iter().copied().filter_map(waiting));
         return;
     }

@@ -74,7 +74,9 @@ pub use agent_contract::{AgentDemand, is_other_work_tree, judge_agent};
 pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
 pub use judge_case::{ComparedTrees, MISSING_PLAN, ManualCase, PLAN_FILE};
-pub use judge_evidence::{JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge};
+pub use judge_evidence::{
+    JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge, is_proof_open,
+};
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
 pub use judge_worker::{checkout_for_judge, gets_candidate};
@@ -85,7 +87,7 @@ pub use seal::{
 };
 pub use sealed_programs::use_sealed_git;
 pub use session_contract::{judge_session, seal_session};
-pub use slow_gates::ci_requirements;
+pub use slow_gates::{ci_requirements, waiting_ci_requirements};
 
 /// How often the tree is measured again because it changed meanwhile.
 const MAX_ROUNDS: usize = 3;

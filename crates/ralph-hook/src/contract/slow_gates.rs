@@ -49,20 +49,25 @@ pub(super) fn slow_gate_requirements(
     MeasuredGates { requirements: requirements.collect(), ..MeasuredGates::default() }
 }
 
-/// The requirements of gates that ask a CI provider. They take the most time, so they run when nothing else is open.
+/// The requirements of gates that ask a CI provider, while something else is open.
+pub fn waiting_ci_requirements(
+    contract: &ContractContext<'_>,
+    measured: &MeasuredContract,
+) -> Vec<Requirement> {
+    let why = PendingReason::comes_after(EVERYTHING_ELSE);
+    let wanted = gate_query::select_ci_gates(contract, &measured.touched);
+    let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
+    wanted.iter().map(waits).collect()
+}
+
+/// The requirements of gates that ask a CI provider.
 pub fn ci_requirements(
     contract: &ContractContext<'_>,
     measured: &MeasuredContract,
-    is_held: bool,
 ) -> (Vec<Requirement>, Vec<GateRecord>) {
     let wanted = gate_query::select_ci_gates(contract, &measured.touched);
     if wanted.is_empty() {
         return (Vec::new(), Vec::new());
-    }
-    if is_held {
-        let why = PendingReason::comes_after(EVERYTHING_ELSE);
-        let waits = |gate: &&Gate| gate.requirement_with(RequirementStatus::Pending(why.clone()));
-        return (wanted.iter().map(waits).collect(), Vec::new());
     }
     if let Some(why) = sealed_variables::describe_changed_variables(contract) {
         let unknown = RequirementStatus::Unknown(format!("not asked: {why}"));

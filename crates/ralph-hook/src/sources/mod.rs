@@ -102,6 +102,7 @@ pub fn evidence_for_run(
     let mut evidence = StopEvidence {
         requirements,
         proof: None,
+        waits_for_proof: false,
         tree,
         gates: measured.as_ref().map(|measured| measured.records.clone()).unwrap_or_default(),
         judged: measured.as_ref().and_then(|measured| measured.judged_content().cloned()),
@@ -123,10 +124,11 @@ pub fn evidence_for_run(
             .any(|one| goal::is_blocking(world, opened, one));
     evidence.requirements.extend(goal::polish_requirement(opened, is_held));
     if let (Some(contract), Some(measured)) = (&contract, measured) {
-        add_policy_requirements(contract, &measured, &lists, goal.as_ref(), &mut evidence);
+        add_policy_requirements(contract, &measured, &lists, &mut evidence);
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
             add_proof(contract, &measured, &mut evidence);
+            add_ci(contract, &measured, &opened.state, &mut evidence);
             let judging = JudgeContext::new(world, opened, snapshot, mode);
             judging.add_to(contract, &measured, required_judges, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
@@ -240,6 +242,7 @@ pub fn evidence_for_session(
     StopEvidence {
         requirements,
         proof: None,
+        waits_for_proof: false,
         tree,
         gates,
         judged: None,
@@ -251,26 +254,52 @@ pub fn evidence_for_session(
     }
 }
 
-/// Adds the proof, last: it is needed only if every other requirement is met.
+/// Adds the proof. It is needed only if every other requirement is met, except those of CI and judges, which come later.
 fn add_proof(
     contract: &ContractContext<'_>,
     measured: &MeasuredContract,
     evidence: &mut StopEvidence,
 ) {
-    match contract::gather_proof(contract, measured, &evidence.requirements) {
+    // A waiver makes a proof unnecessary, also one for CI.
+    let waived = contract::waiting_ci_requirements(contract, measured);
+    let waived = waived.into_iter().filter(|one| !contract.holds(one));
+    let weighed: Vec<_> = evidence.requirements.iter().cloned().chain(waived).collect();
+    match contract::gather_proof(contract, measured, &weighed) {
         ProofEvidence::NotNeeded => {}
         ProofEvidence::Known(proof) => evidence.proof = Some(proof),
         ProofEvidence::Open(requirement) => evidence.requirements.push(requirement),
     }
 }
 
+/// Adds the requirements of CI. It takes the most time and needs a commit, so it is asked after the proof.
+fn add_ci(
+    contract: &ContractContext<'_>,
+    measured: &MeasuredContract,
+    state: &RunState,
+    evidence: &mut StopEvidence,
+) {
+    let waiting = contract::waiting_ci_requirements(contract, measured);
+    if waiting.is_empty() {
+        return;
+    }
+    let is_open = evidence.requirements.iter().any(|one| contract.holds(one));
+    let waits_for_proof = !is_open && contract::is_proof_open(contract, state, evidence);
+    if is_open || waits_for_proof {
+        evidence.waits_for_proof = waits_for_proof;
+        evidence.requirements.extend(waiting);
+        return;
+    }
+    let (asked, records) = contract::ci_requirements(contract, measured);
+    evidence.gates.extend(records);
+    evidence.requirements.extend(asked);
+}
+
 /// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is
-/// open; and CI is asked only after that.
+/// open.
 fn add_policy_requirements(
     contract: &ContractContext<'_>,
     measured: &MeasuredContract,
     lists: &RunLists,
-    goal: Option<&Requirement>,
     evidence: &mut StopEvidence,
 ) {
     evidence.requirements.extend(measured.requirements.iter().cloned());
@@ -279,12 +308,6 @@ fn add_policy_requirements(
         let (confirmed, records) = contract::confirm_in_checkouts(contract, measured);
         evidence.gates.extend(records);
         evidence.requirements.extend(confirmed.into_iter().map(|one| lists.name_after_item(one)));
-    }
-    if measured.tampering.is_none() {
-        let is_held = evidence.requirements.iter().chain(goal).any(|one| contract.holds(one));
-        let (asked, records) = contract::ci_requirements(contract, measured, is_held);
-        evidence.gates.extend(records);
-        evidence.requirements.extend(asked);
     }
     evidence.tampering.clone_from(&measured.tampering);
 }
@@ -460,6 +483,7 @@ pub fn evidence_for_files(
     StopEvidence {
         requirements,
         proof: None,
+        waits_for_proof: false,
         tree: TreeIdentity::Unknown,
         gates: Vec::new(),
         judged: None,

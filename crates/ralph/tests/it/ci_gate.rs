@@ -672,3 +672,54 @@ fn a_command_and_an_address_answer_too() {
     scene.sandbox.approve_policy();
     assert_snapshot!(scene.outcome(), @"error: `./state` exited with 3: broken (5 times in a row)");
 }
+
+/// CI needs a commit and takes long, so an agent that can still improve the proof is held for that first.
+#[test]
+fn ci_is_asked_after_the_proof() {
+    let sandbox = crate::prove::adder();
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    let ci = "[[ci]]\nname = \"ci\"\nprovider = \"command\"\nrun = [\"./state\", \"{commit}\"]\n\
+              checks = [\"build\"]\n";
+    sandbox.write("ralph.toml", format!("{policy}{ci}"));
+    let script = "#!/bin/sh\necho \"{\\\"commit\\\":\\\"$1\\\",\\\"checks\\\":[{\\\"name\\\":\\\"build\\\",\\\"state\\\":\\\"passed\\\"}]}\"\n";
+    write_program(&sandbox.project().join("state"), script);
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("add.sh", "sum=0; for one; do sum=$((sum + one)); done; echo $sum\n");
+    let stop = || sandbox.normalize(&sandbox.send_stop(SESSION, "").to_string());
+    let (without_test, commit) = (stop(), stop());
+    sandbox.commit();
+    sandbox.send_stop(SESSION, "");
+    assert_snapshot!(format!("{without_test}\n{commit}"), @"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 7 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    · ci (ci): comes after everything else is met
+    ✗ proof (correctness): no test fails without the change; 2 old tests pass on the new code
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
+
+    Next: Add a test that fails on the old code, or end your message with why no test can. Then stop again
+
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 2 of 25 — 1 of 6 requirements is not met (run [run])
+
+    ✗ ci (ci): 1 file not committed: `add.sh`
+        full log: `$ROOT/home/.ralph/cache/logs/ci-[key].log`
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
+
+    Since the last stop: 0 → 1 not met.
+    Next: Commit the work and push the commit. Then stop again
+    ");
+    assert_eq!(sandbox.run_status(&run).0, "green");
+}
