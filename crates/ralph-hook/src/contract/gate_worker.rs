@@ -14,8 +14,8 @@ use super::checkout_results::{BaseNeed, BaseWait};
 use super::gate_log::GateLog;
 use super::listing_notes::ListingNotes;
 use super::{
-    ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_worker,
-    proof_evidence, sealed_programs,
+    ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_meter,
+    judge_worker, proof_evidence, sealed_programs,
 };
 use ralph_gates::command_place::CommandCheckout;
 use ralph_gates::gates::result_cache::ResultCache;
@@ -255,6 +255,7 @@ pub fn perform_task(
     };
     if task.site != GateSite::Base {
         GateLog::open(&world.home, id).record_begin();
+        judge_meter::settle_lost_call(&world.home, run, &state);
     }
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
     let is_check = |name: &String| !seal.policy.gates.iter().any(|gate| gate.name == *name);

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::judge::{
+    Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
+};
 use ralph_core::run::RunState;
 use serde::{Deserialize, Serialize};
 
@@ -166,7 +168,8 @@ pub(super) fn ask_judges(
             continue;
         }
         let before = super::current_tree_mark(contract);
-        let checkouts = WorkerCheckouts { contract, repository: &repository, task: &task, cancel };
+        let checkouts =
+            WorkerCheckouts { contract, state, repository: &repository, task: &task, cancel };
         let asking = VerdictRequest {
             contract,
             judge,
@@ -176,7 +179,6 @@ pub(super) fn ask_judges(
             checkouts: &checkouts,
         };
         let result = asking.ask_with_files()?;
-        judge_meter::charge_verdict(&world.home, contract.run, state, &result.usage);
         is_held |= holds_agent(judge, &result);
         let cost = result.usage.micro_usd.unwrap_or(0);
         left = left.map(|left| left.saturating_sub(cost));
@@ -315,9 +317,10 @@ fn strip_project(result: &mut JudgeResult, root: &Path, project: &Path) {
     }
 }
 
-/// Checkouts of the candidate that a task is about.
+/// Checkouts of the candidate that a task is about, and the meter of the run.
 struct WorkerCheckouts<'a> {
     contract: &'a ContractContext<'a>,
+    state: &'a RunState,
     repository: &'a CheckpointRepository,
     task: &'a JudgeTask,
     cancel: &'a CancelToken,
@@ -367,6 +370,16 @@ impl WorkerCheckouts<'_> {
 }
 
 impl CandidateCheckouts for WorkerCheckouts<'_> {
+    fn book_estimate(&self, estimate: &JudgeUsage) {
+        let Self { contract, state, .. } = *self;
+        judge_meter::book_estimate(&contract.world.home, contract.run, state, estimate);
+    }
+
+    fn book_cost(&self, used: &JudgeUsage) {
+        let Self { contract, state, .. } = *self;
+        judge_meter::book_cost(&contract.world.home, contract.run, state, used);
+    }
+
     fn with_request(
         &self,
         gates: &[&Gate],

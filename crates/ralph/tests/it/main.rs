@@ -52,6 +52,7 @@ mod installed_packages;
 mod issues;
 mod judge_backends;
 mod judge_cheats;
+mod judge_costs;
 mod judge_scores;
 mod judged_runs;
 mod judges;
