@@ -182,6 +182,18 @@ fn is_agent_held(prepared: &[PreparedCase<'_>], known: &[Option<StoredVerdict>])
     })
 }
 
+/// Identifies the cases of a stop. It covers those with a known verdict too: when one verdict is in, a worker that asks
+/// the other judges goes on.
+fn task_mark(prepared: &[PreparedCase<'_>], trees: &JudgedTrees) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (case, _) in prepared.iter().filter_map(|one| one.case.as_ref().ok()) {
+        hasher.update(&serde_json::to_vec(case).unwrap_or_default());
+    }
+    hasher.update(trees.base.as_bytes());
+    hasher.update(trees.candidate.as_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
 impl JudgeQuery<'_> {
     fn resolve<'j>(&self, judges: &[&'j Judge], lines: &[CaseEvidence]) -> Vec<JudgeReply<'j>> {
         let contract = self.contract;
@@ -215,8 +227,14 @@ impl JudgeQuery<'_> {
             .filter(|(one, known)| known.is_none() && (one.judge.is_required() || !is_held))
             .filter_map(|(one, _)| one.case.as_ref().ok().map(|(case, _)| case))
             .collect();
-        let at = (candidate.content.checkpoint, &facts.trees);
-        let left = match self.ask(&cache, at, &missing) {
+        let task = JudgeTask {
+            mark: task_mark(&prepared, &facts.trees),
+            cases: missing.into_iter().cloned().collect(),
+            checkpoint: candidate.content.checkpoint,
+            trees: facts.trees.clone(),
+            budget_micro_usd: self.budget.left_micro_usd,
+        };
+        let left = match self.ask(&cache, &task) {
             Ok(left) => left,
             Err(why) => {
                 let unknown = |_: &Judge| RequirementStatus::Unknown(why.clone());
@@ -293,13 +311,8 @@ impl JudgeQuery<'_> {
         Some(known)
     }
 
-    fn ask(
-        &self,
-        cache: &ResultCache,
-        (checkpoint, trees): (u32, &JudgedTrees),
-        cases: &[&JudgeCase],
-    ) -> Result<WorkerState, String> {
-        if cases.is_empty() || self.mode == JudgeMode::CachedOnly {
+    fn ask(&self, cache: &ResultCache, task: &JudgeTask) -> Result<WorkerState, String> {
+        if task.cases.is_empty() || self.mode == JudgeMode::CachedOnly {
             return Ok(WorkerState::Done);
         }
         let contract = self.contract;
@@ -313,26 +326,11 @@ impl JudgeQuery<'_> {
         if let Some(why) = sealed_variables::describe_changed_variables(contract) {
             return Err(format!("not asked: {why}"));
         }
-        let mut hasher = blake3::Hasher::new();
-        for case in cases {
-            hasher.update(&serde_json::to_vec(case).unwrap_or_default());
-        }
-        hasher.update(trees.base.as_bytes());
-        hasher.update(trees.candidate.as_bytes());
-        let mark = hasher.finalize().to_hex().to_string();
-        let names = cases.iter().map(|case| case.judge.clone()).collect();
-        let task = JudgeTask {
-            mark: mark.clone(),
-            cases: cases.iter().map(|case| (*case).clone()).collect(),
-            checkpoint,
-            trees: trees.clone(),
-            budget_micro_usd: self.budget.left_micro_usd,
-        };
+        let gates = task.cases.iter().map(|case| case.judge.clone()).collect();
         let until = gate_query::worker_deadline(contract);
-        let worker_task = GateTask { site: GateSite::Judge, gates: names, mark };
-        // If a worker of an earlier stop is at the same cases, the new one waits for it and finds their verdicts.
-        judge_worker::give_task(contract, cache, &task)?;
-        gate_worker::run_gate_worker(contract, &worker_task, until)
+        let worker_task = GateTask { site: GateSite::Judge, gates, mark: task.mark.clone() };
+        let hand_over = || judge_worker::give_task(contract, cache, task);
+        gate_worker::run_gate_worker(contract, &worker_task, until, hand_over)
             .map_err(|error| describe_error(&error))
     }
 

@@ -30,7 +30,7 @@ use ralph_policy::{config, price_list, trust};
 use ralph_proof::{ProofError, ProofRequest};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
-use ralph_sys::fs::FreshDir;
+use ralph_sys::fs::{FileError, FreshDir};
 use ralph_sys::proc::cancel::CancelToken;
 
 const CHECKOUT_DIRECTORY: &str = "candidate";
@@ -41,7 +41,7 @@ const BASE_LABEL: &str = "judge-base";
 /// Cases that a hook hands to the worker, each with the key of its verdict.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JudgeTask {
-    /// Identifies the task among others of the run.
+    /// Identifies the task among others of the run: the judges, and everything that their cases are about.
     pub mark: String,
     pub cases: Vec<JudgeCase>,
     /// The number of the checkpoint that the cases are about.
@@ -122,11 +122,8 @@ pub(super) fn give_task(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
     task: &JudgeTask,
-) -> Result<(), String> {
-    let bytes = serde_json::to_vec(task).map_err(|error| error.to_string())?;
-    cache
-        .write_note(&task_key(contract), &bytes)
-        .map_err(|error| ralph_home::faults::describe_error(&error))
+) -> Result<(), FileError> {
+    cache.write_note(&task_key(contract), &serde_json::to_vec(task).unwrap_or_default())
 }
 
 /// Takes the task of this mark. A task is taken once: only a hook can have a judge asked again.

@@ -1,8 +1,9 @@
 //! What judges cost: every call is paid for, however it ends.
 
-use crate::judges::JudgedProject;
+use crate::judges::{JudgedProject, REVIEW, met};
 use crate::prove::adder;
 use crate::sandbox::{SESSION, eventually};
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
@@ -16,14 +17,19 @@ struct SilentJudge {
 
 impl SilentJudge {
     fn new() -> Self {
+        Self::with_judges("")
+    }
+
+    /// Beside others, which are asked first.
+    fn with_judges(others: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let judge = format!(
-            "[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = {{ http = \"http://{address}\", \
+        let judges = format!(
+            "{others}[[judge]]\nname = \"review\"\nkind = \"prompt\"\nbackend = {{ http = \"http://{address}\", \
              key = \"REVIEW_KEY\", model = \"claude-sonnet-4-5\" }}\n"
         );
         let sandbox = adder().env("REVIEW_KEY", "review-key-0123456789abcdef");
-        Self { project: JudgedProject::of(sandbox, &judge), _listener: listener }
+        Self { project: JudgedProject::of(sandbox, &judges), _listener: listener }
     }
 
     /// A stop whose host waits only for a few seconds.
@@ -100,4 +106,24 @@ fn a_killed_worker_leaves_its_call_billed() {
     judge.end(&run);
     // The second call was ended by ralph, and is billed by its estimate as well.
     assert_eq!(judge.ledger_lines()[3..], [[estimate, 2 * estimate, 0]]);
+}
+
+/// Stops that wait for the same verdict share its worker, and the call goes on when another verdict is in.
+#[test]
+fn waiting_stops_share_a_worker() {
+    let judge = SilentJudge::with_judges(REVIEW.replace("\"review\"", "\"style\"").as_str());
+    judge.project.answer(&met());
+    let run = judge.project.start();
+    let held = [0; 3].map(|_| (judge.stop_briefly(), judge.workers().len()));
+    assert_snapshot!(held[0].0, @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    assert_eq!(held.clone().map(|(_, workers)| workers), [1, 1, 1]);
+    assert_eq!(held[1..], [held[0].clone(), held[0].clone()]);
+    let estimates = judge.ledger_lines().into_iter().filter(|[_, _, open]| *open > 0).count();
+    assert_eq!((estimates, judge.project.calls()), (1, 1), "each judge was asked once");
+    judge.end(&run);
 }
