@@ -91,6 +91,8 @@ pub struct StopEvidence {
     /// `None` if it was not needed: something is open or only claimed, or the policy asks for none.
     pub proof: Option<Proof>,
     pub tree: TreeIdentity,
+    /// The same without what gates wrote into it: an agent that waits is not charged for their files.
+    pub tree_before_gates: TreeIdentity,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
     /// The verdicts of judges that this stop rests on, and what keeps judges from being asked.

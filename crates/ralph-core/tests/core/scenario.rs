@@ -335,6 +335,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         proof: None,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
+        tree_before_gates: TreeIdentity::Known(tree),
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),
@@ -410,6 +411,13 @@ impl TestStop {
 
     pub(crate) fn tree(mut self, tree: TreeIdentity) -> Self {
         self.evidence.tree = tree;
+        self.evidence.tree_before_gates = tree;
+        self
+    }
+
+    /// Gates wrote files: the tree was this one before.
+    pub(crate) fn tree_before_gates(mut self, tree: u64) -> Self {
+        self.evidence.tree_before_gates = TreeIdentity::Known(tree);
         self
     }
 

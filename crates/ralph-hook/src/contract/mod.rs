@@ -138,6 +138,8 @@ pub struct MeasuredContract {
     pub tampering: Option<String>,
     /// Identity of the measured tree; `None` if the tree could not be listed.
     mark: Option<u64>,
+    /// The same without what gates had written into the tree before.
+    mark_before_gates: Option<u64>,
     candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
@@ -210,6 +212,8 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
             )]);
         }
     };
+    // The gates that run now may write a file again, and its content of before would then not be known.
+    let mark_before_gates = Some(gate_writes::mark_without_writes(contract, &listing));
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
     let mut guards = seal::seal_requirements(contract, &look);
@@ -266,6 +270,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         touched,
         tampering,
         mark,
+        mark_before_gates,
         candidate,
         new_tests,
         changed_lines: look.changed_lines,
@@ -413,6 +418,10 @@ impl MeasuredContract {
 
     pub fn tree_identity(&self) -> TreeIdentity {
         self.mark.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
+    }
+
+    pub fn identity_before_gates(&self) -> TreeIdentity {
+        self.mark_before_gates.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }
 
     fn without_tree(requirements: Vec<Requirement>) -> Self {
