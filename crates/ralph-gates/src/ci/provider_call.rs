@@ -23,7 +23,7 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
 use crate::command_place::CommandPlace;
-use crate::environment::gate_environment;
+use crate::environment::measuring_environment;
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
@@ -325,7 +325,12 @@ impl<'a> ProviderSession<'a> {
                 .collect(),
             cwd: &place.directory,
             mounts: place.mounts,
-            environment: &gate_environment(context.env, place.environment, self.gate, context.path),
+            environment: &measuring_environment(
+                context.env,
+                place.environment,
+                &self.gate.env,
+                context.path,
+            ),
             input: "",
         })?;
         let quoted = self.safe_line(program, MAX_WHY_CHARS);
