@@ -19,7 +19,7 @@ pub struct CommandPlace<'a> {
 /// A checkout in which commands run.
 pub trait CommandCheckout: fmt::Debug + Sync {
     /// Where this command runs. `cwd` is its directory, relative to the project.
-    fn place(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
+    fn place_command(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
 }
 
 impl<'a> CommandPlace<'a> {

@@ -24,7 +24,7 @@ pub(crate) struct CallLedger {
     /// The share of one call in `max_tokens`.
     call_tokens: u64,
     /// How many calls are made at least.
-    reviewers: u64,
+    min_calls: u64,
     /// Whether each call is one of a model. A command may be anything.
     is_model: bool,
     /// Reported tokens, or estimated ones where the backend reports none.
@@ -49,7 +49,7 @@ impl CallLedger {
             max_tokens: judge.max_tokens,
             budget_micro_usd: request.budget_micro_usd,
             call_tokens: judge.max_tokens / planned_calls(judge),
-            reviewers: match judge.kind {
+            min_calls: match judge.kind {
                 JudgeKind::Adversarial => u64::from(judge.reviewers.max(1)),
                 JudgeKind::Prompt
                 | JudgeKind::Agent
@@ -90,7 +90,7 @@ impl CallLedger {
                 ));
             }
             // Reviewers get the same facts. Without the last of them, the others would be paid for nothing.
-            let calls = if self.usage.calls == 0 { self.reviewers } else { 1 };
+            let calls = if self.usage.calls == 0 { self.min_calls } else { 1 };
             let estimate = self.estimate_micro_usd(input.saturating_mul(calls));
             if let Some(estimate) = estimate.filter(|estimate| *estimate > left) {
                 return Err(format!(

@@ -207,7 +207,7 @@ impl<'a> RunStop<'a> {
     /// cannot be identified counts as changed, also from another one.
     fn restarts_wait(&self) -> bool {
         let is_same = |before| self.waiting_tree() == Some(before);
-        self.awaits_results_only() && self.state.awaited.is_some_and(|before| !is_same(before))
+        self.awaits_results_only() && self.state.awaited_tree.is_some_and(|before| !is_same(before))
     }
 
     fn waiting_tree(&self) -> Option<Digest64> {
@@ -453,8 +453,8 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     if !stop.awaits_results_only() {
         return decision;
     }
-    let awaited = stop.waiting_tree().or(stop.state.awaited).unwrap_or(UNKNOWN_TREE);
-    let decision = StopDecision { awaited: Some(awaited), ..decision };
+    let awaited_tree = stop.waiting_tree().or(stop.state.awaited_tree).unwrap_or(UNKNOWN_TREE);
+    let decision = StopDecision { awaited_tree: Some(awaited_tree), ..decision };
     // Otherwise an agent that changes a file before each stop would wait for ever.
     if restarts_wait {
         decision

@@ -198,7 +198,7 @@ impl TestRun {
         if self.holder == TestHold::Run && decision.rule != DecisionRule::NotMine {
             self.write(RunChange::Decided(Box::new(StopRecord {
                 mark: decision.mark,
-                awaited: decision.awaited,
+                awaited_tree: decision.awaited_tree,
                 arrived_ms: facts.arrived_ms,
                 delivery: facts
                     .delivery

@@ -298,7 +298,7 @@ impl<'a> ProviderSession<'a> {
                 let directory = context.project.join(&self.gate.cwd);
                 CommandPlace::in_directory(directory, context.environment)
             }
-            (Some(_), Some(checkout)) => checkout.place(words, &self.gate.cwd),
+            (Some(_), Some(checkout)) => checkout.place_command(words, &self.gate.cwd),
             (Some(_), None) => {
                 let why = "there is no checkout of the base to run the command in";
                 return Err(QueryError::Permanent(why.to_string()));

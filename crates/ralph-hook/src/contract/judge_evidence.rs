@@ -71,15 +71,15 @@ pub fn has_required_judge(
 /// Adds the requirements of judges to the evidence of a stop, in which everything else is known.
 pub fn add_judge_requirements(
     contract: &ContractContext<'_>,
-    judged: &MeasuredContract,
+    measured: &MeasuredContract,
     state: &RunState,
     budget: JudgeBudget,
     mode: JudgeMode,
     evidence: &mut StopEvidence,
 ) {
-    let applicable = applicable_judges(contract, &judged.touched);
+    let applicable = applicable_judges(contract, &measured.touched);
     if !applicable.is_empty() {
-        let query = JudgeQuery { contract, judged, budget, mode };
+        let query = JudgeQuery { contract, measured, budget, mode };
         add_requirements(&query, state, &applicable, evidence);
     }
     let spent = judge_meter::judge_spending(&contract.world.home, contract.run, state);
@@ -93,7 +93,7 @@ fn add_requirements(
     applicable: &[&Judge],
     evidence: &mut StopEvidence,
 ) {
-    let JudgeQuery { contract, judged, .. } = query;
+    let JudgeQuery { contract, measured, .. } = query;
     let driver = contract.world.driven.map(|driven| driven.driver);
     let is_open =
         evidence.tampering.is_some() || evidence.requirements.iter().any(|one| contract.holds(one));
@@ -121,7 +121,7 @@ fn add_requirements(
     let answers = query.resolve(applicable, &lines);
     // A verdict takes time, and what was judged must be what is there now.
     let is_stale = answers.iter().any(|one| one.verdict.is_some())
-        && !super::is_tree_unchanged(contract, judged);
+        && !super::is_tree_unchanged(contract, measured);
     if is_stale {
         let why = "it changed while it was judged";
         evidence.requirements.push(super::unknown_requirement("work tree", why));
@@ -160,7 +160,7 @@ struct JudgeReply<'a> {
 
 struct JudgeQuery<'a> {
     contract: &'a ContractContext<'a>,
-    judged: &'a MeasuredContract,
+    measured: &'a MeasuredContract,
     budget: JudgeBudget,
     mode: JudgeMode,
 }
@@ -205,7 +205,7 @@ impl JudgeQuery<'_> {
             };
             judges.iter().map(reply).collect()
         };
-        let Some(candidate) = &self.judged.candidate else {
+        let Some(candidate) = &self.measured.candidate else {
             return fail("there is no base to compare the change with".to_string());
         };
         let facts = match judge_case::gather_case_facts(contract, candidate, lines) {
@@ -253,7 +253,7 @@ impl JudgeQuery<'_> {
         let has_changed = is_missing
             && self.mode == JudgeMode::Ask
             && left == WorkerState::Done
-            && !super::is_tree_unchanged(contract, self.judged);
+            && !super::is_tree_unchanged(contract, self.measured);
         let otherwise = |judge: &Judge| match left {
             _ if is_held && !judge.is_required() => {
                 RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE))

@@ -35,8 +35,8 @@ use ralph_sys::proc::cancel::CancelToken;
 
 const CHECKOUT_DIRECTORY: &str = "candidate";
 const CHECKOUT_LABEL: &str = "judge";
-/// Another one, because both checkouts exist at the same time.
-const BASE_LABEL: &str = "judge-base";
+/// The label of the checkout that a judge's command runs in. Another one, because both checkouts exist at the same time.
+pub const JUDGE_BASE_LABEL: &str = "judge-base";
 
 /// Cases that a hook hands to the worker, each with the key of its verdict.
 #[derive(Debug, Serialize, Deserialize)]
@@ -257,8 +257,8 @@ impl VerdictRequest<'_> {
                 self.ask(files, &CommandPlace::in_directory(contract.project(), environment))
             );
         };
-        checkout_results::with_base_checkout(contract, &[], BASE_LABEL, cancel, |base| {
-            Ok(self.ask(files, &base.place(words, "")))
+        checkout_results::with_base_checkout(contract, &[], JUDGE_BASE_LABEL, cancel, |base| {
+            Ok(self.ask(files, &base.place_command(words, "")))
         })
     }
 

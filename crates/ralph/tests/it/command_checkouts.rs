@@ -270,12 +270,12 @@ fn a_script_that_the_base_does_not_have_gives_no_verdict() {
         ask(with_inner_home(adder()), "node_modules/kit", "ROOT/node_modules/kit/judge.py"),
     ];
     assert_snapshot!(shown.join("\n"), @"
-    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `$ROOT/project/private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `$ROOT/project/private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     verified
-    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     verified
     ? review (judge, prompt): no result: `$ROOT/project/node_modules/kit/judge.py` is not in the checkout of the base: name it relative to the project
     ");
@@ -309,5 +309,5 @@ fn a_ci_command_that_the_base_does_not_have_gives_no_result() {
     sandbox.write("work", "yes\n");
     sandbox.commit();
     let stop = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it, or keep it outside of the project");
+    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project");
 }

@@ -859,13 +859,13 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     assert_snapshot!(notes(&project, "one"), @"
     note    judge planned cannot give a verdict: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
-    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it, or keep it outside of the project
+    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     ");
     project.sandbox.ralph(["cancel"]);
     project.sandbox.write("PLAN.md", "- [x] add any number of arguments\n");
     assert_snapshot!(notes(&project, "two"), @"
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
-    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it, or keep it outside of the project
+    note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     ");
 }
 
