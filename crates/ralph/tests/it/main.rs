@@ -58,6 +58,7 @@ mod judged_runs;
 mod judges;
 mod large_trees;
 mod loops;
+mod manual_judges;
 mod mcp;
 mod memory;
 mod merged_work;
