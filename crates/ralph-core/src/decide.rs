@@ -59,7 +59,7 @@ pub struct StopDecision {
     /// Digest of the tree and the failures; `None` if the stop must not count as a state seen.
     pub mark: Option<Digest64>,
     /// The tree, if the stop is held only because results are pending.
-    pub awaited: Option<Digest64>,
+    pub awaited_tree: Option<Digest64>,
     pub report: Option<StopReport>,
     /// The remedy that is tried because the run makes no progress.
     pub remedy: Option<Remedy>,
@@ -369,7 +369,7 @@ fn allow(rule: DecisionRule, because: String) -> StopDecision {
         outcome: StopOutcome::Allowed,
         because,
         mark: None,
-        awaited: None,
+        awaited_tree: None,
         report: None,
         remedy: None,
     }

@@ -93,6 +93,8 @@ pub struct StopEvidence {
     /// Whether neither CI nor a judge was asked because the agent can still improve the proof, which it is held for first.
     pub waits_for_proof: bool,
     pub tree: TreeIdentity,
+    /// The same without what gates wrote into it: an agent that waits is not charged for their files.
+    pub tree_before_gates: TreeIdentity,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
     /// The verdicts of judges that this stop rests on, and what keeps judges from being asked.

@@ -256,8 +256,8 @@ pub struct StopRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostReading>,
     /// The tree of a stop that was held only because results are pending.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub awaited: Option<Digest64>,
+    #[serde(default, rename = "awaited", skip_serializing_if = "Option::is_none")]
+    pub awaited_tree: Option<Digest64>,
     /// When the hook process started, if `delivery` is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrived_ms: Option<u64>,

@@ -39,6 +39,14 @@ impl<'a> RequestAddress<'a> {
         Ok(Self { scheme, authority, host, path, is_loopback })
     }
 
+    /// Parses an address that is completed with a path. A user, a query or a fragment would make it another one.
+    pub fn parse_base(address: &'a str) -> Result<Self, &'static str> {
+        if address.contains(['@', '?', '#']) {
+            return Err("must have no user, query or fragment");
+        }
+        Self::parse(address)
+    }
+
     pub fn is_encrypted(&self) -> bool {
         self.scheme == "https"
     }
@@ -126,6 +134,15 @@ mod tests {
             ("https://ä.example", "is too long or has characters that no address has"),
         ] {
             assert_eq!(describe(address), expected, "{address}");
+        }
+        for (address, expected) in [
+            ("https://a.example/v1", None),
+            ("https://a.example/v1?x=1", Some("must have no user, query or fragment")),
+            ("https://a.example/#x", Some("must have no user, query or fragment")),
+            ("http://127.0.0.1@a.example", Some("must have no user, query or fragment")),
+            ("http://a.example", Some("is not encrypted; use https")),
+        ] {
+            assert_eq!(RequestAddress::parse_base(address).err(), expected, "{address}");
         }
         let long = format!("https://a.example/{}", "x".repeat(MAX_ADDRESS_BYTES));
         assert_eq!(describe(&long), "is too long or has characters that no address has");

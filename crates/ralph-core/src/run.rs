@@ -129,8 +129,8 @@ pub struct RunState {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<PersonApproval>,
     /// The tree of the last stop that was held only because results were pending; `None` once there is a result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub awaited: Option<Digest64>,
+    #[serde(default, rename = "awaited", skip_serializing_if = "Option::is_none")]
+    pub awaited_tree: Option<Digest64>,
     /// When the last stop was answered, if nothing identifies it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_ms: Option<u64>,
@@ -196,7 +196,7 @@ impl RunState {
             moved_ms: None,
             judges: JudgeState::default(),
             approvals: Vec::new(),
-            awaited: None,
+            awaited_tree: None,
             answered_ms: None,
         }
     }
@@ -447,7 +447,7 @@ impl RunState {
         });
         if decided.report.is_some() {
             self.report.clone_from(&decided.report);
-            self.awaited = decided.awaited;
+            self.awaited_tree = decided.awaited_tree;
             self.count_unparsable_lists(&decided.garbled);
         }
         self.judges.apply_stop(decided);

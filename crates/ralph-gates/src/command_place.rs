@@ -21,7 +21,7 @@ pub struct CommandPlace<'a> {
 /// A checkout in which commands run.
 pub trait CommandCheckout: fmt::Debug + Sync {
     /// Where this command runs. `cwd` is its directory, relative to the project.
-    fn place(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
+    fn place_command(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
 
     /// Why the answer of a command that has run there does not count: what it loads has changed since the checkout was
     /// made.

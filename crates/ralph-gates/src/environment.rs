@@ -191,6 +191,11 @@ const GIT_LOCATION_VARIABLES: &[&str] = &[
 ];
 const GIT_LOCATION_PREFIXES: &[&str] = &["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"];
 
+/// Variables of language and time zone, besides those that begin with `LC_`.
+const LOCALE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "TZ", "TZDIR"];
+const FIXED_LANGUAGE: (&str, &str) = ("LC_ALL", "C.UTF-8");
+const FIXED_TIME_ZONE: (&str, &str) = ("TZ", "UTC");
+
 /// Variables that differ between a user's shells and do not affect a result.
 const IRRELEVANT_VARIABLES: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR"];
 
@@ -206,7 +211,7 @@ pub fn gate_environment(
 }
 
 /// The environment of any command that the policy names, with the variables `own` of this command.
-pub fn listed_environment(
+fn listed_environment(
     env: &Env,
     policy: &GateEnvironment,
     own: &[String],
@@ -231,6 +236,32 @@ pub fn listed_environment(
     }
     variables.retain(|name, _| is_valid_name(name) && !is_git_location(name));
     variables.into_iter().collect()
+}
+
+/// The environment of a command that answers about the work of an agent: that of a judge, or one that asks CI. Every
+/// process can send a stop, with an environment of its own, and language and time zone change how programs sort, match and
+/// print. So they are fixed, unless the policy sets them.
+pub fn measuring_environment(
+    env: &Env,
+    policy: &GateEnvironment,
+    own: &[String],
+    path: Option<&OsStr>,
+) -> Vec<(OsString, OsString)> {
+    let is_set = |name: &OsStr| policy.set.iter().any(|(set, _)| name == set.as_str());
+    let listed = listed_environment(env, policy, own, path).into_iter();
+    let mut variables: BTreeMap<OsString, OsString> =
+        listed.filter(|(name, _)| !is_locale_variable(name) || is_set(name)).collect();
+    // `LC_ALL` would override the language of the policy.
+    let is_language = |name: &OsString| name == "LANG" || has_prefix(name, &["LC_"]);
+    if !variables.keys().any(is_language) {
+        variables.insert(FIXED_LANGUAGE.0.into(), FIXED_LANGUAGE.1.into());
+    }
+    variables.entry(FIXED_TIME_ZONE.0.into()).or_insert_with(|| FIXED_TIME_ZONE.1.into());
+    variables.into_iter().collect()
+}
+
+fn is_locale_variable(name: &OsStr) -> bool {
+    LOCALE_VARIABLES.iter().any(|listed| name == *listed) || has_prefix(name, &["LC_"])
 }
 
 /// The `PATH` that gates run with: the policy's own, or the given one.
@@ -266,9 +297,9 @@ fn is_always_passed(name: &OsStr) -> bool {
 /// Whether every command that the policy names gets the variable, and may load other code because of it. `PATH` is sealed
 /// in its own way, and Claude Code sets `COREPACK_ENABLE_AUTO_PIN` for its hooks.
 pub fn may_load_code(name: &OsStr) -> bool {
-    const OTHERS: &[&str] = &["COREPACK_ENABLE_AUTO_PIN", "LANG", "PATH", "TZ", "TZDIR"];
+    const OTHERS: &[&str] = &["COREPACK_ENABLE_AUTO_PIN", "PATH"];
     let is_other = IRRELEVANT_VARIABLES.iter().chain(OTHERS).any(|other| name == *other);
-    is_always_passed(name) && !is_other && !has_prefix(name, &["LC_"])
+    is_always_passed(name) && !is_other && !is_locale_variable(name)
 }
 
 /// `COMPOSER_AUTH`, `npm_config__auth` and `YARN_NPM_AUTH_IDENT` hold logins. Bundler makes names from the hosts that it
@@ -316,6 +347,34 @@ mod tests {
         let lines =
             variables.iter().map(|(name, value)| format!("{}={}", name.display(), value.display()));
         lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// R-S6b: no stop chooses the language and the time zone of a judge, and no policy passes them. A policy may set them.
+    #[test]
+    fn language_and_time_zone_of_a_measuring_command_are_fixed() {
+        let pairs = [
+            ("HOME", "/home/u"),
+            ("LANG", "de_DE.UTF-8"),
+            ("LANGUAGE", "de"),
+            ("LC_ALL", "C"),
+            ("LC_COLLATE", "C"),
+            ("PATH", "/bin"),
+            ("TZ", "Asia/Tokyo"),
+            ("TZDIR", "/tmp/zones"),
+        ];
+        let env = Env::from_pairs(pairs, None, Vec::new());
+        let rows: [&[(&str, &str)]; 3] =
+            [&[], &[("LANG", "fr_FR.UTF-8")], &[("LC_NUMERIC", "C"), ("TZ", "Europe/Paris")]];
+        let shown = rows.map(|set| {
+            let policy = policy(&["LC_ALL", "TZ"], set);
+            let own = ["LANG".to_string()];
+            shown(&measuring_environment(&env, &policy, &own, None)).replace('\n', " ")
+        });
+        insta::assert_snapshot!(shown.join("\n"), @"
+        CI=true HOME=/home/u LC_ALL=C.UTF-8 PATH=/bin TZ=UTC
+        CI=true HOME=/home/u LANG=fr_FR.UTF-8 PATH=/bin TZ=UTC
+        CI=true HOME=/home/u LC_NUMERIC=C PATH=/bin TZ=Europe/Paris
+        ");
     }
 
     const SESSION_VARIABLES: &[(&str, &str)] = &[

@@ -38,6 +38,14 @@ pub struct LedgerEntry {
     /// the total makes the duplicate count once.
     pub reached_micro_usd: u64,
     pub tokens: u64,
+    /// What a call costs that is being made. It counts until the run's next line of this source, which has the real cost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub open_micro_usd: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl LedgerEntry {
@@ -54,6 +62,7 @@ impl LedgerEntry {
             micro_usd,
             reached_micro_usd: metered.micro_usd,
             tokens,
+            open_micro_usd: 0,
         })
     }
 }
@@ -91,6 +100,8 @@ pub struct DaySpending {
     micro_usd: u64,
     /// Last total of each meter.
     meters: BTreeMap<SpendingMeter, u64>,
+    /// Estimates of calls whose cost is not known. A run makes one at a time, even if its session changes.
+    open: BTreeMap<(RunId, CostSource), u64>,
 }
 
 /// A session has one meter for the agent, one for gates and one for judges.
@@ -102,7 +113,8 @@ struct SpendingMeter {
 }
 
 impl DaySpending {
-    /// Reads new lines and returns the day's total. It never decreases within a day.
+    /// Reads new lines and returns the day's total. It never decreases within a day, except by an estimate that its real
+    /// cost replaces.
     pub fn update_total(&mut self, home: &RalphHome, now_ms: u64) -> Result<u64, FileError> {
         let date = clock::local_date(now_ms);
         if self.date != date {
@@ -128,15 +140,21 @@ impl DaySpending {
             self.read_bytes = chunk.end;
         }
         self.micro_usd = self.micro_usd.max(at_least);
-        Ok(self.micro_usd)
+        Ok(self.open.values().fold(self.micro_usd, |sum, open| sum.saturating_add(*open)))
     }
 
     fn apply_line(&mut self, line: &[u8]) {
         let Ok(entry) = serde_json::from_slice::<LedgerEntry>(line) else { return };
-        if entry.v != LEDGER_VERSION || entry.micro_usd > MAX_LINE_MICRO_USD {
+        let most = entry.micro_usd.max(entry.open_micro_usd);
+        if entry.v != LEDGER_VERSION || most > MAX_LINE_MICRO_USD {
             return;
         }
         let LedgerEntry { run, session, source, micro_usd, reached_micro_usd: reached, .. } = entry;
+        if entry.open_micro_usd == 0 {
+            self.open.remove(&(run.clone(), source));
+        } else if self.open.len() < MAX_METERS {
+            self.open.insert((run.clone(), source), entry.open_micro_usd);
+        }
         let meter = SpendingMeter { run, session, source };
         let before = self.meters.get(&meter).copied();
         let new = before.map_or(micro_usd, |before| micro_usd.min(reached.saturating_sub(before)));
@@ -237,6 +255,35 @@ mod tests {
         {
             append_spending(&home, NOW, &entry("a", before, after)).unwrap();
             assert_eq!(spent_today(&home, NOW).unwrap(), expected, "{before} to {after}");
+        }
+    }
+
+    /// R-K1c: an estimate counts until the run's next line of the same source, also if its session was reopened.
+    #[test]
+    fn an_estimate_counts_until_its_cost_is_known() {
+        let (_directory, home) = home();
+        let judge = |session, before, after, open_micro_usd| LedgerEntry {
+            source: CostSource::Judge,
+            micro_usd: after - before,
+            open_micro_usd,
+            ..entry(session, before, after + 1)
+        };
+        let mut day = DaySpending::default();
+        for (line, expected) in [
+            (entry("a", 0, 100), 100),
+            (judge("a", 0, 0, 30), 130),
+            (entry("a", 100, 101), 131),
+            (judge("a", 0, 20, 0), 121),
+            (judge("a", 20, 20, 40), 161),
+            (judge("b", 20, 60, 0), 161),
+            (judge("b", 60, 60, u64::MAX), 161),
+        ] {
+            append_spending(&home, NOW, &line).unwrap();
+            assert_eq!(
+                (day.update_total(&home, NOW).unwrap(), spent_today(&home, NOW).unwrap()),
+                (expected, expected),
+                "{line:?}"
+            );
         }
     }
 

@@ -382,7 +382,7 @@ pub fn decision_record(
 ) -> StopRecord {
     StopRecord {
         mark: decision.mark,
-        awaited: decision.awaited,
+        awaited_tree: decision.awaited_tree,
         arrived_ms: unidentified_arrival(world, snapshot),
         delivery: snapshot
             .delivery

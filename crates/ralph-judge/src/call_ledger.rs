@@ -24,7 +24,7 @@ pub(crate) struct CallLedger {
     /// The share of one call in `max_tokens`.
     call_tokens: u64,
     /// How many calls are made at least.
-    reviewers: u64,
+    min_calls: u64,
     /// Whether each call is one of a model. A command may be anything.
     is_model: bool,
     /// Reported tokens, or estimated ones where the backend reports none.
@@ -34,6 +34,14 @@ pub(crate) struct CallLedger {
     pub(crate) usage: JudgeUsage,
 }
 
+/// A call that is about to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenedCall {
+    pub(crate) max_output_tokens: u64,
+    /// What the call costs if it never reports anything.
+    pub(crate) estimate: JudgeUsage,
+}
+
 impl CallLedger {
     pub(crate) fn new(request: &JudgeRequest<'_>) -> Self {
         let judge = request.judge;
@@ -41,7 +49,7 @@ impl CallLedger {
             max_tokens: judge.max_tokens,
             budget_micro_usd: request.budget_micro_usd,
             call_tokens: judge.max_tokens / planned_calls(judge),
-            reviewers: match judge.kind {
+            min_calls: match judge.kind {
                 JudgeKind::Adversarial => u64::from(judge.reviewers.max(1)),
                 JudgeKind::Prompt
                 | JudgeKind::Agent
@@ -61,8 +69,8 @@ impl CallLedger {
         facts_room(self.max_tokens, self.call_tokens, instructions)
     }
 
-    /// Returns how many tokens the answer may have, or which budget is used up.
-    pub(crate) fn open_call(&mut self, prompt: &JudgePrompt) -> Result<u64, String> {
+    /// The error is which budget is used up.
+    pub(crate) fn open_call(&mut self, prompt: &JudgePrompt) -> Result<OpenedCall, String> {
         let input = prompt.estimated_tokens();
         let left = self.max_tokens.saturating_sub(self.spent_tokens);
         let output = left.saturating_sub(input).min(output_tokens(self.call_tokens));
@@ -82,7 +90,7 @@ impl CallLedger {
                 ));
             }
             // Reviewers get the same facts. Without the last of them, the others would be paid for nothing.
-            let calls = if self.usage.calls == 0 { self.reviewers } else { 1 };
+            let calls = if self.usage.calls == 0 { self.min_calls } else { 1 };
             let estimate = self.estimate_micro_usd(input.saturating_mul(calls));
             if let Some(estimate) = estimate.filter(|estimate| *estimate > left) {
                 return Err(format!(
@@ -93,16 +101,16 @@ impl CallLedger {
             }
         }
         self.usage.calls = self.usage.calls.saturating_add(1);
-        Ok(output)
+        Ok(OpenedCall { max_output_tokens: output, estimate: self.estimated_usage(input) })
     }
 
-    /// Books a reply, whether or not it is an answer.
+    /// Books a reply, whether or not it is an answer. Returns what its call used.
     pub(crate) fn close_call(
         &mut self,
         prompt: &JudgePrompt,
         reply: &ModelReply,
         prices: &PriceTable,
-    ) {
+    ) -> JudgeUsage {
         let tokens = reply.usage.tokens;
         let counted = tokens.map_or_else(
             || {
@@ -112,25 +120,41 @@ impl CallLedger {
             |tokens| tokens.all_input().saturating_add(tokens.output),
         );
         self.spent_tokens = self.spent_tokens.saturating_add(counted);
-        let is_priced = self.is_model || self.nano_usd_per_token.is_some();
-        let is_estimated = reply.usage.is_abandoned && is_priced;
-        let estimate = self.estimate_micro_usd(counted).filter(|_| is_estimated);
-        let estimated = TokenCounts { input: counted, ..TokenCounts::default() };
-        let tokens = tokens.or(is_estimated.then_some(estimated)).unwrap_or_default();
-        let usage = &mut self.usage;
-        if let Some(estimate) = estimate {
-            usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(estimate));
+        let mut used = if reply.usage.is_abandoned {
+            self.estimated_usage(counted)
+        } else {
+            JudgeUsage { calls: 1, ..JudgeUsage::default() }
+        };
+        if let Some(tokens) = tokens {
+            used.input_tokens = tokens.all_input();
+            used.output_tokens = tokens.output;
         }
-        usage.input_tokens = usage.input_tokens.saturating_add(tokens.all_input());
-        usage.output_tokens = usage.output_tokens.saturating_add(tokens.output);
         let nano = reply.usage.micro_usd.map(|micro| micro.saturating_mul(1000)).or_else(|| {
             let model = reply.model.as_deref()?;
             reply.usage.tokens.and_then(|tokens| call_price(prices, model, tokens))
         });
         if let Some(nano) = nano {
-            let micro = nano.div_ceil(1000);
-            usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(micro));
+            used.micro_usd = Some(nano.div_ceil(1000));
             self.nano_usd_per_token = Some(nano / counted.max(1));
+        }
+        let usage = &mut self.usage;
+        usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
+        usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
+        if let Some(micro_usd) = used.micro_usd {
+            usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(micro_usd));
+        }
+        used
+    }
+
+    /// The usage of a call that reports nothing. A command need not be a model: its calls cost nothing unless one of them
+    /// reported a cost.
+    fn estimated_usage(&self, tokens: u64) -> JudgeUsage {
+        let is_priced = self.is_model || self.nano_usd_per_token.is_some();
+        JudgeUsage {
+            calls: 1,
+            input_tokens: if is_priced { tokens } else { 0 },
+            output_tokens: 0,
+            micro_usd: self.estimate_micro_usd(tokens),
         }
     }
 

@@ -117,18 +117,20 @@ impl VerdictCalls<'_> {
             self.unseen.extend(case.omitted.iter().chain(redacted).cloned());
         }
         let prompt = case_text::render_prompt(&instructions, &case, question, self.redactor);
-        let max_output_tokens = self.ledger.open_call(&prompt)?;
+        let opened = self.ledger.open_call(&prompt)?;
         request.support.report_progress(step);
+        request.support.book_estimate(&opened.estimate);
         let reply = self.model.call(&ModelCall {
             case: &case,
             question,
             instructions: &prompt.instructions,
             facts: &prompt.facts,
-            max_output_tokens,
+            max_output_tokens: opened.max_output_tokens,
             micro_usd_left: self.ledger.micro_usd_left(),
             deadline: self.deadline,
         });
-        self.ledger.close_call(&prompt, &reply, request.prices);
+        let used = self.ledger.close_call(&prompt, &reply, request.prices);
+        request.support.book_cost(&used);
         if let Some(model) = &reply.model {
             self.model_name = Some(shown_model(model));
         }

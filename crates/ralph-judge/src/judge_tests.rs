@@ -4,7 +4,7 @@ use crate::judge_call::{JudgeModel, ModelCall, ModelReply, ReplyUsage, TokenCoun
 use crate::{JudgeRequest, JudgeStep, JudgeSupport, TestTrial, ask_model, case_key};
 use ralph_core::judge::{
     CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome,
-    JudgeResult, ReviewTest,
+    JudgeResult, JudgeUsage, ReviewTest,
 };
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
@@ -80,11 +80,23 @@ impl JudgeModel for ScriptedModel {
 #[derive(Debug, Default)]
 struct ScriptedSupport {
     steps: RefCell<Vec<String>>,
+    /// Tokens and cost of each booking.
+    booked: RefCell<Vec<(&'static str, u64, Option<u64>)>>,
 }
 
 impl JudgeSupport for ScriptedSupport {
     fn report_progress(&self, step: &JudgeStep<'_>) {
         self.steps.borrow_mut().push(format!("{step:?}"));
+    }
+
+    fn book_estimate(&self, estimate: &JudgeUsage) {
+        let booked = ("estimate", estimate.input_tokens, estimate.micro_usd);
+        self.booked.borrow_mut().push(booked);
+    }
+
+    fn book_cost(&self, used: &JudgeUsage) {
+        let tokens = used.input_tokens + used.output_tokens;
+        self.booked.borrow_mut().push(("cost", tokens, used.micro_usd));
     }
 
     fn gate_names(&self) -> Vec<String> {
@@ -506,6 +518,39 @@ fn abandoned_calls_are_paid_for() {
     scene.budget = Some(tokens);
     scene.judge.kind = JudgeKind::Adversarial;
     assert_eq!(usage(&scene, &[]), (0, 0, 0, None));
+}
+
+/// R-K1c: each call is booked before it is made, and its cost afterwards. What a command costs is known when it has
+/// reported it once.
+#[test]
+fn each_call_is_booked_before_and_after() {
+    let met = r#"{"verdict": "met"}"#;
+    let booked = |scene: &Scene, answers: &[&str]| {
+        scene.ask(&ScriptedModel::new(answers.iter().copied()));
+        scene.support.booked.take()
+    };
+    let mut scene = Scene::new(JudgeKind::Adversarial);
+    scene.judge.reviewers = 2;
+    let first = booked(&scene, &[met, "abandoned: cancelled"]);
+    let (tokens, cost) = (first[2].1, first[2].2);
+    assert!(tokens > 500 && cost == Some(tokens), "{first:?}");
+    assert_eq!(
+        first,
+        [
+            ("estimate", 0, None),
+            ("cost", 1100, Some(1100)),
+            ("estimate", tokens, cost),
+            ("cost", tokens, cost)
+        ]
+    );
+    scene.judge.backend =
+        JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("a-model".to_string()) });
+    scene.judge.kind = JudgeKind::Prompt;
+    let first = booked(&scene, &[met]);
+    let tokens = first[0].1;
+    assert_eq!(first, [("estimate", tokens, Some(tokens)), ("cost", 1100, Some(1100))]);
+    scene.budget = Some(1);
+    assert_eq!(booked(&scene, &[]), []);
 }
 
 /// R-L7a: findings beyond the limit are counted. One of them may be an error, so `met` is no verdict then.

@@ -21,7 +21,8 @@ use call_ledger::CallLedger;
 pub use call_ledger::check_token_limit;
 use judge_call::VerdictCalls;
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, ReviewTest,
+    CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
+    ReviewTest,
 };
 use ralph_core::model_price::PriceTable;
 use ralph_core::redact::Redactor;
@@ -69,6 +70,12 @@ pub struct JudgeRequest<'a> {
 pub trait JudgeSupport: fmt::Debug {
     /// Called before every call of the backend.
     fn report_progress(&self, _step: &JudgeStep<'_>) {}
+
+    /// Called before every call of the backend, so that it is paid for even if this process does not see its end.
+    fn book_estimate(&self, _estimate: &JudgeUsage) {}
+
+    /// Called after every call of the backend. The cost replaces the estimate.
+    fn book_cost(&self, _used: &JudgeUsage) {}
 
     /// The trusted gates that an agent judge may have run.
     fn gate_names(&self) -> Vec<String> {

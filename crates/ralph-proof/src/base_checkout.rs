@@ -33,7 +33,7 @@ pub struct BaseCheckout {
 }
 
 impl CommandCheckout for BaseCheckout {
-    fn place(&self, words: &[String], cwd: &str) -> CommandPlace<'_> {
+    fn place_command(&self, words: &[String], cwd: &str) -> CommandPlace<'_> {
         let refusal = || words.iter().find_map(|word| self.refuse_word(word, cwd));
         CommandPlace {
             directory: self.view.project.join(cwd),
@@ -111,13 +111,13 @@ impl BaseCheckout {
         // Nor does a link lead back to the work tree.
         let is_there = |real: PathBuf| is_mounted || !real.starts_with(&self.root);
         let is_missing = !fs::resolve(&copy).is_some_and(is_there) && !is_installed();
-        is_missing.then(|| describe_missing(&word))
+        is_missing.then(|| describe_missing_script(&word))
     }
 }
 
 /// What to do about a program or script in the project that a checkout of the base does not have.
-pub fn describe_missing(word: &str) -> String {
+pub fn describe_missing_script(word: &str) -> String {
     format!(
-        "`{word}` is not in the checkout of the base: commit it, or keep it outside of the project"
+        "`{word}` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project"
     )
 }

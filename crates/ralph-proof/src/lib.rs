@@ -48,7 +48,7 @@ mod untested_base;
 mod worktree_packages;
 
 pub use added_test::{AddedTest, AddedTestResult, try_added_test};
-pub use base_checkout::{BaseCheckout, describe_missing};
+pub use base_checkout::{BaseCheckout, describe_missing_script};
 pub use check_trial::{CheckTrial, CheckTrialRequest, judge_trial, run_checks_at_base, try_checks};
 pub use checkout_run::{CheckoutTree, run_in_checkout};
 pub use checkout_view::{can_mount_checkouts, project_mounts};

@@ -244,6 +244,12 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
+/// Whether stderr is a terminal, so that a person sees what is written there at once.
+pub(crate) fn is_error_terminal() -> bool {
+    use std::io::IsTerminal;
+    std::io::stderr().is_terminal()
+}
+
 /// The width of the terminal on stderr.
 pub(crate) fn columns() -> usize {
     ralph_sys::stdio::terminal_columns().unwrap_or(DEFAULT_COLUMNS)

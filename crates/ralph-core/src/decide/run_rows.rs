@@ -28,6 +28,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+/// Recorded for a wait with a tree that cannot be identified, so that the next wait with such a tree is charged. No tree
+/// has this digest, except by chance.
+const UNKNOWN_TREE: Digest64 = Digest64(u64::MAX);
+
 /// How many unmet requirements the reason of a stuck run names.
 const MAX_NAMED_UNMET: usize = 3;
 
@@ -200,14 +204,14 @@ impl<'a> RunStop<'a> {
     }
 
     /// Whether the agent changed the files while it should have waited, so that the results start anew. A tree that
-    /// cannot be identified counts as changed.
+    /// cannot be identified counts as changed, also from another one.
     fn restarts_wait(&self) -> bool {
-        let is_same = |before| self.tree_digest() == Some(before);
-        self.awaits_results_only() && self.state.awaited.is_some_and(|before| !is_same(before))
+        let is_same = |before| self.waiting_tree() == Some(before);
+        self.awaits_results_only() && self.state.awaited_tree.is_some_and(|before| !is_same(before))
     }
 
-    fn tree_digest(&self) -> Option<Digest64> {
-        match self.evidence.tree {
+    fn waiting_tree(&self) -> Option<Digest64> {
+        match self.evidence.tree_before_gates {
             TreeIdentity::Known(tree) => Some(Digest64(tree)),
             TreeIdentity::Unknown => None,
         }
@@ -449,8 +453,8 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     if !stop.awaits_results_only() {
         return decision;
     }
-    let awaited = stop.tree_digest().or(stop.state.awaited);
-    let decision = StopDecision { awaited, ..decision };
+    let awaited_tree = stop.waiting_tree().or(stop.state.awaited_tree).unwrap_or(UNKNOWN_TREE);
+    let decision = StopDecision { awaited_tree: Some(awaited_tree), ..decision };
     // Otherwise an agent that changes a file before each stop would wait for ever.
     if restarts_wait {
         decision

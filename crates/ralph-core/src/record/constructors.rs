@@ -90,7 +90,7 @@ impl StopRecord {
             judges: Vec::new(),
             judge_spending: None,
             cost: None,
-            awaited: None,
+            awaited_tree: None,
             arrived_ms: None,
             took_ms: 0,
         }

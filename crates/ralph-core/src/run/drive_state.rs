@@ -180,7 +180,7 @@ impl Plateau {
 }
 
 impl Spending {
-    pub(super) fn is_zero(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
 

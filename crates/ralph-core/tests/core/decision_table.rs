@@ -452,6 +452,25 @@ fn a_wait_that_starts_anew_is_charged() {
         5  block            rule block        2 charged  1 pending; the files changed during the wait
         "
     );
+    let unknown = || waits(1).tree(TreeIdentity::Unknown);
+    check!(test_run().stop(unknown()).stop(unknown()).stop(waits(2)).stop(waits(2)), @"
+    1  block            rule block        0 charged  1 pending
+    2  block            rule block        1 charged  1 pending; the files changed during the wait
+    3  block            rule block        2 charged  1 pending; the files changed during the wait
+    4  block            rule block        2 charged  1 pending
+    ");
+    // Files that gates write are not a change of the agent.
+    check!(
+        test_run()
+            .stop(waits(1))
+            .stop(waits(2).tree_before_gates(1))
+            .stop(waits(3).tree_before_gates(4)),
+        @"
+        1  block            rule block        0 charged  1 pending
+        2  block            rule block        0 charged  1 pending
+        3  block            rule block        1 charged  1 pending; the files changed during the wait
+        "
+    );
     let reason = test_run().stop(waits(1)).stop(waits(2)).last().decision.verdict.clone();
     let Verdict::Block { reason } = reason else { panic!("{reason:?}") };
     insta::assert_snapshot!(reason, @"

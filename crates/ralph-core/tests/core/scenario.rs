@@ -199,7 +199,7 @@ impl TestRun {
         if self.holder == TestHold::Run && decision.rule != DecisionRule::NotMine {
             self.write(RunChange::Decided(Box::new(StopRecord {
                 mark: decision.mark,
-                awaited: decision.awaited,
+                awaited_tree: decision.awaited_tree,
                 arrived_ms: facts.arrived_ms,
                 delivery: facts
                     .delivery
@@ -337,6 +337,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         waits_for_proof: false,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
+        tree_before_gates: TreeIdentity::Known(tree),
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),
@@ -412,6 +413,13 @@ impl TestStop {
 
     pub(crate) fn tree(mut self, tree: TreeIdentity) -> Self {
         self.evidence.tree = tree;
+        self.evidence.tree_before_gates = tree;
+        self
+    }
+
+    /// Gates wrote files: the tree was this one before.
+    pub(crate) fn tree_before_gates(mut self, tree: u64) -> Self {
+        self.evidence.tree_before_gates = TreeIdentity::Known(tree);
         self
     }
 

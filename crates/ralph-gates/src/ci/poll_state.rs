@@ -97,7 +97,7 @@ impl PollState {
                 PollStep::Wait(format!("pending: {names}"))
             }
             Ok(CiVerdict::Missing(names)) => {
-                let why = self.describe_missing(&names);
+                let why = self.describe_missing_checks(&names);
                 if waited >= self.start {
                     PollStep::End(UnknownReason::Inconclusive(why))
                 } else {
@@ -153,7 +153,7 @@ impl PollState {
         }
     }
 
-    fn describe_missing(&self, names: &[String]) -> String {
+    fn describe_missing_checks(&self, names: &[String]) -> String {
         if names.is_empty() {
             format!("no checks were found for commit {}", self.commit)
         } else {

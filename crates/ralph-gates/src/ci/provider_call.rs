@@ -23,7 +23,7 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
 use crate::command_place::CommandPlace;
-use crate::environment::gate_environment;
+use crate::environment::measuring_environment;
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
@@ -298,7 +298,7 @@ impl<'a> ProviderSession<'a> {
                 let directory = context.project.join(&self.gate.cwd);
                 CommandPlace::in_directory(directory, context.environment)
             }
-            (Some(_), Some(checkout)) => checkout.place(words, &self.gate.cwd),
+            (Some(_), Some(checkout)) => checkout.place_command(words, &self.gate.cwd),
             (Some(_), None) => {
                 let why = "there is no checkout of the base to run the command in";
                 return Err(QueryError::Permanent(why.to_string()));
@@ -325,7 +325,12 @@ impl<'a> ProviderSession<'a> {
                 .collect(),
             cwd: &place.directory,
             mounts: place.mounts,
-            environment: &gate_environment(context.env, place.environment, self.gate, context.path),
+            environment: &measuring_environment(
+                context.env,
+                place.environment,
+                &self.gate.env,
+                context.path,
+            ),
             input: "",
         })?;
         if let Some(why) = place.describe_change() {

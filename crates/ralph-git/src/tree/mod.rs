@@ -233,8 +233,13 @@ pub fn stat_cache_path(home: &RalphHome, project: &Path) -> PathBuf {
 impl WorkTreeListing {
     /// A number that identifies content and commit together, so that committing existing content counts as a change.
     pub fn content_and_commit_mark(&self) -> u64 {
+        self.mark_with_content(self.fingerprint())
+    }
+
+    /// The mark of other content, by its fingerprint, at the same commit.
+    pub fn mark_with_content(&self, fingerprint: [u8; 32]) -> u64 {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.fingerprint());
+        hasher.update(&fingerprint);
         hasher.update(self.head.as_deref().unwrap_or_default().as_bytes());
         hasher.finalize().as_bytes().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
     }

@@ -14,8 +14,8 @@ use super::checkout_results::{BaseNeed, BaseWait};
 use super::gate_log::GateLog;
 use super::listing_notes::ListingNotes;
 use super::{
-    ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_worker,
-    proof_evidence, sealed_programs,
+    ContractContext, ListChecks, baseline, checkout_results, gate_writes, judge_meter,
+    judge_worker, proof_evidence, sealed_programs,
 };
 use ralph_gates::command_place::CommandCheckout;
 use ralph_gates::gates::result_cache::ResultCache;
@@ -125,12 +125,17 @@ pub enum GateWorkerError {
     Wait(#[source] std::io::Error),
 }
 
-/// Starts a worker and waits for it until the deadline.
+/// Starts a worker and waits for it until the deadline. `hand_over` writes what the worker needs besides its task.
 pub(super) fn run_gate_worker(
     contract: &ContractContext<'_>,
     task: &GateTask,
     until: Deadline,
+    hand_over: impl FnOnce() -> Result<(), FileError>,
 ) -> Result<WorkerState, GateWorkerError> {
+    if !await_same_task(contract, task, until)? {
+        return Ok(WorkerState::Running);
+    }
+    hand_over()?;
     let paths = contract.world.home.run(&contract.run.id);
     // A worker with another task sees this and exits.
     fs::overwrite(&paths.worker_task(), task.mark.as_bytes())?;
@@ -141,6 +146,22 @@ pub(super) fn run_gate_worker(
         worker.detach().map_err(GateWorkerError::Wait)?;
         Ok(WorkerState::Running)
     }
+}
+
+/// Waits for a worker of an earlier stop that is at the same task: another one would only wait for it in the background,
+/// one for each stop. Returns whether it has ended. It may have ended without results, so a new one follows it.
+fn await_same_task(
+    contract: &ContractContext<'_>,
+    task: &GateTask,
+    until: Deadline,
+) -> Result<bool, FileError> {
+    let paths = contract.world.home.run(&contract.run.id);
+    let current = fs::read_if_exists(&paths.worker_task(), MAX_MARK_BYTES)?;
+    if current.as_deref() != Some(task.mark.as_bytes()) {
+        return Ok(true);
+    }
+    let lock = file_slot::acquire(&paths.worker_lock(), &|| !until.has_passed())?;
+    Ok(lock.is_some())
 }
 
 /// Starts a worker and does not wait for it. Other tasks of the run do not cancel it.
@@ -255,6 +276,7 @@ pub fn perform_task(
     };
     if task.site != GateSite::Base {
         GateLog::open(&world.home, id).record_begin();
+        judge_meter::settle_lost_call(&world.home, run, &state);
     }
     let named = |gate: &&Gate| task.gates.contains(&gate.name);
     let is_check = |name: &String| !seal.policy.gates.iter().any(|gate| gate.name == *name);

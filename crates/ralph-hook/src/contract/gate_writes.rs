@@ -56,11 +56,28 @@ pub(super) fn only_gates_changed(
     if written.is_empty() {
         return None;
     }
-    let undone = undo_writes(listing, &written);
-    let identity =
-        blake3::Hash::from_bytes(tree::fingerprint_entries(undone.iter().map(Cow::as_ref)));
+    let identity = blake3::Hash::from_bytes(undone_fingerprint(listing, &written));
     let names = || written.iter().map(|file| String::from_utf8_lossy(&file.path).into_owned());
     (identity.to_hex().as_str() == base).then(|| names().collect())
+}
+
+/// The mark of the tree as if the gates had written nothing. Without the note it is that of the tree itself.
+pub(super) fn mark_without_writes(
+    contract: &ContractContext<'_>,
+    listing: &WorkTreeListing,
+) -> u64 {
+    let cache = ResultCache::open(&contract.world.home);
+    match cache.map(|cache| read_writes(&cache, &note_key(contract))) {
+        Ok(written) if !written.is_empty() => {
+            listing.mark_with_content(undone_fingerprint(listing, &written))
+        }
+        Ok(_) | Err(_) => listing.content_and_commit_mark(),
+    }
+}
+
+fn undone_fingerprint(listing: &WorkTreeListing, written: &[WrittenFile]) -> [u8; 32] {
+    let undone = undo_writes(listing, written);
+    tree::fingerprint_entries(undone.iter().map(Cow::as_ref))
 }
 
 /// The files that gates wrote in the work tree since the run began, relative to it.

@@ -71,15 +71,15 @@ pub fn has_required_judge(
 /// Adds the requirements of judges to the evidence of a stop, in which everything else is known.
 pub fn add_judge_requirements(
     contract: &ContractContext<'_>,
-    judged: &MeasuredContract,
+    measured: &MeasuredContract,
     state: &RunState,
     budget: JudgeBudget,
     mode: JudgeMode,
     evidence: &mut StopEvidence,
 ) {
-    let applicable = applicable_judges(contract, &judged.touched);
+    let applicable = applicable_judges(contract, &measured.touched);
     if !applicable.is_empty() {
-        let query = JudgeQuery { contract, judged, budget, mode };
+        let query = JudgeQuery { contract, measured, budget, mode };
         add_requirements(&query, state, &applicable, evidence);
     }
     let spent = judge_meter::judge_spending(&contract.world.home, contract.run, state);
@@ -104,7 +104,7 @@ fn add_requirements(
     applicable: &[&Judge],
     evidence: &mut StopEvidence,
 ) {
-    let JudgeQuery { contract, judged, .. } = query;
+    let JudgeQuery { contract, measured, .. } = query;
     let driver = contract.world.driven.map(|driven| driven.driver);
     let is_open =
         evidence.tampering.is_some() || evidence.requirements.iter().any(|one| contract.holds(one));
@@ -126,7 +126,7 @@ fn add_requirements(
     let answers = query.resolve(applicable, &lines);
     // A verdict takes time, and what was judged must be what is there now.
     let is_stale = answers.iter().any(|one| one.verdict.is_some())
-        && !super::is_tree_unchanged(contract, judged);
+        && !super::is_tree_unchanged(contract, measured);
     if is_stale {
         let why = "it changed while it was judged";
         evidence.requirements.push(super::unknown_requirement("work tree", why));
@@ -165,7 +165,7 @@ struct JudgeReply<'a> {
 
 struct JudgeQuery<'a> {
     contract: &'a ContractContext<'a>,
-    judged: &'a MeasuredContract,
+    measured: &'a MeasuredContract,
     budget: JudgeBudget,
     mode: JudgeMode,
 }
@@ -187,6 +187,18 @@ fn is_agent_held(prepared: &[PreparedCase<'_>], known: &[Option<StoredVerdict>])
     })
 }
 
+/// Identifies the cases of a stop. It covers those with a known verdict too: when one verdict is in, a worker that asks
+/// the other judges goes on.
+fn task_mark(prepared: &[PreparedCase<'_>], trees: &JudgedTrees) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (case, _) in prepared.iter().filter_map(|one| one.case.as_ref().ok()) {
+        hasher.update(&serde_json::to_vec(case).unwrap_or_default());
+    }
+    hasher.update(trees.base.as_bytes());
+    hasher.update(trees.candidate.as_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
 impl JudgeQuery<'_> {
     fn resolve<'j>(&self, judges: &[&'j Judge], lines: &[CaseEvidence]) -> Vec<JudgeReply<'j>> {
         let contract = self.contract;
@@ -198,7 +210,7 @@ impl JudgeQuery<'_> {
             };
             judges.iter().map(reply).collect()
         };
-        let Some(candidate) = &self.judged.candidate else {
+        let Some(candidate) = &self.measured.candidate else {
             return fail("there is no base to compare the change with".to_string());
         };
         let facts = match judge_case::gather_case_facts(contract, candidate, lines) {
@@ -220,8 +232,14 @@ impl JudgeQuery<'_> {
             .filter(|(one, known)| known.is_none() && (one.judge.is_required() || !is_held))
             .filter_map(|(one, _)| one.case.as_ref().ok().map(|(case, _)| case))
             .collect();
-        let at = (candidate.content.checkpoint, &facts.trees);
-        let left = match self.ask(&cache, at, &missing) {
+        let task = JudgeTask {
+            mark: task_mark(&prepared, &facts.trees),
+            cases: missing.into_iter().cloned().collect(),
+            checkpoint: candidate.content.checkpoint,
+            trees: facts.trees.clone(),
+            budget_micro_usd: self.budget.left_micro_usd,
+        };
+        let left = match self.ask(&cache, &task) {
             Ok(left) => left,
             Err(why) => {
                 let unknown = |_: &Judge| RequirementStatus::Unknown(why.clone());
@@ -240,7 +258,7 @@ impl JudgeQuery<'_> {
         let has_changed = is_missing
             && self.mode == JudgeMode::Ask
             && left == WorkerState::Done
-            && !super::is_tree_unchanged(contract, self.judged);
+            && !super::is_tree_unchanged(contract, self.measured);
         let otherwise = |judge: &Judge| match left {
             _ if is_held && !judge.is_required() => {
                 RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE))
@@ -298,13 +316,8 @@ impl JudgeQuery<'_> {
         Some(known)
     }
 
-    fn ask(
-        &self,
-        cache: &ResultCache,
-        (checkpoint, trees): (u32, &JudgedTrees),
-        cases: &[&JudgeCase],
-    ) -> Result<WorkerState, String> {
-        if cases.is_empty() || self.mode == JudgeMode::CachedOnly {
+    fn ask(&self, cache: &ResultCache, task: &JudgeTask) -> Result<WorkerState, String> {
+        if task.cases.is_empty() || self.mode == JudgeMode::CachedOnly {
             return Ok(WorkerState::Done);
         }
         let contract = self.contract;
@@ -318,26 +331,11 @@ impl JudgeQuery<'_> {
         if let Some(why) = sealed_variables::describe_changed_variables(contract) {
             return Err(format!("not asked: {why}"));
         }
-        let mut hasher = blake3::Hasher::new();
-        for case in cases {
-            hasher.update(&serde_json::to_vec(case).unwrap_or_default());
-        }
-        hasher.update(trees.base.as_bytes());
-        hasher.update(trees.candidate.as_bytes());
-        let mark = hasher.finalize().to_hex().to_string();
-        let names = cases.iter().map(|case| case.judge.clone()).collect();
-        let task = JudgeTask {
-            mark: mark.clone(),
-            cases: cases.iter().map(|case| (*case).clone()).collect(),
-            checkpoint,
-            trees: trees.clone(),
-            budget_micro_usd: self.budget.left_micro_usd,
-        };
+        let gates = task.cases.iter().map(|case| case.judge.clone()).collect();
         let until = gate_query::worker_deadline(contract);
-        let worker_task = GateTask { site: GateSite::Judge, gates: names, mark };
-        // If a worker of an earlier stop is at the same cases, the new one waits for it and finds their verdicts.
-        judge_worker::give_task(contract, cache, &task)?;
-        gate_worker::run_gate_worker(contract, &worker_task, until)
+        let worker_task = GateTask { site: GateSite::Judge, gates, mark: task.mark.clone() };
+        let hand_over = || judge_worker::give_task(contract, cache, task);
+        gate_worker::run_gate_worker(contract, &worker_task, until, hand_over)
             .map_err(|error| describe_error(&error))
     }
 

@@ -1,5 +1,6 @@
-//! What the judges of a run have cost. A worker adds to the meter when a verdict is in, and every stop records it, so that
-//! a verdict that no stop ever read is paid for as well.
+//! What the judges of a run have cost. A worker books the estimate of a call before it is made, and the cost when the call
+//! has ended. Every stop records the total, so that a call is paid for even if no stop reads its verdict, or if its worker
+//! was killed.
 
 use ralph_core::drive::CostSource;
 use ralph_core::id::RunId;
@@ -10,6 +11,7 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::ledger::{self, LEDGER_VERSION, LedgerEntry};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
+use ralph_sys::fs::file_slot::{self, SlotContent};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 
@@ -17,54 +19,105 @@ const METER_VERSION: u8 = 1;
 const MAX_METER_BYTES: usize = 4096;
 
 /// Content of `judge-meter.json`: the total so far.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct JudgeMeter {
     v: u8,
     #[serde(flatten)]
     spent: Spending,
+    /// The estimate of the call that is being made. If the worker does not live to replace it, it is the cost.
+    #[serde(default, skip_serializing_if = "Spending::is_zero")]
+    open: Spending,
 }
 
 /// The total so far: that of the meter or of the journal, whichever is higher. An edit of the meter never lowers it.
 pub fn judge_spending(home: &RalphHome, run: &RunRecord, state: &RunState) -> Spending {
     let has_judges = run.seal.as_ref().is_some_and(|seal| !seal.policy.judges.is_empty());
-    let metered = has_judges.then(|| read_meter(home, &run.id)).flatten();
+    let metered = has_judges.then(|| read_total(home, &run.id)).flatten();
     state.judges.spent.highest(metered.unwrap_or_default())
 }
 
-fn read_meter(home: &RalphHome, run: &RunId) -> Option<Spending> {
-    let bytes = fs::read_if_exists(&home.run(run).judge_meter(), MAX_METER_BYTES).ok()??;
-    let meter: JudgeMeter = serde_json::from_slice(&bytes).ok()?;
-    (meter.v == METER_VERSION).then_some(meter.spent)
+/// A call of a worker that is gone is part of the total.
+fn read_total(home: &RalphHome, run: &RunId) -> Option<Spending> {
+    let meter = read_meter(home, run)?;
+    if meter.open.is_zero() {
+        return Some(meter.spent);
+    }
+    let worker = file_slot::peek(&home.run(run).worker_lock(), 0);
+    // A worker books the cost before it releases its lock, so the second reading sees a call that ended meanwhile.
+    let again = read_meter(home, run)?;
+    let is_lost = matches!(worker, Ok(SlotContent::Free(_))) && again == meter;
+    Some(if is_lost { meter.spent.plus(meter.open) } else { again.spent })
 }
 
-/// Adds the cost of one verdict, to the run and to the ledger of the day. Called by the one worker of the run.
-pub(super) fn charge_verdict(
+fn read_meter(home: &RalphHome, run: &RunId) -> Option<JudgeMeter> {
+    let bytes = fs::read_if_exists(&home.run(run).judge_meter(), MAX_METER_BYTES).ok()??;
+    let meter: JudgeMeter = serde_json::from_slice(&bytes).ok()?;
+    (meter.v == METER_VERSION).then_some(meter)
+}
+
+/// Books a call that is about to be made. Called by the one worker of the run, as the functions below.
+pub(super) fn book_estimate(
     home: &RalphHome,
     run: &RunRecord,
     state: &RunState,
-    usage: &JudgeUsage,
+    estimate: &JudgeUsage,
 ) {
-    if let Err(error) = try_charge(home, run, state, usage) {
+    book_call(
+        home,
+        run,
+        state,
+        MeterChange { added: Spending::default(), open: cost_of(estimate) },
+    );
+}
+
+/// Replaces the estimate of a call by its cost.
+pub(super) fn book_cost(home: &RalphHome, run: &RunRecord, state: &RunState, used: &JudgeUsage) {
+    book_call(home, run, state, MeterChange { added: cost_of(used), open: Spending::default() });
+}
+
+/// Turns the estimate of a call into its cost if the worker that made the call was killed. The caller holds the lock of
+/// the worker, so no other one can be making it.
+pub(super) fn settle_lost_call(home: &RalphHome, run: &RunRecord, state: &RunState) {
+    if let Some(meter) = read_meter(home, &run.id).filter(|meter| !meter.open.is_zero()) {
+        book_call(home, run, state, MeterChange { added: meter.open, open: Spending::default() });
+    }
+}
+
+fn cost_of(usage: &JudgeUsage) -> Spending {
+    Spending {
+        micro_usd: usage.micro_usd.unwrap_or(0),
+        tokens: usage.input_tokens.saturating_add(usage.output_tokens),
+    }
+}
+
+/// A step of the meter: what is spent in addition, and the estimate from now on.
+#[derive(Clone, Copy, Debug)]
+struct MeterChange {
+    added: Spending,
+    open: Spending,
+}
+
+fn book_call(home: &RalphHome, run: &RunRecord, state: &RunState, change: MeterChange) {
+    if let Err(error) = try_book(home, run, state, change) {
         // A limit would not count a lost cost, so it is a fault.
         let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_run(&run.id);
         faults::record_fault(home, &fault);
     }
 }
 
-fn try_charge(
+fn try_book(
     home: &RalphHome,
     run: &RunRecord,
     state: &RunState,
-    usage: &JudgeUsage,
+    MeterChange { added, open }: MeterChange,
 ) -> Result<(), FileError> {
-    let added = Spending {
-        micro_usd: usage.micro_usd.unwrap_or(0),
-        tokens: usage.input_tokens.saturating_add(usage.output_tokens),
-    };
-    if added == Spending::default() {
+    let before = read_meter(home, &run.id);
+    let was_open = before.is_some_and(|meter| !meter.open.is_zero());
+    if added.is_zero() && open.is_zero() && !was_open {
         return Ok(());
     }
-    let spent = judge_spending(home, run, state).plus(added);
+    let metered = before.map_or_else(Spending::default, |meter| meter.spent);
+    let spent = state.judges.spent.highest(metered).plus(added);
     // First the ledger: a crash in between then counts nothing twice.
     if let Some(session) = state.owner(run) {
         let entry = LedgerEntry {
@@ -76,10 +129,11 @@ fn try_charge(
             micro_usd: added.micro_usd,
             reached_micro_usd: spent.micro_usd,
             tokens: added.tokens,
+            open_micro_usd: open.micro_usd,
         };
         ledger::append_spending(home, clock::now_ms(), &entry)?;
     }
     let path = home.run(&run.id).judge_meter();
-    let bytes = fs::encode_json(&path, &JudgeMeter { v: METER_VERSION, spent })?;
-    fs::replace(&path, &bytes, Durability::Cached)
+    let bytes = fs::encode_json(&path, &JudgeMeter { v: METER_VERSION, spent, open })?;
+    fs::replace(&path, &bytes, Durability::Synced)
 }

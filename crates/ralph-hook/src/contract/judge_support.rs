@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport};
-use ralph_core::judge::{CaseEvidence, Judge, JudgeFinding, ReviewTest};
+use ralph_core::judge::{CaseEvidence, Judge, JudgeFinding, JudgeUsage, ReviewTest};
 use ralph_core::policy::Policy;
 use ralph_core::requirement::Finding;
 use ralph_core::text;
@@ -33,6 +33,11 @@ pub trait CandidateCheckouts: std::fmt::Debug {
     ) -> Result<(), String>;
 
     fn report_progress(&self, _step: &JudgeStep<'_>) {}
+
+    /// As [`JudgeSupport::book_estimate`]. Without a run, no budget pays for a call.
+    fn book_estimate(&self, _estimate: &JudgeUsage) {}
+
+    fn book_cost(&self, _used: &JudgeUsage) {}
 }
 
 /// Runs gates and tests for one judge.
@@ -98,6 +103,14 @@ impl CheckoutSupport<'_> {
 impl JudgeSupport for CheckoutSupport<'_> {
     fn report_progress(&self, step: &JudgeStep<'_>) {
         self.checkouts.report_progress(step);
+    }
+
+    fn book_estimate(&self, estimate: &JudgeUsage) {
+        self.checkouts.book_estimate(estimate);
+    }
+
+    fn book_cost(&self, used: &JudgeUsage) {
+        self.checkouts.book_cost(used);
     }
 
     fn gate_names(&self) -> Vec<String> {

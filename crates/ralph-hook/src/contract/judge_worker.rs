@@ -6,7 +6,9 @@ use std::path::Path;
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
-use ralph_core::judge::{Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult};
+use ralph_core::judge::{
+    Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
+};
 use ralph_core::run::RunState;
 use serde::{Deserialize, Serialize};
 
@@ -28,18 +30,18 @@ use ralph_policy::{config, price_list, trust};
 use ralph_proof::{ProofError, ProofRequest};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
-use ralph_sys::fs::FreshDir;
+use ralph_sys::fs::{FileError, FreshDir};
 use ralph_sys::proc::cancel::CancelToken;
 
 const CHECKOUT_DIRECTORY: &str = "candidate";
 const CHECKOUT_LABEL: &str = "judge";
-/// Another one, because both checkouts exist at the same time.
-const BASE_LABEL: &str = "judge-base";
+/// The label of the checkout that a judge's command runs in. Another one, because both checkouts exist at the same time.
+pub const JUDGE_BASE_LABEL: &str = "judge-base";
 
 /// Cases that a hook hands to the worker, each with the key of its verdict.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JudgeTask {
-    /// Identifies the task among others of the run.
+    /// Identifies the task among others of the run: the judges, and everything that their cases are about.
     pub mark: String,
     pub cases: Vec<JudgeCase>,
     /// The number of the checkpoint that the cases are about.
@@ -120,11 +122,8 @@ pub(super) fn give_task(
     contract: &ContractContext<'_>,
     cache: &ResultCache,
     task: &JudgeTask,
-) -> Result<(), String> {
-    let bytes = serde_json::to_vec(task).map_err(|error| error.to_string())?;
-    cache
-        .write_note(&task_key(contract), &bytes)
-        .map_err(|error| ralph_home::faults::describe_error(&error))
+) -> Result<(), FileError> {
+    cache.write_note(&task_key(contract), &serde_json::to_vec(task).unwrap_or_default())
 }
 
 /// Takes the task of this mark. A task is taken once: only a hook can have a judge asked again.
@@ -166,7 +165,8 @@ pub(super) fn ask_judges(
             continue;
         }
         let before = super::current_tree_mark(contract);
-        let checkouts = WorkerCheckouts { contract, repository: &repository, task: &task, cancel };
+        let checkouts =
+            WorkerCheckouts { contract, state, repository: &repository, task: &task, cancel };
         let asking = VerdictRequest {
             contract,
             judge,
@@ -176,7 +176,6 @@ pub(super) fn ask_judges(
             checkouts: &checkouts,
         };
         let result = asking.ask_with_files()?;
-        judge_meter::charge_verdict(&world.home, contract.run, state, &result.usage);
         is_held |= holds_agent(judge, &result);
         let cost = result.usage.micro_usd.unwrap_or(0);
         left = left.map(|left| left.saturating_sub(cost));
@@ -258,8 +257,8 @@ impl VerdictRequest<'_> {
                 self.ask(files, &CommandPlace::in_directory(contract.project(), environment))
             );
         };
-        checkout_results::with_base_checkout(contract, &[], BASE_LABEL, cancel, |base| {
-            Ok(self.ask(files, &base.place(words, "")))
+        checkout_results::with_base_checkout(contract, &[], JUDGE_BASE_LABEL, cancel, |base| {
+            Ok(self.ask(files, &base.place_command(words, "")))
         })
     }
 
@@ -315,9 +314,10 @@ fn strip_project(result: &mut JudgeResult, root: &Path, project: &Path) {
     }
 }
 
-/// Checkouts of the candidate that a task is about.
+/// Checkouts of the candidate that a task is about, and the meter of the run.
 struct WorkerCheckouts<'a> {
     contract: &'a ContractContext<'a>,
+    state: &'a RunState,
     repository: &'a CheckpointRepository,
     task: &'a JudgeTask,
     cancel: &'a CancelToken,
@@ -367,6 +367,16 @@ impl WorkerCheckouts<'_> {
 }
 
 impl CandidateCheckouts for WorkerCheckouts<'_> {
+    fn book_estimate(&self, estimate: &JudgeUsage) {
+        let Self { contract, state, .. } = *self;
+        judge_meter::book_estimate(&contract.world.home, contract.run, state, estimate);
+    }
+
+    fn book_cost(&self, used: &JudgeUsage) {
+        let Self { contract, state, .. } = *self;
+        judge_meter::book_cost(&contract.world.home, contract.run, state, used);
+    }
+
     fn with_request(
         &self,
         gates: &[&Gate],

@@ -79,7 +79,7 @@ pub use judge_evidence::{
 };
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
-pub use judge_worker::{checkout_for_judge, gets_candidate};
+pub use judge_worker::{JUDGE_BASE_LABEL, checkout_for_judge, gets_candidate};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,
@@ -141,6 +141,8 @@ pub struct MeasuredContract {
     pub tampering: Option<String>,
     /// Identity of the measured tree; `None` if the tree could not be listed.
     mark: Option<u64>,
+    /// The same without what gates had written into the tree before.
+    mark_before_gates: Option<u64>,
     candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
@@ -213,6 +215,8 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
             )]);
         }
     };
+    // The gates that run now may write a file again, and its content of before would then not be known.
+    let mark_before_gates = Some(gate_writes::mark_without_writes(contract, &listing));
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
     let mut guards = seal::seal_requirements(contract, &look);
@@ -269,6 +273,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         touched,
         tampering,
         mark,
+        mark_before_gates,
         candidate,
         new_tests,
         changed_lines: look.changed_lines,
@@ -416,6 +421,10 @@ impl MeasuredContract {
 
     pub fn tree_identity(&self) -> TreeIdentity {
         self.mark.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
+    }
+
+    pub fn identity_before_gates(&self) -> TreeIdentity {
+        self.mark_before_gates.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }
 
     fn without_tree(requirements: Vec<Requirement>) -> Self {

@@ -134,7 +134,7 @@ fn resolve_proof(
     let until = gate_query::worker_deadline(contract);
     let names = gates.iter().map(|gate| gate.name.clone()).collect();
     let task = GateTask { site: GateSite::Proof, gates: names, mark: tree_key.hex() };
-    let left = gate_worker::run_gate_worker(contract, &task, until)
+    let left = gate_worker::run_gate_worker(contract, &task, until, || Ok(()))
         .map_err(|error| describe_error(&error))?;
     // The worker waits until the installed packages are recorded, so they are read again.
     match (find_proof(), left) {

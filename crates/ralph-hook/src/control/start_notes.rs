@@ -26,7 +26,7 @@ use ralph_lists::plan::{self, PlanNote};
 use ralph_lists::run_lists::{self, ListFile};
 use ralph_policy::trust;
 use ralph_proof::environment_roots::is_package_directory;
-use ralph_proof::{DEPENDENCY_DIRECTORIES, describe_missing};
+use ralph_proof::{DEPENDENCY_DIRECTORIES, describe_missing_script};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
 use std::ffi::OsStr;
@@ -329,7 +329,7 @@ fn mute_judges(run: &RunRecord, seal: &PolicySeal) -> Vec<StartNote> {
         let why = match check_token_limit(judge) {
             Err(why) => why,
             Ok(()) if judge.kind == JudgeKind::Plan && !has_plan() => MISSING_PLAN.to_string(),
-            Ok(()) => describe_missing(ignored_script(seal, judge)?),
+            Ok(()) => describe_missing_script(ignored_script(seal, judge)?),
         };
         Some(StartNote::NoVerdict { judge: judge.name.clone(), why })
     };

@@ -95,15 +95,19 @@ pub fn evidence_for_run(
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
-    let tree = match &measured {
-        Some(measured) => measured.tree_identity(),
-        None => work_tree_identity(world, run),
+    let (tree, tree_before_gates) = match &measured {
+        Some(measured) => (measured.tree_identity(), measured.identity_before_gates()),
+        None => {
+            let tree = work_tree_identity(world, run);
+            (tree, tree)
+        }
     };
     let mut evidence = StopEvidence {
         requirements,
         proof: None,
         waits_for_proof: false,
         tree,
+        tree_before_gates,
         gates: measured.as_ref().map(|measured| measured.records.clone()).unwrap_or_default(),
         judged: measured.as_ref().and_then(|measured| measured.judged_content().cloned()),
         judging: JudgingEvidence::default(),
@@ -244,6 +248,7 @@ pub fn evidence_for_session(
         proof: None,
         waits_for_proof: false,
         tree,
+        tree_before_gates: tree,
         gates,
         judged: None,
         judging: JudgingEvidence::default(),
@@ -485,6 +490,7 @@ pub fn evidence_for_files(
         proof: None,
         waits_for_proof: false,
         tree: TreeIdentity::Unknown,
+        tree_before_gates: TreeIdentity::Unknown,
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),

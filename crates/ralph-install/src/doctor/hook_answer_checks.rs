@@ -38,22 +38,34 @@ pub(super) fn try_hooks(
             );
             let program = context.host.program;
             let fix = format!("review it, then start `{program}` here and trust the folder");
-            checks.push(DoctorCheck::unclear("hook", what).fix(fix));
+            checks.push(DoctorCheck::unclear(hook_label(first), what).fix(fix));
         } else if let Some(trial) = HookTrial::prepare(context, &variables) {
             checks.extend(try_group(&trial, group));
             checks.extend(hook_program_checks::check_program_path(context, first));
         } else {
             let what = format!("cannot set up a trial in `{}`", context.scratch.display());
             let fix = "make the directory writable, then run `ralph doctor` again";
-            checks.push(DoctorCheck::unclear("hook", what).fix(fix));
+            checks.push(DoctorCheck::unclear(hook_label(first), what).fix(fix));
         }
     }
     checks
 }
 
+/// The name of the checks of a command. Several commands can call ralph, and usually they differ in this.
+fn hook_label(hook: &RegisteredHook) -> &'static str {
+    match (&hook.from, hook.owner) {
+        (HookSource::Plugin { .. }, _) => "plugin hook",
+        (HookSource::Layer { .. }, HookOwner::Wrapper) => "wrapper",
+        (
+            HookSource::Layer { .. },
+            HookOwner::Ralph | HookOwner::NativeJudge | HookOwner::OtherTool,
+        ) => "hook",
+    }
+}
+
 fn try_group(trial: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<DoctorCheck> {
-    const NAME: &str = "hook";
     let Some(first) = group.first() else { return Vec::new() };
+    let name = hook_label(first);
     let place = describe_hook(first);
     let remedy = |check: DoctorCheck| match first.owner {
         HookOwner::Ralph => {
@@ -78,13 +90,13 @@ fn try_group(trial: &HookTrial<'_>, group: &[&RegisteredHook]) -> Vec<DoctorChec
             };
             describe_wrong_answer(&answer, &format!("{place} ({events})"))
         });
-        return problems.map(|what| remedy(DoctorCheck::bad(NAME, what))).collect();
+        return problems.map(|what| remedy(DoctorCheck::bad(name, what))).collect();
     }
     let events = match group.len() {
         1 => "1 event".to_string(),
         count => format!("{count} events"),
     };
-    let mut checks = vec![DoctorCheck::good(NAME, format!("fired: {place}, {events}"))];
+    let mut checks = vec![DoctorCheck::good(name, format!("fired: {place}, {events}"))];
     let stop = group
         .iter()
         .find(|one| one.hook.event == trial.session_stop() && one.hook.mode == HookMode::Waits);

@@ -84,8 +84,12 @@ pub(super) fn call_command(
         return ModelReply::failed("the case cannot be encoded");
     };
     let place = request.place;
-    let mut variables =
-        environment::listed_environment(request.env, place.environment, &[], request.search_path);
+    let mut variables = environment::measuring_environment(
+        request.env,
+        place.environment,
+        &[],
+        request.search_path,
+    );
     variables.retain(|(name, _)| name != OFF_VARIABLE.0 && name != CANDIDATE_VARIABLE);
     variables.push((OFF_VARIABLE.0.into(), OFF_VARIABLE.1.into()));
     variables.push((CANDIDATE_VARIABLE.into(), request.files.into()));

@@ -19,10 +19,7 @@ pub(super) struct EndpointUrl {
 impl EndpointUrl {
     /// Completes a base address with the path of the API.
     pub(super) fn parse(url: &str, api: JudgeApi) -> Result<Self, &'static str> {
-        if url.contains(['@', '?', '#']) {
-            return Err("must have no user, query or fragment");
-        }
-        let parsed = RequestAddress::parse(url)?;
+        let parsed = RequestAddress::parse_base(url)?;
         let RequestAddress { scheme, authority, host, path, is_loopback } = parsed;
         let schemes =
             if parsed.is_encrypted() { PostSchemes::HttpsOnly } else { PostSchemes::HttpOrHttps };

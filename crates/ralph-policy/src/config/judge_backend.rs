@@ -178,7 +178,7 @@ impl BackendFields<'_, '_> {
     fn url(&self) -> Result<String, RejectedValue> {
         let (url, span) = self.text("http")?.unwrap_or_default();
         // Not quoted: a mistyped URL may contain a secret.
-        if !is_endpoint(&url) {
+        if RequestAddress::parse_base(&url).is_err() {
             let hint = "expected an `https://` URL without credentials, query or fragment; plain `http://` only on the \
                 loopback interface";
             return Err(reject(span, "has a URL that cannot be used", hint));
@@ -248,11 +248,6 @@ pub fn check_backend(backend: &JudgeBackend) -> Result<(), (String, String)> {
             None => Ok(()),
         },
     }
-}
-
-/// Whether requests may be sent there: over TLS, or to this machine.
-fn is_endpoint(url: &str) -> bool {
-    !url.contains(['@', '?', '#']) && RequestAddress::parse(url).is_ok()
 }
 
 /// Whether a text in the place of a variable's name is more likely a key itself.

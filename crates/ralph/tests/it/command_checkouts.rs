@@ -3,7 +3,7 @@
 
 use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
-use crate::sandbox::{SESSION, Sandbox, without_proof};
+use crate::sandbox::{SESSION, Sandbox, run_command, without_proof};
 use insta::assert_snapshot;
 use std::fs;
 use std::thread::JoinHandle;
@@ -51,6 +51,8 @@ const FORGED_BYTE_CODE: &str = "import importlib.util, py_compile, sys\n\
     target = importlib.util.cache_from_source('tools/rules.py')\n\
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH\n\
     py_compile.compile(sys.argv[1], cfile=target, invalidation_mode=mode, doraise=True)\n";
+
+const FIXED_LOCALE: &str = "LC_ALL=C.UTF-8\nTZ=UTC\n";
 
 /// What an agent writes to have another answer.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +161,47 @@ fn code_beside_a_ci_command_does_not_change_its_answer() {
     }
 }
 
+/// R-S6b: a stop with another language or time zone does not change what the commands of judges and CI get.
+#[test]
+fn no_stop_chooses_the_language_of_a_command() {
+    let stop_elsewhere = |sandbox: &Sandbox| {
+        let mut hook = sandbox.command();
+        hook.args(["hook", "claude"]).env("LANG", "C").env("LC_ALL", "POSIX");
+        hook.env("TZ", "Asia/Tokyo");
+        run_command(&mut hook, sandbox.stop_event(SESSION, "").as_bytes())
+    };
+    let print = |sandbox: &Sandbox| {
+        format!("env | grep -E '^(LANG|LC_|TZ)' | sort > {}/seen\n", sandbox.root().display())
+    };
+    let project = JudgedProject::new(REVIEW);
+    let script = fs::read_to_string(project.sandbox.project().join("judge.sh")).unwrap();
+    project.sandbox.write("judge.sh", print(&project.sandbox) + &script);
+    project.sandbox.commit();
+    project.sandbox.approve_policy();
+    project.answer(&met());
+    let run = project.start();
+    stop_elsewhere(&project.sandbox);
+    let seen = fs::read_to_string(project.path("seen")).unwrap();
+    assert_eq!((project.status(&run).as_str(), seen.as_str()), ("verified", FIXED_LOCALE));
+
+    let sandbox = ci_project(Sandbox::new());
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.write(
+        "ralph.toml",
+        policy.replace("\"python3\", \"tools/state.py\"", "\"sh\", \"state.sh\""),
+    );
+    sandbox.write("state.sh", print(&sandbox) + "exec python3 tools/state.py \"$1\"\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "yes\n");
+    sandbox.commit();
+    let stop = stop_elsewhere(&sandbox);
+    let seen = fs::read_to_string(sandbox.root().join("seen")).unwrap();
+    let line = line_about(" ci (ci", &stop.stderr);
+    assert_eq!((line.as_str(), seen.as_str()), ("✗ ci (ci): 1 finding", FIXED_LOCALE));
+}
+
 /// A judge reads the work through the path that it is given, without ignored files, and the base where it runs.
 #[test]
 fn a_judge_reads_the_candidate_where_it_is_told() {
@@ -228,12 +271,12 @@ fn a_script_that_the_base_does_not_have_gives_no_verdict() {
         ask(with_inner_home(adder()), "node_modules/kit", "ROOT/node_modules/kit/judge.py"),
     ];
     assert_snapshot!(shown.join("\n"), @"
-    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `$ROOT/project/private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `$ROOT/project/private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     verified
-    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
-    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it, or keep it outside of the project
+    ? review (judge, prompt): no result: `private/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ? review (judge, prompt): no result: `linked/judge.py` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     verified
     ? review (judge, prompt): no result: `$ROOT/project/node_modules/kit/judge.py` is not in the checkout of the base: name it relative to the project
     ");
@@ -267,7 +310,7 @@ fn a_ci_command_that_the_base_does_not_have_gives_no_result() {
     sandbox.write("work", "yes\n");
     sandbox.commit();
     let stop = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it, or keep it outside of the project");
+    assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: `private` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project");
 }
 
 /// A command that says what a package says, and waits for the agent before and after it reads the package.

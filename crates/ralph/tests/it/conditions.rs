@@ -363,6 +363,44 @@ fn slow_gates_run_when_nothing_else_is_open() {
     assert_eq!(slow_runs(&sandbox), 1);
 }
 
+/// An agent that waits for a slow gate is not charged for a file that a gate wrote meanwhile, but for its own edit.
+#[test]
+fn files_that_gates_write_do_not_restart_a_wait() {
+    let sandbox = sandbox_with_tiers();
+    let go = sandbox.root().join("go");
+    let check = "#!/bin/sh\necho 2 > made.lock\ngrep -q yes ok\n";
+    write_script(&sandbox, "check.sh", check);
+    let slow = format!("#!/bin/sh\nuntil [ -e {} ]; do sleep 0.05; done\n", go.display());
+    write_script(&sandbox, "slow.sh", &slow);
+    sandbox.write("made.lock", "1\n");
+    sandbox.write("ok", "yes\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "done\n");
+    let stop = || {
+        let event = sandbox.stop_event(SESSION, "");
+        let held =
+            sandbox.ralph_with_input(["hook", "claude", "--deadline", "8s"], event.as_bytes());
+        let first = held.stderr.lines().next().unwrap_or_default();
+        let iteration = sandbox.run_status(&run).1;
+        format!("{} [{iteration} charged]", sandbox.normalize(first))
+    };
+    let waits = [stop(), stop()];
+    assert_eq!(fs::read_to_string(sandbox.project().join("made.lock")).unwrap(), "2\n");
+    sandbox.write("work", "done again\n");
+    let waits = [&waits[..], &[stop()]].concat();
+    assert_snapshot!(waits.join("\n"), @"
+    ralph: waiting for endurance; nothing else is open (run [run]) [0 charged]
+    ralph: waiting for endurance; nothing else is open (run [run]) [0 charged]
+    ralph: waiting for endurance; nothing else is open (run [run]) [1 charged]
+    ");
+    fs::write(&go, "").unwrap();
+    sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
+    sandbox.send_stop(SESSION, "");
+    assert_eq!(sandbox.run_status(&run).0, "verified");
+}
+
 /// An open check of a list keeps a slow gate from running too.
 #[test]
 fn slow_gates_wait_for_checks_of_lists() {

@@ -231,7 +231,7 @@ fn a_malformed_hook_answer_is_reported() {
     - ✓ holds       it holds an unfinished run
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): it prints `welcome`, but should print nothing
+    + ✗ wrapper     wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): it prints `welcome`, but should print nothing
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
     + 1 problem found
@@ -240,7 +240,7 @@ fn a_malformed_hook_answer_is_reported() {
     - ✓ holds       it holds an unfinished run
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 2, which blocks, in a session that no run holds: `no`
+    + ✗ wrapper     wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 2, which blocks, in a session that no run holds: `no`
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
     + 1 problem found
@@ -249,7 +249,7 @@ fn a_malformed_hook_answer_is_reported() {
     - ✓ holds       it holds an unfinished run
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 1, which the client treats as an error: `usage: wrong`
+    + ✗ wrapper     wrong shape: `$ROOT/bin/wrapper` in the local settings (Stop): exit code 1, which the client treats as an error: `usage: wrong`
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
     + 1 problem found
@@ -258,7 +258,7 @@ fn a_malformed_hook_answer_is_reported() {
     - ✓ holds       it holds an unfinished run
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✓ hook        fired: `$ROOT/bin/wrapper` in the local settings, 1 event
+    + ✓ wrapper     fired: `$ROOT/bin/wrapper` in the local settings, 1 event
     + ✗ holds       wrong shape: `$ROOT/bin/wrapper` in the local settings at a stop of a run: it did not hold an unfinished run: exit code 0, ``
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
@@ -268,7 +268,7 @@ fn a_malformed_hook_answer_is_reported() {
     - ✓ holds       it holds an unfinished run
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (Stop): killed by signal 9
+    + ✗ wrapper     not fired: `$ROOT/bin/wrapper` in the local settings (Stop): killed by signal 9
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
     + 1 problem found
@@ -315,8 +315,8 @@ fn an_untrusted_repository_hook_is_not_executed() {
     snapshot_settings().bind(|| assert_snapshot!(shown, @r#"
     ? hook        not tried: `./ralph hook claude` in the project settings; the client does not trust this project
     ? hook        not tried: `$ROOT/project/ralph hook claude` in the project settings; the client does not trust this project
-    ? hook        not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings; the client does not trust this project
-    ? hook        not tried: `sh -c './ralph; ralph hook claude'` in the project settings; the client does not trust this project
+    ? wrapper     not tried: `$ROOT/bin/ralph hook claude; ./ralph` in the project settings; the client does not trust this project
+    ? wrapper     not tried: `sh -c './ralph; ralph hook claude'` in the project settings; the client does not trust this project
     ? hook        not tried: `"$CLAUDE_PROJECT_DIR"/ralph hook claude` in the project settings; the client does not trust this project
     "#));
     let project = fs::canonicalize(sandbox.project()).unwrap();
@@ -345,7 +345,7 @@ fn a_hanging_hook_is_reported_as_timed_out() {
     - ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 13 events
     - no problems found
     + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the local settings, 12 events
-    + ✗ hook        not fired: `$ROOT/bin/wrapper` in the local settings (SessionEnd): it did not answer before its timeout
+    + ✗ wrapper     not fired: `$ROOT/bin/wrapper` in the local settings (SessionEnd): it did not answer before its timeout
     +               → remove it from the local settings, then `ralph init`
     + · path        `$ROOT/bin/wrapper` calls ralph through a wrapper
     + 1 problem found
@@ -501,7 +501,7 @@ fn duplicate_hooks_are_reported() {
         + ✓ registered  13 of 13 events, in the local settings, plugin `ralph@m`
         + ✗ once        two ralph hooks answer `Stop`: `$ROOT/bin/ralph hook claude` in the local settings and `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`
         +               → `ralph uninstall --scope local` removes one of them
-        + ✓ hook        fired: `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`, 1 event
+        + ✓ plugin hook fired: `$ROOT/bin/ralph hook claude` in the plugin `ralph@m`, 1 event
         + 1 problem found
         ");
         assert_snapshot!(same, @"
@@ -539,7 +539,7 @@ fn the_plugin_works_only_with_its_program() {
         ✓ settings    user: `$ROOT/home/.claude/settings.json` is loaded
         ✓ settings    local: `$ROOT/project/.claude/settings.local.json` is loaded
         ✓ registered  13 of 13 events, in the plugin `ralph@ralph`
-        ✓ hook        fired: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph`, 13 events
+        ✓ plugin hook fired: `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` in the plugin `ralph@ralph`, 13 events
         ✓ holds       it holds an unfinished run
         · path        `[ ! -x ~/.ralph/bin/ralph ] || exec ~/.ralph/bin/ralph hook claude` calls ralph through a wrapper
         ✓ timeout     the client waits long enough for every hook; gates may take 5 min

@@ -640,6 +640,8 @@ fn gate_run_reports_outcomes_by_stage() {
 
     0 of 3 gates passed, 2 failed, 1 not reached
     ");
+    let logged = sandbox.ralph(["gate", "run", "--no-cache"]);
+    assert_eq!(logged.stderr, "", "a log of both streams has each gate once");
     assert_snapshot!(shown(&["gate", "run", "--all"]), @"
     exit 1
     correctness

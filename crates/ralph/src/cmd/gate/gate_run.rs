@@ -33,6 +33,8 @@ pub(crate) const INTERRUPTED: u8 = 130;
 const STEP_SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 const SHOWN_FINDINGS: usize = 5;
 const GIT_TIMEOUT: Duration = Duration::from_mins(1);
+/// A log gets a line about a gate that took this long when it ends, because a job without output may be ended.
+const LONG_GATE_MS: u64 = 10_000;
 
 pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
     let home = open_home(env)?;
@@ -196,9 +198,16 @@ fn no_such_gates(
     CommandFailure::new(&what, &format!("there are gates for {}", events.join(", ")))
 }
 
-/// Prints one line when a gate ends, for logs and pipes.
+/// Whether a line is printed when a gate ends. Its result follows on stdout, and a log with both would have it twice.
+fn has_end_line(source: ResultSource, took_ms: u64, is_terminal: bool) -> bool {
+    is_terminal || source == ResultSource::Fresh && took_ms >= LONG_GATE_MS
+}
+
+/// Prints one line when a gate ends, if stdout is a pipe or the gate took long.
 pub(crate) fn plain_line(seen: GateEvent<'_>) {
-    if let GateEvent::Ended(ran) = seen {
+    if let GateEvent::Ended(ran) = seen
+        && has_end_line(ran.source, ran.report.took_ms, term::is_error_terminal())
+    {
         let took = match ran.source {
             ResultSource::Fresh => wording::short_duration(ran.report.took_ms),
             ResultSource::Cached => "cached".to_string(),
@@ -309,4 +318,27 @@ pub(super) fn finding_line(finding: &Finding) -> String {
         ));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_gets_a_line_about_long_gates_only() {
+        for (source, took_ms, is_terminal, expected) in [
+            (ResultSource::Fresh, 9_999, false, false),
+            (ResultSource::Fresh, 10_000, false, true),
+            (ResultSource::Cached, 10_000, false, false),
+            (ResultSource::NotRun, 0, false, false),
+            (ResultSource::Fresh, 1, true, true),
+            (ResultSource::Cached, 1, true, true),
+        ] {
+            assert_eq!(
+                has_end_line(source, took_ms, is_terminal),
+                expected,
+                "{source:?} {took_ms}"
+            );
+        }
+    }
 }

@@ -24,8 +24,8 @@ use ralph_git::checkpoint::{CheckpointRepository, VerificationCheckout};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract::{
-    CandidateCheckouts, CheckoutSupport, ComparedTrees, ManualCase, checkout_for_judge,
-    gets_candidate,
+    CandidateCheckouts, CheckoutSupport, ComparedTrees, JUDGE_BASE_LABEL, ManualCase,
+    checkout_for_judge, gets_candidate,
 };
 use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::config::{self, ProjectConfig};
@@ -42,7 +42,6 @@ use std::time::Duration;
 const GIT_TIMEOUT: Duration = Duration::from_mins(5);
 const SHOWN_FINDINGS: usize = 20;
 const SHOWN_BASE_CHARS: usize = 80;
-const BASE_LABEL: &str = "judge-base";
 /// No required judge says that something is wrong, but one gave no verdict.
 const NO_VERDICT: u8 = 4;
 const INTERRUPTED: u8 = 130;
@@ -201,9 +200,9 @@ impl ManualJudging<'_> {
         let case = ManualCase { judge, goal, compared, project, rules, redactor };
         // The judges before it took their time.
         let deadline = Deadline::after(GIT_TIMEOUT);
-        let asked = case
-            .build(&deadline)
-            .and_then(|case| Ok((case, read_files(judge, &compared, self.directory, &deadline)?)));
+        let asked = case.build(&deadline).and_then(|case| {
+            Ok((case, checkout_candidate(judge, &compared, self.directory, &deadline)?))
+        });
         let (case, checkout) = match asked {
             Ok(asked) => asked,
             Err(why) => return Ok(ManualVerdict::unasked(judge, why)),
@@ -257,7 +256,9 @@ impl ManualJudging<'_> {
         term::err(&format!("{}: its command runs in a checkout of `{base}`\n", judge.name));
         let mut verdict = None;
         let asked = checkouts.with_request(&[], deadline, &mut |request| {
-            verdict = Some(ask(&BaseCheckout::prepare(request, BASE_LABEL)?.place(words, "")));
+            verdict = Some(ask(
+                &BaseCheckout::prepare(request, JUDGE_BASE_LABEL)?.place_command(words, "")
+            ));
             Ok(())
         });
         Ok(match (asked, verdict) {
@@ -289,7 +290,7 @@ fn nothing_changed(args: &JudgeRunArgs) -> CommandFailure {
 }
 
 /// The files of the candidate, for a judge that gets them.
-fn read_files(
+fn checkout_candidate(
     judge: &Judge,
     compared: &ComparedTrees<'_>,
     directory: &Path,
