@@ -198,17 +198,17 @@ impl GateQuery<'_> {
                 WorkerWait::UntilAnswer => until,
                 WorkerWait::AtMost(most) => until.min(Deadline::after(most)),
             };
-            let handover = ListingNotes { contract: self.contract, cache, mark: &mark };
+            let notes = ListingNotes { contract: self.contract, cache, mark: &mark };
             let hand_over = || {
                 if let Some(listing) = self.listing {
-                    handover.give(listing);
+                    notes.give(listing);
                 }
                 Ok(())
             };
             let task = GateTask { site: self.site, gates: names, mark: mark.clone() };
             left = gate_worker::run_gate_worker(self.contract, &task, until, hand_over)
                 .map_err(|error| describe_error(&error))?;
-            let unchanged = self.listing.filter(|listing| handover.has_ended_with(listing));
+            let unchanged = self.listing.filter(|listing| notes.has_ended_with(listing));
             let before = std::mem::replace(
                 &mut board,
                 self.look_up(cache, unchanged, LookupTime::AfterWorker)?.0,

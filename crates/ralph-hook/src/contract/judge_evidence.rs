@@ -259,8 +259,21 @@ impl JudgeQuery<'_> {
             && self.mode == JudgeMode::Ask
             && left == WorkerState::Done
             && !super::is_tree_unchanged(contract, self.measured);
-        let otherwise = |judge: &Judge| match left {
-            _ if is_held && !judge.is_required() => {
+        let otherwise = |judge: &Judge| {
+            let is_later = is_held && !judge.is_required();
+            self.status_without_verdict(left, is_later, has_changed)
+        };
+        Self::replies(prepared, known, &otherwise)
+    }
+
+    fn status_without_verdict(
+        &self,
+        left: WorkerState,
+        is_later: bool,
+        has_changed: bool,
+    ) -> RequirementStatus {
+        match left {
+            _ if is_later => {
                 RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE))
             }
             WorkerState::Running => {
@@ -274,8 +287,7 @@ impl JudgeQuery<'_> {
                 RequirementStatus::Unknown(CHANGED_TEXT.to_string())
             }
             WorkerState::Done => RequirementStatus::Unknown("it gave no verdict".to_string()),
-        };
-        Self::replies(prepared, known, &otherwise)
+        }
     }
 
     /// The case of a judge and the key of its verdict, or the status of one that is not asked.

@@ -223,10 +223,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
     guards.push(change_checks::hidden_files_requirement(contract.project(), &look.unfingerprinted));
     let now_ms = contract.world.arrived_ms;
     guards.extend(waiver::remove_waived_findings(look.requirements, contract.waivers, now_ms));
-    let tampering = match contract.seal.policy.on_tampering {
-        OnTampering::Block => None,
-        OnTampering::EndInReview => guards.iter().find_map(describe_breach),
-    };
+    let tampering = describe_tampering(contract, &guards);
     requirements.append(&mut guards);
     let chunks = WorkedChunks::from_contract(contract);
     let asks = |gate: &Gate| gate.on.contains(&GateTrigger::Stop) || chunks.asks(gate);
@@ -277,6 +274,14 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         candidate,
         new_tests,
         changed_lines: look.changed_lines,
+    }
+}
+
+/// What the agent changed that the policy protects, if the policy asks for a person's review of it.
+fn describe_tampering(contract: &ContractContext<'_>, guards: &[Requirement]) -> Option<String> {
+    match contract.seal.policy.on_tampering {
+        OnTampering::Block => None,
+        OnTampering::EndInReview => guards.iter().find_map(describe_breach),
     }
 }
 

@@ -95,12 +95,11 @@ pub fn evidence_for_run(
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
-    let (tree, tree_before_gates) = match &measured {
-        Some(measured) => (measured.tree_identity(), measured.identity_before_gates()),
-        None => {
-            let tree = work_tree_identity(world, run);
-            (tree, tree)
-        }
+    let (tree, tree_before_gates) = if let Some(measured) = &measured {
+        (measured.tree_identity(), measured.identity_before_gates())
+    } else {
+        let tree = work_tree_identity(world, run);
+        (tree, tree)
     };
     let mut evidence = StopEvidence {
         requirements,

@@ -100,7 +100,7 @@ fn a_killed_worker_leaves_its_call_billed() {
     // 3 dollars for a million tokens.
     assert_eq!(
         judge.spending(&run),
-        json!({ "agent_usd": null, "judges_usd": estimate as f64 / 1e6, "judges_tokens": estimate / 3 })
+        json!({ "agent_usd": null, "judges_usd": f64::from(u32::try_from(estimate).unwrap()) / 1e6, "judges_tokens": estimate / 3 })
     );
     assert_eq!(
         judge.ledger_lines(),
