@@ -1,6 +1,7 @@
 //! The commands of judges and of `[[ci]]` run in a checkout of the base. An agent that writes what such a command loads
 //! changes nothing about the answer.
 
+use crate::judge_costs::worker_pids;
 use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
 use crate::sandbox::{SESSION, Sandbox, run_command, without_proof};
@@ -159,6 +160,28 @@ fn code_beside_a_ci_command_does_not_change_its_answer() {
             assert_eq!(sandbox.run_status(&run).0, "held", "{forgery:?}");
         }
     }
+}
+
+/// Stops that wait for the same checks of CI share the process that asks for them.
+#[test]
+fn stops_that_wait_for_ci_share_a_worker() {
+    let sandbox = ci_project(Sandbox::new());
+    sandbox.write("tools/rules.py", HONEST_RULES.replace("failed", "pending"));
+    sandbox.commit();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("work", "yes\n");
+    sandbox.commit();
+    let event = sandbox.stop_event(SESSION, "");
+    let held = [0; 3].map(|_| {
+        let command = ["hook", "claude", "--deadline", "6s"];
+        let held = sandbox.ralph_with_input(command, event.as_bytes()).stderr;
+        let first = held.lines().next().unwrap_or_default().to_string();
+        (sandbox.normalize(&first), worker_pids(&sandbox, "tree").len())
+    });
+    let expected = "ralph: waiting for ci; nothing else is open (run [run])".to_string();
+    assert_eq!(held, [0; 3].map(|_| (expected.clone(), 1)));
+    sandbox.ralph(["cancel", &run]);
+    sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
 }
 
 /// R-S6b: a stop with another language or time zone does not change what the commands of judges and CI get.

@@ -3,7 +3,7 @@
 use crate::judges::{JudgedProject, OTHER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
 use crate::runner::RunnerSandbox;
-use crate::sandbox::{SESSION, eventually};
+use crate::sandbox::{SESSION, Sandbox, eventually};
 use crate::scripted_endpoint::{ScriptedEndpoint, ScriptedResponse};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -11,6 +11,20 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
+
+/// The background processes that run gates or ask judges, by their site.
+pub fn worker_pids(sandbox: &Sandbox, site: &str) -> Vec<u32> {
+    let (mark, site) = (sandbox.root().display().to_string(), format!(" --site {site} "));
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|process| {
+        let read = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
+        let environ = String::from_utf8_lossy(&read("environ")).into_owned();
+        let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+        let is_worker = environ.contains(&mark) && line.contains(&site);
+        is_worker.then(|| process.file_name().to_str()?.parse().ok()).flatten()
+    });
+    pids.collect()
+}
 
 /// A judge that never answers: the system accepts its connection, and nothing else happens.
 struct SilentJudge {
@@ -45,16 +59,7 @@ impl SilentJudge {
 
     /// The processes that ask the judge.
     fn workers(&self) -> Vec<u32> {
-        let mark = self.project.sandbox.root().display().to_string();
-        let processes = fs::read_dir("/proc").unwrap().flatten();
-        let pids = processes.filter_map(|process| {
-            let read = |file: &str| fs::read(process.path().join(file)).unwrap_or_default();
-            let environ = String::from_utf8_lossy(&read("environ")).into_owned();
-            let line = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
-            let is_worker = environ.contains(&mark) && line.contains(" --site judge ");
-            is_worker.then(|| process.file_name().to_str()?.parse().ok()).flatten()
-        });
-        pids.collect()
+        worker_pids(&self.project.sandbox, "judge")
     }
 
     fn spending(&self, run: &str) -> Value {
