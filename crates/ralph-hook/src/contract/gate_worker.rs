@@ -242,6 +242,7 @@ pub fn perform_task(
         run,
         seal,
         iteration,
+        last_report: None,
         parts,
         checks,
         waivers,
