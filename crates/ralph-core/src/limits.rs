@@ -65,7 +65,10 @@ impl LimitUsage {
                 Some(spent) => {
                     CostBasis::of_metered(spent.micro_usd, state.driving.assumed_micro_usd())
                 }
-                None => cost.map_or(CostBasis::Reported, CostReading::basis),
+                None => {
+                    let agent = cost.map_or(CostBasis::Reported, CostReading::basis);
+                    agent.with_judges(cost.and_then(CostReading::spent_micro_usd), judges)
+                }
             },
             tokens: spent.map(|spent| spent.tokens),
             next_micro_usd: 0,
