@@ -103,6 +103,10 @@ impl CallLedger {
         reply: &ModelReply,
         prices: &PriceTable,
     ) {
+        if reply.usage.is_unsent {
+            self.usage.calls = self.usage.calls.saturating_sub(1);
+            return;
+        }
         let tokens = reply.usage.tokens;
         let counted = tokens.map_or_else(
             || {
