@@ -91,7 +91,7 @@ fn recall_prints_hits_with_their_source() {
     handoff   make the parser handle nested quotes
               just now · run [run] · `$ROOT/home/.ralph/runs/[run]/handoff.md`
               # Where it stands The lexer handles quotes; the parser still drops the last one.
-    learning  an escaped quote is two characters in the input
+    note      an escaped quote is two characters in the input
               just now · `$ROOT/home/.ralph/learnings/[hash]/[time]-an-escaped-quote-is-two-characters-in-the.md`
     ");
     assert_snapshot!(normalized_output(&sandbox, &["recall", "lexer", "drops", "--kind", "handoff"]), @"
@@ -105,7 +105,7 @@ fn recall_prints_hits_with_their_source() {
     exit 0
     --- stdout
     no record has any word of `kubernetes`
-    searched: 1 run, 1 hand-over, 1 learning, 2 sections of memory of `$ROOT/project`
+    searched: 1 run, 1 hand-over, 1 note, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(normalized_output(&sandbox, &["recall", "parser", "--kind", "learning"]), @"
