@@ -94,9 +94,16 @@ pub(super) fn judged_suffix(stop: &RunStop<'_>) -> String {
 /// else would tell the person: such a judge holds nothing.
 pub(super) fn advice_suffix(stop: &RunStop<'_>) -> String {
     let redactor = stop.context.redactor;
+    let records = &stop.evidence.judging.records;
+    // A waiver is named by itself, and an advisory `impossible` has no consequence.
+    let objects = |one: &Requirement| {
+        let is_waived = stop.state.waivers.iter().any(|waiver| waiver.requirement == one.name);
+        !is_waived
+            && !records.iter().any(|record| record.name == one.name && record.is_impossible())
+    };
     let advice = stop.evidence.requirements.iter().filter_map(|one| match &one.status {
         RequirementStatus::Unmet(failure)
-            if !one.is_required() && one.stage.judge_kind().is_some() =>
+            if !one.is_required() && one.stage.judge_kind().is_some() && objects(one) =>
         {
             let name = reason::safe_name(one, redactor);
             let what = match failure.findings.first() {
