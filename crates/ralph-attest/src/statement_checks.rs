@@ -207,9 +207,15 @@ fn check_commit(
                 text::short_id(&tree),
                 text::short_id(statement.tree())
             );
-            let other = match target {
-                CheckTarget::Head => "; `--judged-commit` checks the commit that was judged",
-                CheckTarget::Attested | CheckTarget::Commit(_) => "",
+            let other = match (target, statement.landed_commit()) {
+                (CheckTarget::Head, Some(landed)) => format!(
+                    "; the work landed as {}, which `--judged-commit` checks",
+                    text::short_id(landed)
+                ),
+                (CheckTarget::Head, None) => {
+                    "; `--judged-commit` checks the commit that was judged".to_string()
+                }
+                (CheckTarget::Attested | CheckTarget::Commit(_), _) => String::new(),
             };
             let hint = format!(
                 "`git diff {} {}` shows the difference{other}",

@@ -1,15 +1,17 @@
 //! The lines of a change that tests should run.
 
+use super::inline_tests::{InlineTestKind, find_inline_tests};
 use super::language::Language;
 use super::source_text::SourceText;
 use super::{FileChange, MovedLines};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The added lines of one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangedCode {
-    /// Without lines that were only moved or indented.
+    /// Without lines that were only moved or indented, and without tests inside the code.
     pub lines: Vec<u32>,
     /// Those with code, if a function is defined on one of them. A file with types and constants alone has nothing that a
     /// test could run.
@@ -65,7 +67,16 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
     let source = SourceText::of_language(change.path, after, Language::of_name(change.path));
     let number = |line: u32| usize::try_from(line).unwrap_or(usize::MAX);
     let text_of = |line: u32| source.text.get(source.line(number(line))).unwrap_or_default();
-    let is_new = |line: &u32| !moved.contains(text_of(*line));
+    let tests = test_only_ranges(source.language, after);
+    let is_test = |line: u32| {
+        let range = source.line(number(line));
+        let text = source.text.get(range.clone()).unwrap_or_default();
+        let start = range.start + (text.len() - text.trim_start().len());
+        let end = start + text.trim().len();
+        // A line that also has other code counts.
+        tests.iter().any(|test| test.start <= start && end <= test.end)
+    };
+    let is_new = |line: &u32| !moved.contains(text_of(*line)) && !is_test(*line);
     let lines: Vec<u32> = change.added.iter().copied().filter(is_new).collect();
     let has_code = |line: &u32| source.code_of_line(number(*line)).contains(char::is_alphanumeric);
     let code: Vec<u32> = lines.iter().copied().filter(has_code).collect();
@@ -76,6 +87,17 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
     let excluded_code = if exclusions.is_empty() { Vec::new() } else { code.clone() };
     let code = if code.iter().any(defines) { code } else { Vec::new() };
     ChangedCode { lines, code, exclusions, excluded_code }
+}
+
+/// The parts of a Rust file that are compiled for tests only. A test runs itself, so it would always count as covered.
+fn test_only_ranges(language: Language, text: &str) -> Vec<Range<usize>> {
+    let found = (language == Language::Rust).then(|| find_inline_tests(text)).flatten();
+    let Some(found) = found else { return Vec::new() };
+    if found.is_whole_file {
+        return core::iter::once(0..text.len()).collect();
+    }
+    let only = found.parts.into_iter().filter(|part| part.kind != InlineTestKind::Shared);
+    only.map(|part| part.range).collect()
 }
 
 /// Whether a function with a body seems to begin on this line. Declarations of types and interfaces have none.
@@ -128,6 +150,20 @@ mod tests {
         let changed = found("shop/cart.py", before, after);
         assert_eq!(changed.lines, [1, 2, 3, 4, 5]);
         assert_eq!(changed.code, [3, 4]);
+    }
+
+    /// R-S5a: a test runs itself, so lines of tests would raise the share of any change.
+    #[test]
+    fn tests_inside_the_code_are_not_lines_to_cover() {
+        let tests = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn trivial() {\n        let sum = 1 + 1;\n    }\n}\n";
+        let after = format!("pub fn add(a: i32) -> i32 {{\n    a + 1\n}}\n\n{tests}");
+        assert_eq!(found("src/lib.rs", "", &after).lines, [1, 2, 3, 4]);
+        assert_eq!(found("src/lib.rs", "", &format!("#![cfg(test)]\n{tests}")).lines, [0; 0]);
+        // Neither what a feature enables too, nor code beside a test on one line.
+        let shared = "#[cfg(any(test, feature = \"extra\"))]\nfn extra() {}\n";
+        assert_eq!(found("src/lib.rs", "", shared).lines, [1, 2]);
+        let beside = "#[cfg(test)]\nmod tests {} pub fn hidden() {}\n";
+        assert_eq!(found("src/lib.rs", "", beside).lines, [2]);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub const MAX_LESSONS: usize = 200;
 /// Runs whose details a lesson keeps; older ones are only counted.
 const MAX_RUNS: usize = 12;
 const MAX_USES: usize = 12;
+const MAX_FORGOTTEN: usize = 2000;
 /// Files that a run contributes, of each kind.
 const MAX_FILES: usize = 6;
 const MAX_WORDS: usize = 24;
@@ -54,11 +55,41 @@ pub struct LessonFile {
     pub v: u8,
     pub project: String,
     pub lessons: Vec<Lesson>,
+    /// What a person had forgotten, latest last. Missing in files of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forgotten: Vec<ForgottenLesson>,
+}
+
+/// A lesson that a person had forgotten. Runs that began before teach it no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenLesson {
+    pub signature: Digest64,
+    pub at_ms: u64,
 }
 
 impl LessonFile {
     pub fn new(project: &str) -> Self {
-        Self { v: LESSON_FORMAT, project: project.to_string(), lessons: Vec::new() }
+        let (lessons, forgotten) = (Vec::new(), Vec::new());
+        Self { v: LESSON_FORMAT, project: project.to_string(), lessons, forgotten }
+    }
+
+    /// Removes the lessons with these ids, and remembers that a person did not want them.
+    pub fn forget(&mut self, ids: &[String], now_ms: u64) {
+        let (gone, kept) = core::mem::take(&mut self.lessons)
+            .into_iter()
+            .partition::<Vec<_>, _>(|lesson| ids.contains(&lesson.id));
+        self.lessons = kept;
+        for Lesson { signature, .. } in gone {
+            self.forgotten.retain(|one| one.signature != signature);
+            self.forgotten.push(ForgottenLesson { signature, at_ms: now_ms });
+        }
+        let surplus = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
+        self.forgotten.drain(..surplus);
+    }
+
+    /// Whether a run that began then teaches nothing about this finding, because a person had it forgotten since.
+    pub fn is_forgotten(&self, signature: Digest64, started_ms: u64) -> bool {
+        self.forgotten.iter().any(|one| one.signature == signature && started_ms <= one.at_ms)
     }
 }
 

@@ -61,11 +61,11 @@ impl LimitUsage {
                 Some(spent) => Some(spent.micro_usd),
                 None => judges.added_to(cost.and_then(CostReading::spent_micro_usd)),
             },
-            cost_basis: match spent {
-                Some(spent) => {
-                    CostBasis::of_metered(spent.micro_usd, state.driving.assumed_micro_usd())
-                }
-                None => cost.map_or(CostBasis::Reported, CostReading::basis),
+            cost_basis: if let Some(spent) = spent {
+                CostBasis::of_metered(spent.micro_usd, state.driving.assumed_micro_usd())
+            } else {
+                let agent = cost.map_or(CostBasis::Reported, CostReading::basis);
+                agent.with_judges(cost.and_then(CostReading::spent_micro_usd), judges)
             },
             tokens: spent.map(|spent| spent.tokens),
             next_micro_usd: 0,

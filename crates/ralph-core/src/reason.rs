@@ -23,7 +23,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write;
 
-pub(crate) use finding_lines::describe_place;
+pub(crate) use finding_lines::{describe_finding, describe_place};
 use finding_lines::{finding_lines, render_findings};
 pub use stop_report::build_stop_report;
 use stop_report::requirement_digest;

@@ -122,6 +122,24 @@ pub fn format_usd(micro_usd: u64) -> String {
     }
 }
 
+/// Amounts of money of one sentence, all with the digits that the smallest one needs: `$0.0042` and `$1.8200`.
+pub fn format_usd_alike<const N: usize>(micro_usd: [u64; N]) -> [String; N] {
+    let least = micro_usd.iter().copied().filter(|amount| *amount > 0).min().unwrap_or(0);
+    if least >= 10_000 || least == 0 {
+        return micro_usd.map(format_usd);
+    }
+    let shown = format_small_usd(least);
+    let digits = shown.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let digits = u32::try_from(digits).unwrap_or(0).min(6);
+    let step = 10_u64.pow(6 - digits);
+    micro_usd.map(|amount| {
+        let steps = amount.saturating_add(step / 2) / step;
+        let whole = 10_u64.pow(digits);
+        let width = usize::try_from(digits).unwrap_or(0);
+        format!("${}.{:0width$}", steps / whole, steps % whole)
+    })
+}
+
 /// An estimated amount of money: `≈ $1.82`.
 pub fn estimate_usd(micro_usd: u64) -> String {
     format!("≈ {}", format_usd(micro_usd))
@@ -157,6 +175,13 @@ pub fn format_tokens(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_of_one_sentence_have_the_same_digits() {
+        assert_eq!(format_usd_alike([1_820_000, 20_000_000]), ["$1.82", "$20"]);
+        assert_eq!(format_usd_alike([4_200, 1_820_000, 0]), ["$0.0042", "$1.8200", "$0.0000"]);
+        assert_eq!(format_usd_alike([933, 28_000]), ["$0.00093", "$0.02800"]);
+    }
 
     #[test]
     fn bytes_have_the_unit_that_fits() {

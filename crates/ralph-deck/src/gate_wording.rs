@@ -68,10 +68,14 @@ pub fn activity(activity: &GateActivity, now_ms: u64) -> String {
     }
 }
 
+/// A gate that was this quick the last time, such as a question to CI, says nothing about how long it takes now.
+pub const SHORTEST_USUAL_MS: u64 = 1000;
+
 fn active_gate(ActiveGate { name, since_ms, usual_ms }: &ActiveGate, now_ms: u64) -> String {
     let took =
         since_ms.map(|since| format!(" {}", wording::short_duration(now_ms.saturating_sub(since))));
-    let usual = usual_ms.filter(|_| took.is_some()).map(wording::short_duration);
+    let usual = usual_ms.filter(|ms| took.is_some() && *ms >= SHORTEST_USUAL_MS);
+    let usual = usual.map(wording::short_duration);
     let usual = usual.map(|usual| format!(" of about {usual}"));
     format!("{}{}{}", safe_line(name), took.unwrap_or_default(), usual.unwrap_or_default())
 }

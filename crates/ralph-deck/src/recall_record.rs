@@ -29,6 +29,14 @@ impl RecallKind {
         }
     }
 
+    /// The word for people, which `ralph memory` has too.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Learning => "note",
+            Self::Run | Self::Handover | Self::Lesson | Self::Memory => self.name(),
+        }
+    }
+
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

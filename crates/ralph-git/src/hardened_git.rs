@@ -120,9 +120,9 @@ impl<'a> HardenedGit<'a> {
         self.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none")
     }
 
-    /// Replacement objects, which an agent could create, exist in this clone only.
+    /// Replacement objects and grafts, which an agent could create, exist in this clone only.
     pub(crate) fn without_replacements(self) -> Self {
-        self.env("GIT_NO_REPLACE_OBJECTS", "1")
+        self.env("GIT_NO_REPLACE_OBJECTS", "1").env("GIT_GRAFT_FILE", "/dev/null")
     }
 
     pub(crate) fn run<S: AsRef<OsStr>>(

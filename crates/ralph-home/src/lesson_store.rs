@@ -30,15 +30,21 @@ struct FormatVersion {
 
 /// The lessons of a project; empty if it has none yet.
 pub fn load_lessons(home: &RalphHome, project: &Path) -> Result<Vec<Lesson>, LessonStoreError> {
+    load_lesson_file(home, project).map(|file| file.lessons)
+}
+
+fn load_lesson_file(home: &RalphHome, project: &Path) -> Result<LessonFile, LessonStoreError> {
     let path = home.project_memory(project);
-    let Some(bytes) = fs::read_if_exists(&path, MAX_FILE_BYTES)? else { return Ok(Vec::new()) };
+    let Some(bytes) = fs::read_if_exists(&path, MAX_FILE_BYTES)? else {
+        return Ok(LessonFile::new(&project.to_string_lossy()));
+    };
     let version = serde_json::from_slice::<FormatVersion>(&bytes).ok();
     match version {
         Some(FormatVersion { v }) if v > u64::from(LESSON_FORMAT) => {
             Err(LessonStoreError::Newer { path, version: v })
         }
         _ => match serde_json::from_slice::<LessonFile>(&bytes) {
-            Ok(file) => Ok(file.lessons),
+            Ok(file) => Ok(file),
             Err(_) => Err(LessonStoreError::Garbled { path }),
         },
     }
@@ -50,22 +56,23 @@ pub fn update_lessons<T>(
     home: &RalphHome,
     project: &Path,
     deadline: &Deadline,
-    change: impl FnOnce(&mut Vec<Lesson>) -> T,
+    change: impl FnOnce(&mut LessonFile) -> T,
 ) -> Result<T, LessonStoreError> {
     fs::create_private_dir(&home.memory())?;
     let _lock = fs::acquire_lock(&home.project_memory_lock(project), deadline)?;
     let path = home.project_memory(project);
-    let before = match load_lessons(home, project) {
+    let new = LessonFile::new(&project.to_string_lossy());
+    let before = match load_lesson_file(home, project) {
         Err(LessonStoreError::Garbled { path }) => {
             fs::quarantine(&path, clock::now_ms())?;
-            Vec::new()
+            new.clone()
         }
         loaded => loaded?,
     };
-    let mut lessons = before.clone();
-    let answer = change(&mut lessons);
-    if lessons != before {
-        let file = LessonFile { lessons, ..LessonFile::new(&project.to_string_lossy()) };
+    let mut file = before.clone();
+    let answer = change(&mut file);
+    if file != before {
+        let file = LessonFile { v: new.v, project: new.project, ..file };
         let mut bytes = fs::encode_json(&path, &file)?;
         bytes.push(b'\n');
         fs::replace(&path, &bytes, Durability::Cached)?;

@@ -185,13 +185,14 @@ fn gather_requirements(
     if visit.cwd.as_deref().is_some_and(|cwd| contract::is_other_work_tree(project, cwd)) {
         return Vec::new();
     }
-    let RunState { iteration, parts, waivers, approvals, .. } = &now.state;
+    let RunState { iteration, report, parts, waivers, approvals, .. } = &now.state;
     let (world, run, checks) = (visit.world, &now.run, &ListChecks::default());
     let contract = ContractContext {
         world,
         run,
         seal,
         iteration: *iteration,
+        last_report: report.as_ref(),
         parts,
         checks,
         waivers,

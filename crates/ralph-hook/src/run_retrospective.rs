@@ -76,7 +76,7 @@ pub fn learn_from_run(
     let record = &opened.run;
     let goal = goal_start(home, record);
     let given = GivenMemory::read(&home.run(run).given_memory()).unwrap_or_default().given;
-    let retrospective = Retrospective::new(RetrospectiveInput {
+    let mut retrospective = Retrospective::new(RetrospectiveInput {
         run: record,
         goal: &goal,
         entries: &contents.entries,
@@ -90,8 +90,9 @@ pub fn learn_from_run(
         changed_files(span.from, span.to);
     }
     let project = memory_project(record);
-    Ok(lesson_store::update_lessons(home, &project, &deadline, |lessons| {
-        lesson::learn_run(lessons, &retrospective, redactor, &mut changed_files)
+    Ok(lesson_store::update_lessons(home, &project, &deadline, |file| {
+        retrospective.findings.retain(|one| !file.is_forgotten(one.signature, record.started_ms));
+        lesson::learn_run(&mut file.lessons, &retrospective, redactor, &mut changed_files)
     })?)
 }
 

@@ -111,6 +111,10 @@ impl CallLedger {
         reply: &ModelReply,
         prices: &PriceTable,
     ) -> JudgeUsage {
+        if reply.usage.is_unsent {
+            self.usage.calls = self.usage.calls.saturating_sub(1);
+            return JudgeUsage::default();
+        }
         let tokens = reply.usage.tokens;
         let counted = tokens.map_or_else(
             || {

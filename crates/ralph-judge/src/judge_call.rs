@@ -48,6 +48,8 @@ pub(crate) struct ReplyUsage {
     pub(crate) micro_usd: Option<u64>,
     /// The call was made, and ralph ended it before the backend could report anything. The provider bills it all the same.
     pub(crate) is_abandoned: bool,
+    /// Nothing was sent: there is no call to count.
+    pub(crate) is_unsent: bool,
 }
 
 /// Tokens as providers bill them.
@@ -68,6 +70,12 @@ impl TokenCounts {
 impl ModelReply {
     pub(crate) fn failed(why: impl Into<String>) -> Self {
         Self { answer: Err(why.into()), usage: ReplyUsage::default(), model: None }
+    }
+
+    /// The backend could not be asked at all: its program or key is missing.
+    pub(crate) fn unsent(why: impl Into<String>) -> Self {
+        let usage = ReplyUsage { is_unsent: true, ..ReplyUsage::default() };
+        Self { usage, ..Self::failed(why) }
     }
 
     pub(crate) fn abandoned(why: impl Into<String>) -> Self {

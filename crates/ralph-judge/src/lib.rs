@@ -129,6 +129,8 @@ pub enum JudgeStep<'a> {
     /// The service asked to wait, or did not answer.
     Retry {
         after_ms: u64,
+        /// In the words of the service: foreign text.
+        why: &'a str,
     },
 }
 

@@ -306,6 +306,12 @@ pub(crate) fn out_wrapped(text: &str, indent: usize) -> Result<OutputReader, Com
     if is_terminal() { out(&wrap_lines(text, columns(), indent)) } else { out(text) }
 }
 
+/// Like [`out_wrapped`], but only if the terminal reports its width: commands and paths are not broken on a guess.
+pub(crate) fn out_fitted(text: &str, indent: usize) -> Result<OutputReader, CommandFailure> {
+    let known = ralph_sys::stdio::terminal_columns().filter(|_| is_terminal());
+    known.map_or_else(|| out(text), |columns| out(&wrap_lines(text, columns, indent)))
+}
+
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> String {
     let lines = text.lines().flat_map(|line| {
         let own = line.len() - line.trim_start().len();

@@ -90,6 +90,36 @@ pub(super) fn judged_suffix(stop: &RunStop<'_>) -> String {
     }
 }
 
+/// `; the advisory judge review says that it is not met: add.sh:1: negative numbers are lost`; empty without one. Nothing
+/// else would tell the person: such a judge holds nothing.
+pub(super) fn advice_suffix(stop: &RunStop<'_>) -> String {
+    let redactor = stop.context.redactor;
+    let records = &stop.evidence.judging.records;
+    // A waiver is named by itself, and an advisory `impossible` has no consequence.
+    let objects = |one: &Requirement| {
+        let is_waived = stop.state.waivers.iter().any(|waiver| waiver.requirement == one.name);
+        !is_waived
+            && !records.iter().any(|record| record.name == one.name && record.is_impossible())
+    };
+    let advice = stop.evidence.requirements.iter().filter_map(|one| match &one.status {
+        RequirementStatus::Unmet(failure)
+            if !one.is_required() && one.stage.judge_kind().is_some() && objects(one) =>
+        {
+            let name = reason::safe_name(one, redactor);
+            let what = match failure.findings.first() {
+                Some(first) => reason::describe_finding(first, redactor),
+                None => reason::safe_line(&failure.summary, MAX_WHY_CHARS, redactor),
+            };
+            Some(format!("; the advisory judge {name} says that it is not met: {what}"))
+        }
+        RequirementStatus::Unmet(_)
+        | RequirementStatus::Met(_)
+        | RequirementStatus::Unknown(_)
+        | RequirementStatus::Pending(_) => None,
+    });
+    advice.collect()
+}
+
 fn is_judged(requirement: &Requirement) -> bool {
     requirement.status == RequirementStatus::Met(EvidenceKind::Judged)
 }

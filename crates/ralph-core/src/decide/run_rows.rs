@@ -278,32 +278,35 @@ fn all_met(stop: &RunStop<'_>) -> Option<StopDecision> {
     };
     let judged = judge_rows::judged_suffix(stop);
     let how = format!("{how}{judged}");
-    let notes = format!("{}{}", stop.waived_findings_suffix(), stop.notes_suffix());
+    let advice = judge_rows::advice_suffix(stop);
+    let notes = format!("{}{}{advice}", stop.waived_findings_suffix(), stop.notes_suffix());
     Some(match (stop.state.tampered, claimed) {
         (true, _) => {
             let because = format!(
-                "{noun} met {how}{}, but ralph's own files were changed meanwhile",
+                "{noun} met {how}{}, but ralph's own files were changed meanwhile{advice}",
                 stop.waived_suffix()
             );
             stop.end(DecisionRule::Tampered, RunStatus::NeedsReview, because)
         }
         // With every requirement waived, nothing was measured.
         (false, 0) if count == 0 => {
-            let because = format!("no requirement is left {how}{}", stop.named_waivers("; "));
+            let because =
+                format!("no requirement is left {how}{}{advice}", stop.named_waivers("; "));
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
         (false, 0) if stop.waived_count() > 0 => {
-            let because = format!("{noun} met {how}{backed}{}", stop.named_waivers(", but "));
+            let because =
+                format!("{noun} met {how}{backed}{}{advice}", stop.named_waivers(", but "));
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }
         (false, 0) => proof_rows::conclude_proof(stop, format!("{noun} met {how}{backed}{notes}")),
         (false, claimed) => {
             let waived = stop.named_waivers(", and ");
             let because = if claimed == count {
-                format!("{noun} claimed to be met {how}; nothing measured it{waived}")
+                format!("{noun} claimed to be met {how}; nothing measured it{waived}{advice}")
             } else {
                 let claims = if claimed == 1 { "a claim" } else { "claims" };
-                format!("{noun} met {how}, {claimed} of them only by {claims}{waived}")
+                format!("{noun} met {how}, {claimed} of them only by {claims}{waived}{advice}")
             };
             stop.end(DecisionRule::Claimed, RunStatus::Claimed, because)
         }

@@ -29,25 +29,28 @@ pub(super) fn finding_lines(
     most: usize,
     redactor: &Redactor,
 ) -> Vec<String> {
-    let line = |finding: &Finding| {
-        let mut out = String::new();
-        if let Some(place) = &finding.place {
-            out.push_str(&describe_place(place, redactor));
-            if let (Some(_), Some(column)) = (place.line, place.column) {
-                let _ = write!(out, ":{column}");
-            }
-            out.push_str(": ");
+    let shown = failure.findings.iter().take(most);
+    shown.map(|finding| describe_finding(finding, redactor)).collect()
+}
+
+/// `add.sh:1:7: negative numbers are lost [sign]`
+pub(crate) fn describe_finding(finding: &Finding, redactor: &Redactor) -> String {
+    let mut out = String::new();
+    if let Some(place) = &finding.place {
+        out.push_str(&describe_place(place, redactor));
+        if let (Some(_), Some(column)) = (place.line, place.column) {
+            let _ = write!(out, ":{column}");
         }
-        out.push_str(&safe_line(&finding.message, MAX_FINDING_CHARS, redactor));
-        if let Some(rule) = &finding.rule {
-            let _ = write!(out, " [{}]", safe_line(rule, MAX_RULE_CHARS, redactor));
-        }
-        if finding.since == FindingAge::PreExisting {
-            out.push_str(" (pre-existing)");
-        }
-        out
-    };
-    failure.findings.iter().take(most).map(line).collect()
+        out.push_str(": ");
+    }
+    out.push_str(&safe_line(&finding.message, MAX_FINDING_CHARS, redactor));
+    if let Some(rule) = &finding.rule {
+        let _ = write!(out, " [{}]", safe_line(rule, MAX_RULE_CHARS, redactor));
+    }
+    if finding.since == FindingAge::PreExisting {
+        out.push_str(" (pre-existing)");
+    }
+    out
 }
 
 /// `tests/test_cart.py:12`

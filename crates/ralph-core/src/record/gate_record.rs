@@ -15,7 +15,8 @@ pub struct GateRecord {
     pub outcome: String,
     /// How long the gate ran, at this stop or when its result was cached.
     pub took_ms: u64,
-    /// Whether the result was known before the stop, so that it cost no time.
+    /// Whether the result was known before the stop, so that it cost no time. `false` for the first use of a result that
+    /// the run's own worker finished after an earlier stop.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cached: bool,
     #[serde(default, skip_serializing_if = "ResultStability::is_single")]

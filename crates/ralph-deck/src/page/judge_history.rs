@@ -61,6 +61,15 @@ impl JudgeHistoryRow {
     pub fn is_met(&self) -> bool {
         self.outcome == "met"
     }
+
+    /// The mark of its last verdict. No verdict is neither good nor bad.
+    pub fn mark(&self) -> &'static str {
+        match self.outcome.as_str() {
+            "met" => "✓",
+            "unmet" | "impossible" => "✗",
+            _ => "?",
+        }
+    }
 }
 
 /// The judges of a journal, in the order of their first verdict.

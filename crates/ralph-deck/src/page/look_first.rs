@@ -47,6 +47,8 @@ pub enum LookFirstKind {
     AmendedTest,
     /// A test of the base no longer runs.
     RemovedTest,
+    /// A judge that holds nothing says that the work is not done.
+    Advice,
     /// A person accepted the work without proof.
     Accepted,
     Waiver,
@@ -70,6 +72,7 @@ impl LookFirstKind {
             Self::BrokenTest => "an old test no longer passes",
             Self::AmendedTest => "an old test was changed",
             Self::RemovedTest => "an old test no longer runs",
+            Self::Advice => "an advisory judge says not met",
             Self::Accepted => "accepted without proof",
             Self::Waiver => "waived",
             Self::Dispute => "disputed by the agent",
@@ -228,7 +231,7 @@ fn change_line(change: &RunChange, stop: u32) -> Option<LookFirst> {
     Some(line(kind, &text, Some(stop)))
 }
 
-/// What the last judged stop says about tests.
+/// What the last judged stop says about tests, and what judges say that hold nothing.
 fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
     let mut found = Vec::new();
     let stop = Some(stop);
@@ -250,6 +253,11 @@ fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
         let kind = match open.name.as_str() {
             TEST_CHANGES_REQUIREMENT => LookFirstKind::AmendedTest,
             OLD_FAILURES_REQUIREMENT => LookFirstKind::OldFailure,
+            name if open.judge.is_some() && open.standing == ReportedStatus::Advisory => {
+                let what = open.first.as_ref().unwrap_or(&open.note);
+                found.push(line(LookFirstKind::Advice, &format!("{name}: {what}"), stop));
+                continue;
+            }
             _ => continue,
         };
         let listed = open.first.iter().chain(&open.listed);

@@ -9,8 +9,8 @@ use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::{
-    JournalEntry, MoveReason, ReportLine, ReportedStatus, RunChange, StopOutcome, StopRecord,
-    StopReport,
+    JournalEntry, MoveReason, OrchestratorStep, ReportLine, ReportedStatus, RunChange, StopOutcome,
+    StopRecord, StopReport,
 };
 use ralph_core::text;
 use serde::Serialize;
@@ -337,7 +337,11 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
         RunChange::Limited(limits) => {
             (TimelineKind::Person, format!("set limits: {}", wording::limits(limits)))
         }
-        RunChange::Stepped(step) => (TimelineKind::Agent, wording::orchestrator_step(step)),
+        RunChange::Stepped(step) => {
+            let is_person = matches!(step, OrchestratorStep::Approved { .. });
+            let kind = if is_person { TimelineKind::Person } else { TimelineKind::Agent };
+            (kind, wording::orchestrator_step(step))
+        }
         RunChange::Recalled { query, found } => {
             (TimelineKind::Note, line(&format!("recalled \"{query}\": {found} found")))
         }

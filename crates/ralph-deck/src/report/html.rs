@@ -199,7 +199,7 @@ impl HtmlPage<'_> {
                         tr {
                             th scope="row" { (self.redacted(&judge.name)) }
                             td { (judge.kind.name()) }
-                            td { (sign(judge.is_met())) " " (self.redacted(&judge.verdict())) }
+                            td { (verdict_sign(judge.mark())) " " (self.redacted(&judge.verdict())) }
                             td { (self.redacted(judge.model.as_deref().unwrap_or_default())) }
                             td class="n" { (judge.asked) }
                             td { (judge.usage()) }
@@ -363,6 +363,13 @@ impl HtmlPage<'_> {
 fn sign(passed: bool) -> Markup {
     html! {
         @if passed { span class="ok" { "✓" } } @else { span class="no" { "✗" } }
+    }
+}
+
+fn verdict_sign(mark: &'static str) -> Markup {
+    match mark {
+        "?" => html! { span { "?" } },
+        mark => sign(mark == "✓"),
     }
 }
 

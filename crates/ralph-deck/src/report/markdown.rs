@@ -117,7 +117,7 @@ impl MarkdownPage<'_> {
             self.add("\nOpinions, not measurements:\n\n| Judge | Kind | Verdict | Model | Asked | Usage |\n|---|---|---|---|--:|---|\n");
         }
         for judge in &report.page.judges {
-            let mark = if judge.is_met() { "✓" } else { "✗" };
+            let mark = judge.mark();
             let (name, verdict) = (self.cell(&judge.name), self.cell(&judge.verdict()));
             let model = self.cell(judge.model.as_deref().unwrap_or_default());
             let (kind, asked, usage) = (judge.kind.name(), judge.asked, judge.usage());

@@ -1,6 +1,7 @@
 //! Writes the rows of a run.
 
 use super::run_refresh::ReadJournal;
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::id::RunId;
 use ralph_core::record::RunOrigin;
 use ralph_core::text;
@@ -200,7 +201,8 @@ impl<'a> RunWriter<'a> {
             tally.lines.cast_signed(),
             tally.damaged.cast_signed(),
             tally.first_damaged.map(u64::cast_signed),
-            tally.spend.cost_basis().name(),
+            // Before the first reading there is no cost to have a basis.
+            tally.spend.micro_usd().map_or(CostBasis::Unknown, |_| tally.spend.cost_basis()).name(),
             asked.and_then(|asked| asked.approval.as_deref()).map(name)
         ])?;
         Ok(())

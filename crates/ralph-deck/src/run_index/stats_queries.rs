@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
     strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), phase, status, iteration,
-    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, accepted_by IS NOT NULL
+    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, accepted_by IS NOT NULL,
+    micro_usd IS NOT NULL AND cost_basis != 'incomplete'
     FROM run ORDER BY last_ms, id";
 const REQUIREMENTS: &str =
     "SELECT run, name, stage, held_stops, stops_until_met, waived, disputed FROM run_requirement";
@@ -63,6 +64,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<StatsRun> {
         stops: row.get(16)?,
         held: row.get(17)?,
         is_accepted: row.get(18)?,
+        is_cost_known: row.get(19)?,
     })
 }
 

@@ -204,8 +204,8 @@ fn journals_of_every_version_are_indexed() {
     let home = home(&directory);
     put_journal(&home, "v1v1", &fixture("v1"));
     put_journal(&home, "v2v2", &fixture("v2"));
-    insta::assert_snapshot!(dump(&refreshed(&home)).join("\n"), @r"
-    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | reported | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | - | -
+    insta::assert_snapshot!(dump(&refreshed(&home)).join("\n"), @"
+    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | unknown | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | - | -
     run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | estimated | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | - | -
     run_requirement: v1v1 | audit | security | 1 | 1 | 1790000060000 | 1790000720000 | 1 | 0 | 0 | 0
     run_requirement: v1v1 | tests | correctness | 2 | 2 | 1790000060000 | 1790000780000 | 2 | 0 | 0 | 2

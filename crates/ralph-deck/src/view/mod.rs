@@ -33,6 +33,7 @@ pub mod proof_report;
 pub mod queue_events;
 pub mod queue_status;
 pub mod recall_hits;
+pub mod requirement_check;
 pub mod run_events;
 pub mod run_limits;
 pub mod run_report;

@@ -135,7 +135,7 @@ pub fn no_hits_text(
         return format!(
             "no records of {whose} yet\n  \
              runs       from `ralph start`\n  \
-             learnings  from `ralph learn \"…\"`\n  \
+             notes      from `ralph learn \"…\"`\n  \
              lessons    from runs that were held\n  \
              memory     from {MEMORY_FILES}\n"
         );
@@ -144,7 +144,7 @@ pub fn no_hits_text(
     let counts = [
         (runs, "run", "runs"),
         (handovers, "hand-over", "hand-overs"),
-        (learnings, "learning", "learnings"),
+        (learnings, "note", "notes"),
         (lessons, "lesson", "lessons"),
         (memory, "section of memory", "sections of memory"),
     ];

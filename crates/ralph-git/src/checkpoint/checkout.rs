@@ -5,10 +5,9 @@
 //! checkout's own `.git` is recreated each time, for programs that call git: it has one commit, no history and no
 //! access to the user's refs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::commit_message::CheckpointRemarks;
@@ -17,14 +16,13 @@ use super::diff::{ChangeStatus, ChangedPath, PathVersion};
 use super::plumbing::{
     self, PlumbingCommand, PlumbingContext, index_info_record, mode_digits, unexpected_git_output,
 };
-use super::staging::{CheckpointFile, put_kind};
 use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, CheckpointStore,
     NO_CONVERSION,
 };
 use crate::tree::{self, ListingRequest, ObjectId, TreeEntryMode, WorkTreeListing};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs::{self, ConfinedDir, Durability, FileLock};
+use ralph_sys::fs::{self, Durability, FileLock};
 
 const MAX_INDEX_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -99,15 +97,14 @@ impl CheckpointRepository {
         let hex = self.hex(&tree);
         let arguments = ["read-tree", "--reset", "-u", &hex];
         self.run_git(&self.checkout_command(&index, &arguments), deadline)?;
-        let filtered = self.write_filtered_files(what, &restored, deadline)?;
-        self.create_git_dir(&tree, &filtered, deadline)?;
+        self.create_git_dir(&tree, deadline)?;
         let written = tree::list_work_tree(&ListingRequest {
             project: &self.checkout,
             exclude: &[],
             cache: None,
             deadline,
         })?;
-        self.confirm_checkout(&written, files, &filtered, &tree)?;
+        self.confirm_checkout(&written, files, &tree)?;
         let dir = self.checkout.clone();
         Ok(VerificationCheckout { dir, tree, files: written, restored, _lock: alone })
     }
@@ -135,7 +132,7 @@ impl CheckpointRepository {
         let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
         let files = self.files_with_changes(what.candidate, &changes, deadline)?;
         if !changes.is_empty() {
-            self.confirm_tree(&tree, &files)?;
+            self.confirm_tree(&tree, &files, deadline)?;
         }
         Ok(ComposedTree { tree, files, restored })
     }
@@ -227,46 +224,7 @@ impl CheckpointRepository {
             .ok_or_else(|| unexpected_git_output("write-tree"))
     }
 
-    /// Writes the files that are stored filtered, through their filter.
-    fn write_filtered_files(
-        &self,
-        what: &CheckoutRequest<'_>,
-        restored: &[ChangedPath],
-        deadline: &Deadline,
-    ) -> Result<Vec<OsString>, CheckpointError> {
-        let replaced: BTreeSet<_> = restored.iter().map(|changed| &changed.path).collect();
-        let inside = ConfinedDir::open(&self.checkout)?;
-        let mut written = Vec::new();
-        for of in [what.candidate, what.base] {
-            let CheckpointRemarks { filtered, .. } = self.read_remarks(of, deadline)?;
-            if filtered.is_empty() {
-                continue;
-            }
-            let is_base = of == what.base && of != what.candidate;
-            let pieces: Vec<CheckpointFile> = self
-                .checkpoint_files(of, deadline)?
-                .into_iter()
-                .filter(|piece| filtered.contains(&piece.path))
-                .filter(|piece| replaced.contains(&piece.path) == is_base)
-                .collect();
-            let stage = self.stage_files(&pieces, of, &filtered, deadline)?;
-            for piece in pieces {
-                if let Some(put) = put_kind(piece.version.mode) {
-                    let path = Path::new(&piece.path);
-                    inside.put_copy(path, &stage.staged_path(&piece.path), put)?;
-                    written.push(piece.path);
-                }
-            }
-        }
-        Ok(written)
-    }
-
-    fn create_git_dir(
-        &self,
-        tree: &ObjectId,
-        filtered: &[OsString],
-        deadline: &Deadline,
-    ) -> Result<(), CheckpointError> {
+    fn create_git_dir(&self, tree: &ObjectId, deadline: &Deadline) -> Result<(), CheckpointError> {
         let why = CheckpointReason::Other("the tree that is verified".to_owned());
         let (number, tree, at_ms) = (0, *tree, 0);
         let checkpoint = Checkpoint { number, commit: tree, tree, at_ms, reason: why };
@@ -296,18 +254,6 @@ impl CheckpointRepository {
             fs::create_private_dir(path.parent().unwrap_or(&git))?;
             fs::replace(&path, bytes, Durability::Cached)?;
         }
-        if filtered.is_empty() {
-            return Ok(());
-        }
-        // The index has the filtered content of these files; without this they would look modified.
-        let mut input = Vec::new();
-        for path in filtered {
-            input.extend(path.clone().into_vec());
-            input.push(0);
-        }
-        let own = git.join("index");
-        let arguments = ["update-index", "--assume-unchanged", "-z", "--stdin"];
-        self.run_git(&self.checkout_command(&own, &arguments).with_input(&input), deadline)?;
         Ok(())
     }
 }

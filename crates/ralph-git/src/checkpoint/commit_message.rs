@@ -1,9 +1,8 @@
 //! The commit message of a checkpoint, written and parsed.
 //!
-//! The subject is the reason for the checkpoint. Below it is one line for each file that only git's filters can
-//! restore, and one for each directory that was left out. Paths are quoted as git quotes them.
+//! The subject is the reason for the checkpoint. Below it is one line for each directory that was left out. Paths are
+//! quoted as git quotes them.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -11,7 +10,6 @@ use std::path::PathBuf;
 
 use super::plumbing::{quote_path, unquote_path};
 
-const FILTERED_LABEL: &[u8] = b"filtered: ";
 const EXCLUDED_LABEL: &[u8] = b"excluded: ";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,11 +55,9 @@ impl CheckpointReason {
     }
 }
 
-/// Files and directories that the checkpoint's tree does not hold as they were on disk.
+/// What the checkpoint's tree does not hold as it was on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CheckpointRemarks {
-    /// Files stored with git's filtered content instead of the bytes on disk.
-    pub filtered: BTreeSet<OsString>,
     /// Directories that were left out.
     pub excluded: Vec<PathBuf>,
 }
@@ -69,12 +65,9 @@ pub(super) struct CheckpointRemarks {
 pub(super) fn write_message(why: &CheckpointReason, remarks: &CheckpointRemarks) -> Vec<u8> {
     let mut message = ralph_core::text::clean_line(&why.to_string(), 200).into_bytes();
     message.extend(b"\n\n");
-    let filtered = remarks.filtered.iter().map(|path| (FILTERED_LABEL, path.as_bytes()));
-    let excluded =
-        remarks.excluded.iter().map(|path| (EXCLUDED_LABEL, path.as_os_str().as_bytes()));
-    for (label, path) in filtered.chain(excluded) {
-        message.extend(label);
-        message.extend(quote_path(path));
+    for path in &remarks.excluded {
+        message.extend(EXCLUDED_LABEL);
+        message.extend(quote_path(path.as_os_str().as_bytes()));
         message.push(b'\n');
     }
     message
@@ -83,14 +76,9 @@ pub(super) fn write_message(why: &CheckpointReason, remarks: &CheckpointRemarks)
 /// Parses the remarks of any commit, including one that ralph did not create.
 pub(super) fn parse_remarks(commit: &[u8]) -> CheckpointRemarks {
     let mut remarks = CheckpointRemarks::default();
-    let path = |line: &[u8], label| {
-        line.strip_prefix(label).and_then(unquote_path).map(OsString::from_vec)
-    };
     for line in commit.split(|byte| *byte == b'\n') {
-        if let Some(path) = path(line, FILTERED_LABEL) {
-            remarks.filtered.insert(path);
-        } else if let Some(path) = path(line, EXCLUDED_LABEL) {
-            remarks.excluded.push(path.into());
+        if let Some(path) = line.strip_prefix(EXCLUDED_LABEL).and_then(unquote_path) {
+            remarks.excluded.push(OsString::from_vec(path).into());
         }
     }
     remarks
@@ -115,10 +103,9 @@ mod tests {
             CheckpointReason::Other("a".to_string())
         );
         let remarks = CheckpointRemarks {
-            filtered: [&b"a b"[..], b"\"q\"\n\\", b"\xff\x01"]
-                .map(|path| OsString::from_vec(path.to_vec()))
+            excluded: [&b"/home/user/.ralph"[..], b"a b", b"\"q\"\n\\", b"\xff\x01"]
+                .map(|path| OsString::from_vec(path.to_vec()).into())
                 .into(),
-            excluded: vec!["/home/user/.ralph".into()],
         };
         let message = write_message(&CheckpointReason::Start, &remarks);
         assert_eq!(super::parse_remarks(&message), remarks);

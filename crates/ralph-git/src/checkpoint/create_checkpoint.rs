@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::commit_message::{self, CheckpointRemarks};
 use super::directory_trees::DirectoryTrees;
 use super::plumbing::{PlumbingCommand, PlumbingContext, unexpected_git_output};
-use super::resolve_objects::{ConversionCache, ObjectResolver};
+use super::resolve_objects::ObjectResolver;
 use super::{
     Checkpoint, CheckpointError, CheckpointReason, CheckpointRepository, RepositoryPurpose,
 };
@@ -68,6 +68,7 @@ impl CheckpointRepository {
             && last.tree == stored.trees.root
             && self.read_remarks(last, deadline)? == stored.remarks
         {
+            self.confirm_commit(last, deadline)?;
             let checkpoint = last.clone();
             return Ok(CreatedCheckpoint {
                 first: first.unwrap_or_else(|| checkpoint.clone()),
@@ -187,17 +188,14 @@ impl CheckpointRepository {
             return Err(CheckpointError::WrongRoot { listed, root });
         }
         let (entries, known) = (&*listing.entries, self.load_known_trees(last));
-        let mut resolver =
-            ObjectResolver::new(self, entries, &ConversionCache::load(self), deadline);
+        let mut resolver = ObjectResolver::new(self, entries, deadline);
         let build = |ids: &[_]| DirectoryTrees::build(self.format, entries, ids, &known);
         let listed = build(&resolver.found.ids);
         let new = self.find_new_files(&listed, entries, &known, deadline)?;
         let trees = if resolver.resolve(new)? { build(&resolver.found.ids) } else { listed };
         self.write_trees(&trees, deadline)?;
         let found = resolver.found;
-        found.cache.save(self)?;
-        let remarks =
-            CheckpointRemarks { filtered: found.filtered, excluded: snapshot.excluded.to_vec() };
+        let remarks = CheckpointRemarks { excluded: snapshot.excluded.to_vec() };
         Ok(StoredTree { trees, remarks, changed_meanwhile: found.changed_meanwhile })
     }
 }

@@ -1,9 +1,7 @@
 //! Checkpoints of the work tree: commits on `refs/ralph/<run>/<number>`, which are on no branch.
 //!
 //! A checkpoint holds the bytes on disk, not the result of filters or end-of-line conversion, so a restore writes the
-//! same bytes even if the attributes have changed since. There is one exception: a file that a filter turned into
-//! content of another size, and that is unchanged since (LFS, git-crypt). For it, the checkpoint holds git's filtered
-//! content, and the commit message names the file.
+//! same bytes even if the attributes have changed since.
 //!
 //! Objects and refs are stored in the user's repository. Configuration, attributes and the indexes of checkouts are in a separate bare
 //! repository, the shadow. Thus no program that the project's configuration names is run, and the user's index, `HEAD`,

@@ -77,8 +77,10 @@ impl<'a> PlumbingCommand<'a> {
     }
 }
 
-/// File names that are invalid on other systems only are allowed, and files are written in parallel.
-const SETTINGS: [&str; 5] = [
+/// File names that are invalid on other systems only are allowed, and files are written in parallel. An agent can write
+/// what the commit graph says of the trees and parents of commits.
+const SETTINGS: [&str; 6] = [
+    "core.commitGraph=false",
     "core.logAllRefUpdates=false",
     "core.protectNTFS=false",
     "core.protectHFS=false",
@@ -146,7 +148,7 @@ impl CheckpointRepository {
     }
 
     fn in_project<'a>(&'a self, git: HardenedGit<'a>) -> HardenedGit<'a> {
-        let git = git.confine_to(&self.root);
+        let git = git.confine_to(&self.root).without_replacements();
         if self.purpose == RepositoryPurpose::Comparison && self.has_shadow() {
             let ours = quote_path(self.shadow.join("objects").as_os_str().as_bytes());
             git.owned_env("GIT_ALTERNATE_OBJECT_DIRECTORIES", OsString::from_vec(ours))

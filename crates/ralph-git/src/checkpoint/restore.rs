@@ -6,9 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::commit_message::CheckpointRemarks;
 use super::create_checkpoint::{CheckpointSnapshot, CreatedCheckpoint};
-use super::diff::{ChangeStatus, ChangedPath, PathVersion};
+use super::diff::{ChangedPath, PathVersion};
 use super::plumbing::{PlumbingCommand, PlumbingContext, quote_path, unexpected_git_output};
 use super::staging::{CheckpointFile, StagedCopies, put_kind};
 use super::{Checkpoint, CheckpointError, CheckpointRepository};
@@ -51,9 +50,7 @@ impl CheckpointRepository {
     ) -> Result<RestorePlan, CheckpointError> {
         let (before, after) =
             (self.read_remarks(now, deadline)?, self.read_remarks(target, deadline)?);
-        let between = RestoreComparison { now, target, before: &before, after: &after };
         let mut changes = self.diff(now, target, deadline)?;
-        changes.extend(self.filter_changes(&changes, &between, deadline)?);
         let excluded = |changed: &ChangedPath| {
             let path = self.root.join(&changed.path);
             let mut all = before.excluded.iter().chain(&after.excluded);
@@ -68,34 +65,6 @@ impl CheckpointRepository {
         Ok(RestorePlan { changes, uncovered })
     }
 
-    /// Files that git considers equal, but that are stored filtered in only one of the checkpoints.
-    fn filter_changes(
-        &self,
-        known: &[ChangedPath],
-        between: &RestoreComparison<'_>,
-        deadline: &Deadline,
-    ) -> Result<Vec<ChangedPath>, CheckpointError> {
-        let (before, after) = (&between.before.filtered, &between.after.filtered);
-        let differ: Vec<_> = before.symmetric_difference(after).collect();
-        if differ.is_empty() {
-            return Ok(Vec::new());
-        }
-        let sides = |of| -> Result<HashMap<OsString, PathVersion>, CheckpointError> {
-            let pieces = self.checkpoint_files(of, deadline)?;
-            Ok(pieces.into_iter().map(|piece| (piece.path, piece.version)).collect())
-        };
-        let (before, after) = (sides(between.now)?, sides(between.target)?);
-        let unknown = differ.into_iter().filter(|path| !known.iter().any(|one| one.path == **path));
-        Ok(unknown
-            .filter_map(|path| {
-                let (before, after) = (before.get(path).copied(), after.get(path).copied());
-                before.and(after)?;
-                let (path, status) = (path.clone(), ChangeStatus::Modified);
-                Some(ChangedPath { path, status, before, after })
-            })
-            .collect())
-    }
-
     /// Checkpoints the current state, then makes the work tree equal to the checkpoint `number`.
     pub fn restore(
         &self,
@@ -107,16 +76,15 @@ impl CheckpointRepository {
         let before = self.create(now, deadline)?;
         let plan = self.plan_restore(&before.checkpoint, &target, deadline)?;
         let _lock = self.lock_shadow(deadline)?;
-        let filtered = self.read_remarks(&target, deadline)?.filtered;
         let pieces: Vec<_> = plan
             .changes
             .iter()
             .filter_map(|one| Some(CheckpointFile { path: one.path.clone(), version: one.after? }))
             .collect();
-        let stage = self.stage_files(&pieces, &target, &filtered, deadline)?;
+        let stage = self.stage_files(&pieces, deadline)?;
         let work = RestoreWork {
             inside: ConfinedDir::open(&self.root)?,
-            checked: self.check_unchanged(&before.checkpoint, &plan.changes, deadline)?,
+            checked: self.check_unchanged(&plan.changes, deadline)?,
             stage,
         };
         let mut failed = Vec::new();
@@ -134,12 +102,10 @@ impl CheckpointRepository {
     /// Checks that every file about to be replaced still has the content in the checkpoint, and returns its metadata.
     fn check_unchanged(
         &self,
-        now: &Checkpoint,
         changes: &[ChangedPath],
         deadline: &Deadline,
     ) -> Result<HashMap<OsString, Option<FileStat>>, CheckpointError> {
         let inside = ConfinedDir::open(&self.root)?;
-        let filtered = self.read_remarks(now, deadline)?.filtered;
         let mut seen = HashMap::new();
         let (mut input, mut hashed) = (Vec::new(), Vec::new());
         for changed in changes {
@@ -154,7 +120,7 @@ impl CheckpointRepository {
             if stat.kind != expected {
                 return Err(CheckpointError::FileChanged(self.root.join(&changed.path)));
             }
-            if stat.kind == FileKind::File && !filtered.contains(&changed.path) {
+            if stat.kind == FileKind::File {
                 input.extend(quote_path(self.root.join(&changed.path).as_os_str().as_bytes()));
                 input.push(b'\n');
                 hashed.push((&changed.path, before.id));
@@ -177,14 +143,6 @@ impl CheckpointRepository {
         }
         Ok(seen)
     }
-}
-
-/// Two checkpoints and their remarks.
-struct RestoreComparison<'a> {
-    now: &'a Checkpoint,
-    target: &'a Checkpoint,
-    before: &'a CheckpointRemarks,
-    after: &'a CheckpointRemarks,
 }
 
 struct RestoreWork {

@@ -1,9 +1,8 @@
 //! Writes files of a checkpoint to a staging directory in the shadow, from where they are copied.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::diff::PathVersion;
 use super::plumbing::{
@@ -25,23 +24,19 @@ pub struct CheckpointFile {
 
 /// Staged copies of a checkpoint's files. Dropping it removes them.
 pub(super) struct StagedCopies {
-    raw: PathBuf,
-    smudged: PathBuf,
-    filtered: BTreeSet<OsString>,
+    directory: PathBuf,
 }
 
 impl StagedCopies {
     pub(super) fn staged_path(&self, path: &OsStr) -> PathBuf {
-        let directory = if self.filtered.contains(path) { &self.smudged } else { &self.raw };
-        directory.join(path)
+        self.directory.join(path)
     }
 }
 
 impl Drop for StagedCopies {
     fn drop(&mut self) {
         // Whatever cannot be removed is removed before the next use.
-        fs::remove_own_dir_tree(&self.raw).ok();
-        fs::remove_own_dir_tree(&self.smudged).ok();
+        fs::remove_own_dir_tree(&self.directory).ok();
     }
 }
 
@@ -55,43 +50,18 @@ pub(super) fn put_kind(mode: TreeEntryMode) -> Option<CopyKind> {
 }
 
 impl CheckpointRepository {
-    /// Writes the given files to the staging directory. The caller must hold the lock. `filtered` are the filtered
-    /// files of the checkpoint `of`.
+    /// Writes the given files to the staging directory. The caller must hold the lock.
     pub(super) fn stage_files(
         &self,
         pieces: &[CheckpointFile],
-        of: &Checkpoint,
-        filtered: &BTreeSet<OsString>,
         deadline: &Deadline,
     ) -> Result<StagedCopies, CheckpointError> {
-        let (raw, smudged) = (self.shadow.join("stage"), self.shadow.join("smudged"));
-        for directory in [&raw, &smudged] {
-            fs::remove_own_dir_tree(directory)?;
-            fs::create_private_dir(directory)?;
-        }
-        let stage = StagedCopies { raw, smudged, filtered: filtered.clone() };
-        let (special, plain): (Vec<_>, Vec<_>) =
-            pieces.iter().cloned().partition(|piece| filtered.contains(&piece.path));
-        self.write_files(&plain, PlumbingContext::Shadow, &stage.raw, deadline)?;
-        self.confirm_copies(&plain, &stage.raw, deadline)?;
-        if !special.is_empty() {
-            // Git finds the filter through the checkpoint's own attribute files.
-            let mut needed = self.attribute_files(of, deadline)?;
-            needed.extend(special);
-            self.write_files(&needed, PlumbingContext::Project, &stage.smudged, deadline)?;
-        }
-        Ok(stage)
-    }
-
-    fn write_files(
-        &self,
-        pieces: &[CheckpointFile],
-        at: PlumbingContext,
-        directory: &Path,
-        deadline: &Deadline,
-    ) -> Result<(), CheckpointError> {
+        let stage = StagedCopies { directory: self.shadow.join("stage") };
+        let directory = &stage.directory;
+        fs::remove_own_dir_tree(directory)?;
+        fs::create_private_dir(directory)?;
         if pieces.is_empty() {
-            return Ok(());
+            return Ok(stage);
         }
         let index = self.new_index("stage.index")?;
         let mut input = Vec::new();
@@ -101,19 +71,12 @@ impl CheckpointRepository {
         let feed =
             PlumbingCommand::new(PlumbingContext::Shadow, ["update-index", "-z", "--index-info"]);
         self.run_git(&feed.with_index(&index).with_input(&input), deadline)?;
-        let out = PlumbingCommand::new(at, ["checkout-index", "--all", "--force", "--quiet"]);
+        let out = ["checkout-index", "--all", "--force", "--quiet"];
+        let out = PlumbingCommand::new(PlumbingContext::Shadow, out);
         self.run_git(&out.with_index(&index).with_work_tree(directory), deadline)?;
-        Ok(fs::remove_file(&index)?)
-    }
-
-    fn attribute_files(
-        &self,
-        of: &Checkpoint,
-        deadline: &Deadline,
-    ) -> Result<Vec<CheckpointFile>, CheckpointError> {
-        let mut pieces = self.checkpoint_files(of, deadline)?;
-        pieces.retain(|piece| Path::new(&piece.path).ends_with(".gitattributes"));
-        Ok(pieces)
+        fs::remove_file(&index)?;
+        self.confirm_copies(pieces, directory, deadline)?;
+        Ok(stage)
     }
 
     /// All files of a checkpoint.

@@ -6,17 +6,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::directory_trees::{DirectoryTrees, KnownTrees};
 use super::plumbing::{PlumbingCommand, PlumbingContext, quote_path, unexpected_git_output};
 use super::{
-    ChangedPath, Checkpoint, CheckpointError, CheckpointFile, CheckpointRepository, PathVersion,
+    ChangedPath, Checkpoint, CheckpointError, CheckpointFile, CheckpointReason,
+    CheckpointRepository, PathVersion,
 };
 use crate::object_batch::{BATCH_COMMAND, batch_input, parse_batch, tree_of_commit};
-use crate::tree::{self, ObjectId, TreeEntry, TreeEntryMode, WorkTreeListing, hash_object};
+use crate::tree::{self, ObjectId, TreeEntryMode, WorkTreeListing, hash_object};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
 
-/// A checkpoint's commit is a few lines long, plus one for each filtered file.
+/// A checkpoint's commit is a few lines long.
 const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
 /// Blobs are read in portions of about this size.
 const PORTION_BYTES: u64 = 32 * 1024 * 1024;
@@ -154,32 +154,27 @@ impl CheckpointRepository {
         &self,
         tree: &ObjectId,
         files: &BTreeMap<OsString, PathVersion>,
+        deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
-        let entries: Vec<_> = files
-            .iter()
-            .map(|(path, version)| TreeEntry {
-                path: path.clone(),
-                mode: version.mode,
-                id: version.id,
-            })
-            .collect();
-        let ids: Vec<_> = entries.iter().map(|entry| Some(entry.id)).collect();
-        let built = DirectoryTrees::build(self.format, &entries, &ids, &KnownTrees::default());
-        if built.root == *tree { Ok(()) } else { Err(self.wrong_content(tree)) }
+        let reason = CheckpointReason::Other("a tree without a commit".to_owned());
+        let of = Checkpoint { number: u32::MAX, commit: *tree, tree: *tree, at_ms: 0, reason };
+        if self.files_with_changes(&of, &[], deadline)? == *files {
+            Ok(())
+        } else {
+            Err(self.wrong_content(tree))
+        }
     }
 
-    /// Fails if a checkout does not have exactly these files, except for those that a filter wrote.
+    /// Fails if a checkout does not have exactly these files.
     pub(super) fn confirm_checkout(
         &self,
         listing: &WorkTreeListing,
         mut files: BTreeMap<OsString, PathVersion>,
-        filtered: &[OsString],
         tree: &ObjectId,
     ) -> Result<(), CheckpointError> {
         let is_file = |mode| mode != TreeEntryMode::Repository;
         for entry in listing.entries.iter().filter(|entry| is_file(entry.mode)) {
             let is_same = match files.remove(&entry.path) {
-                Some(_) if filtered.contains(&entry.path) => true,
                 Some(version) if version.id != entry.id => {
                     return Err(self.wrong_content(&version.id));
                 }

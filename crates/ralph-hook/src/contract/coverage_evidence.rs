@@ -1,6 +1,6 @@
 //! Compares the coverage that a gate measured with the base of the run, and with the lines that the run changed.
 
-use ralph_check::{ChangedCode, Language, MovedLines, find_changed_code};
+use ralph_check::{Language, MovedLines, find_changed_code};
 use ralph_core::coverage::{
     COVERAGE_FELL_RULE, ChangeCoverage, ChangedLines, CoverageCount, LOW_COVERAGE_RULE,
     MeasuredCoverage,
@@ -13,7 +13,8 @@ use ralph_gates::gates::result_key::compile_globs;
 use ralph_proof::tree_changes::{FileChangeKind, TreeChanges};
 use ralph_proof::{ClassRules, FileClass, classify_file};
 
-/// The lines that the run changed; empty if no gate compares its coverage with them.
+/// The lines of code that the run changed; empty if no gate compares its coverage with them. Tests run themselves, so their
+/// lines would raise the share of any change.
 pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<ChangedLines> {
     if policy.gates.iter().all(|gate| gate.coverage.min_changed.is_none()) {
         return Vec::new();
@@ -22,11 +23,8 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
     let texts = tree.texts();
     let moved = MovedLines::new(&texts);
     let is_code = |path: &str| classify_file(path, &rules).class == FileClass::Code;
-    let changed = texts.iter().filter_map(|text| {
-        let mut changed = find_changed_code(text, &moved);
-        if !is_code(text.path) {
-            changed = ChangedCode { lines: changed.lines, ..ChangedCode::default() };
-        }
+    let changed = texts.iter().filter(|text| is_code(text.path)).filter_map(|text| {
+        let changed = find_changed_code(text, &moved);
         let exclusions = changed.exclusions.iter().map(|one| (one.line, one.mark.to_string()));
         (!changed.lines.is_empty()).then(|| ChangedLines {
             path: text.path.to_string(),

@@ -9,7 +9,8 @@ use ralph_core::coverage::ChangedLines;
 use ralph_core::gate::{Gate, GateBatch, GateOutcome, GateReport, ResultStability, UnknownReason};
 use ralph_core::record::{GateRecord, MeasuredSite};
 use ralph_core::requirement::{
-    PendingReason, Requirement, RequirementFailure, RequirementStatus, RequirementWeight,
+    PendingKind, PendingReason, Requirement, RequirementFailure, RequirementStatus,
+    RequirementWeight,
 };
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
@@ -358,6 +359,14 @@ impl GateQuery<'_> {
             .then(|| GateReport::unknown(gate, unknown, report.at_ms))
     }
 
+    /// Whether the last stop was answered while the gate ran.
+    fn was_running(&self, gate: &Gate) -> bool {
+        let lines = self.contract.last_report.map_or(&[][..], |report| &report.lines);
+        lines
+            .iter()
+            .any(|line| line.name == gate.name && line.pending == Some(PendingKind::Running))
+    }
+
     /// The entry of the journal for a result.
     fn record(&self, gate: &Gate, known: &KnownResult) -> Option<GateRecord> {
         let CachedResult::Result(report) = &known.result else { return None };
@@ -366,7 +375,9 @@ impl GateQuery<'_> {
             GateSite::Red | GateSite::Base | GateSite::Proof => MeasuredSite::Base,
             GateSite::Tree | GateSite::Judge => MeasuredSite::Tree,
         };
-        let is_cached = report.at_ms < self.contract.world.arrived_ms;
+        // The run's own worker went on with it after the last stop, so this is the first time that it is used.
+        let is_own = self.was_running(gate) && report.at_ms >= self.contract.run.started_ms;
+        let is_cached = report.at_ms < self.contract.world.arrived_ms && !is_own;
         let key: String = known.key.hex().chars().take(KEY_DIGITS).collect();
         // A job that was repeated for the same commit is another measurement, so the gate is not flaky.
         let key = if gate.is_ci() { format!("{key}-{:x}", report.at_ms) } else { key };

@@ -263,6 +263,7 @@ pub fn perform_task(
         run,
         seal,
         iteration,
+        last_report: None,
         parts,
         checks,
         waivers,

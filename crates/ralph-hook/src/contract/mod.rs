@@ -45,7 +45,7 @@ use ralph_core::facts::{StopDriver, TreeIdentity};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::policy::OnTampering;
 use ralph_core::policy::{ChangePolicy, CheckoutMode};
-use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, Waiver};
+use ralph_core::record::{GateRecord, JudgedContent, PolicySeal, RunRecord, StopReport, Waiver};
 use ralph_core::requirement::{
     EvidenceKind, Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -105,6 +105,8 @@ pub struct ContractContext<'a> {
     pub seal: &'a PolicySeal,
     /// Blocks charged so far.
     pub iteration: u32,
+    /// What the last stop found; `None` at the first one.
+    pub last_report: Option<&'a StopReport>,
     /// Subagents, teammates and tasks that were judged so far.
     pub parts: &'a [PartState],
     pub checks: &'a ListChecks,

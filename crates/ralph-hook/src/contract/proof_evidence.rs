@@ -300,6 +300,7 @@ pub fn start_base_measurement(world: &World, run: &RunRecord) {
         run,
         seal,
         iteration: 0,
+        last_report: None,
         parts: &[],
         checks: &checks,
         waivers: &none,

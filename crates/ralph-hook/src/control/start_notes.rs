@@ -60,6 +60,11 @@ pub enum StartNote {
         gate: String,
         program: String,
     },
+    /// A judge asks an endpoint with the key in a variable that has no value.
+    MissingKey {
+        judge: String,
+        variable: String,
+    },
     /// A gate runs a script of `package.json` that the agent has to write first.
     MissingScript {
         gate: String,
@@ -117,6 +122,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
         notes.push(StartNote::NoGit);
     }
     notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
+    notes.extend(run.seal.iter().flat_map(|seal| missing_keys(world, seal)));
     notes.extend(run.seal.iter().flat_map(|seal| missing_scripts(seal)));
     notes.extend(run.seal.as_deref().and_then(|seal| missing_node_modules(run, seal)));
     notes.extend(run.seal.as_deref().and_then(outside_links_note));
@@ -360,6 +366,21 @@ fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
     seal.policy.gates.iter().filter_map(move |gate| {
         let script = gate_tools::missing_script(gate, project)?;
         Some(StartNote::MissingScript { gate: gate.name.clone(), script })
+    })
+}
+
+/// The judges that would be asked without the key of their endpoint.
+fn missing_keys(world: &World, seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
+    let asked = seal.policy.judges.iter();
+    let asked = asked.filter(|judge| judge.applies_to_complexity(seal.complexity));
+    asked.filter_map(|judge| {
+        let JudgeBackend::Http(endpoint) = &judge.backend else { return None };
+        let variable = endpoint.key.as_ref()?;
+        let is_unset = world.env.get(variable).is_none_or(|value| value.is_empty());
+        is_unset.then(|| StartNote::MissingKey {
+            judge: judge.name.clone(),
+            variable: variable.clone(),
+        })
     })
 }
 

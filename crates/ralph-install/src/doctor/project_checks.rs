@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 
-use super::{DoctorCheck, DoctorContext};
+use super::{CheckStatus, DoctorCheck, DoctorContext};
 use crate::install::install_notes;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::judge::JudgeBackend;
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::{Policy, SessionGates};
+use ralph_core::requirement::RequirementWeight;
 use ralph_core::text;
 use ralph_gates::environment;
 use ralph_git::git;
@@ -106,7 +107,7 @@ fn check_ci(context: &DoctorContext<'_>, config: &ProjectConfig) -> Vec<DoctorCh
         let facts = query.describe(gate.timeout_ms);
         let what = shown_part(&gate.name, &gate.command_line(), &facts);
         let token = Some(query.token.as_str()).filter(|token| !token.is_empty());
-        check_variable(context, "ci", what, token)
+        check_variable(context, DoctorCheck::good("ci", what), token, CheckStatus::Unclear)
     });
     checks.collect()
 }
@@ -119,7 +120,9 @@ fn check_judges(context: &DoctorContext<'_>, config: &ProjectConfig) -> Vec<Doct
             JudgeBackend::Http(endpoint) => endpoint.key.as_deref(),
             JudgeBackend::Command(_) | JudgeBackend::Host(_) => None,
         };
-        check_variable(context, "judge", what, key)
+        // Without its key a required judge gives no verdict, and no run ends well.
+        let unset = if judge.is_required() { CheckStatus::Bad } else { CheckStatus::Unclear };
+        check_variable(context, DoctorCheck::good("judge", what), key, unset)
     });
     checks.collect()
 }
@@ -129,19 +132,21 @@ fn shown_part(name: &str, command: &str, facts: &str) -> String {
     format!("{}: `{command}` ({facts})", text::clean_line(name, 80))
 }
 
+/// The check, or, if the variable has no value, one that names it and has the status `unset`.
 fn check_variable(
     context: &DoctorContext<'_>,
-    name: &'static str,
-    what: String,
+    checked: DoctorCheck,
     variable: Option<&str>,
+    unset: CheckStatus,
 ) -> DoctorCheck {
     match variable {
         Some(variable) if context.env.get(variable).is_none_or(|value| value.is_empty()) => {
             let variable = text::clean_line(&text::reveal(variable), 80);
-            DoctorCheck::unclear(name, format!("{what}; ${variable} is not set in this shell"))
-                .fix(format!("set {variable} where the agent is started"))
+            let what = format!("{}; ${variable} is not set in this shell", checked.what);
+            let fix = format!("set {variable} where the agent is started");
+            DoctorCheck { standing: unset, what, ..checked }.fix(fix)
         }
-        Some(_) | None => DoctorCheck::good(name, what),
+        Some(_) | None => checked,
     }
 }
 
@@ -165,7 +170,7 @@ fn check_approval(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option
     }
 }
 
-/// Looks for the programs of the gates on the `PATH` that gates run with.
+/// Looks for the programs of the gates and judges on the `PATH` that gates run with.
 fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<DoctorCheck> {
     const NAME: &str = "tools";
     let programs = trust::policy_programs(&config.policy);
@@ -184,19 +189,22 @@ fn check_tools(context: &DoctorContext<'_>, config: &ProjectConfig) -> Option<Do
             let is_there =
                 program_search::find_program(OsStr::new(tool), &directory, &path).is_some();
             (!is_there).then(|| {
-                format!(
-                    "`{}` for gate `{}`",
-                    text::clean_line(tool, 80),
-                    text::clean_line(&gate.name, 80)
-                )
+                let (owner, name) = trust::program_owner(&gate.name);
+                let tool = text::clean_line(tool, 80);
+                let named = format!("`{tool}` for {owner} `{}`", text::clean_line(name, 80));
+                (gate.weight, named)
             })
         })
         .collect();
-    Some(if missing.is_empty() {
-        DoctorCheck::good(NAME, "every gate's program was found")
-    } else {
-        let what = format!("not found: {}", missing.join(", "));
-        DoctorCheck::bad(NAME, what).fix("install it, then `ralph trust` records its path")
+    let is_required = missing.iter().any(|(weight, _)| *weight == RequirementWeight::Required);
+    let names: Vec<_> = missing.into_iter().map(|(_, named)| named).collect();
+    let what = format!("not found: {}", names.join(", "));
+    let fix = "install it, then `ralph trust` records its path";
+    Some(match (names.is_empty(), is_required) {
+        (true, _) => DoctorCheck::good(NAME, "every gate's program was found"),
+        (false, true) => DoctorCheck::bad(NAME, what).fix(fix),
+        // What is only advice keeps no run from its end.
+        (false, false) => DoctorCheck::unclear(NAME, what).fix(fix),
     })
 }
 

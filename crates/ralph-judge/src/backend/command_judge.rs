@@ -81,7 +81,7 @@ pub(super) fn call_command(
     let request = backend.request;
     let case = command_case(call, request.files);
     let Ok(input) = serde_json::to_vec(&case) else {
-        return ModelReply::failed("the case cannot be encoded");
+        return ModelReply::unsent("the case cannot be encoded");
     };
     let place = request.place;
     let mut variables = environment::measuring_environment(
@@ -112,7 +112,8 @@ pub(super) fn call_command(
     let report = answer.as_deref().ok().and_then(|text| serde_json::from_str(text.trim()).ok());
     let CommandReport { model, usage } = report.unwrap_or_default();
     let is_abandoned = matches!(finished.end, JobEnd::TimedOut | JobEnd::Cancelled);
-    let unreported = ReplyUsage { is_abandoned, ..ReplyUsage::default() };
+    let is_unsent = matches!(finished.end, JobEnd::CouldNotStart(_));
+    let unreported = ReplyUsage { is_abandoned, is_unsent, ..ReplyUsage::default() };
     let usage = usage.map_or(unreported, |usage| ReplyUsage {
         tokens: Some(TokenCounts {
             input: usage.input_tokens,
@@ -120,7 +121,7 @@ pub(super) fn call_command(
             ..TokenCounts::default()
         }),
         micro_usd: usage.micro_usd,
-        is_abandoned: false,
+        ..ReplyUsage::default()
     });
     ModelReply { answer, usage, model }
 }

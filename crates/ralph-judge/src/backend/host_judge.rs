@@ -30,17 +30,17 @@ pub(super) fn call_host(
 ) -> ModelReply {
     let request = backend.request;
     let Some(host) = ralph_host::host_named(&named.host) else {
-        return ModelReply::failed(format!("`{}` is not a host that ralph knows", named.host));
+        return ModelReply::unsent(format!("`{}` is not a host that ralph knows", named.host));
     };
     let Some(program) = find_host_program(backend, host) else {
-        return ModelReply::failed(format!("`{}` was not found on the PATH", host.program));
+        return ModelReply::unsent(format!("`{}` was not found on the PATH", host.program));
     };
     let may_read = request.judge.kind == JudgeKind::Agent;
     // Without tools there is nothing to read, and an empty directory has no files that the client might.
     let empty = FreshDir::create(request.scratch.join(format!("judge-{:016x}", clock::nonce())));
     let empty = match empty {
         Ok(empty) => empty,
-        Err(error) => return ModelReply::failed(error.to_string()),
+        Err(error) => return ModelReply::unsent(error.to_string()),
     };
     let budget = call.micro_usd_left.map(|left| usd_text(left.max(1)));
     let arguments = (host.launch.judge_arguments)(&JudgeLaunch {
@@ -146,7 +146,7 @@ fn read_result(result: &TurnResult) -> ModelReply {
     let usage = ReplyUsage {
         tokens: (!result.models.is_empty()).then_some(total),
         micro_usd: result.micro_usd,
-        is_abandoned: false,
+        ..ReplyUsage::default()
     };
     let answer = match &result.outcome {
         TurnOutcome::Completed => Ok(result.text.clone().unwrap_or_default()),

@@ -47,11 +47,11 @@ pub(super) fn call_endpoint(
 ) -> ModelReply {
     let url = match EndpointUrl::parse(&endpoint.url, endpoint.api) {
         Ok(url) => url,
-        Err(why) => return ModelReply::failed(format!("the address of the judge {why}")),
+        Err(why) => return ModelReply::unsent(format!("the address of the judge {why}")),
     };
     let key = match read_key(backend.request.env, endpoint) {
         Ok(key) => key,
-        Err(why) => return ModelReply::failed(why),
+        Err(why) => return ModelReply::unsent(why),
     };
     let body = wire_format::body(endpoint, url.is_openai, call);
     // Private, and removed when this function returns. Through stdin goes the key.
@@ -59,11 +59,11 @@ pub(super) fn call_endpoint(
         FreshDir::create(backend.request.scratch.join(format!("judge-{:016x}", clock::nonce())));
     let directory = match directory {
         Ok(directory) => directory,
-        Err(error) => return ModelReply::failed(format!("{error}")),
+        Err(error) => return ModelReply::unsent(format!("{error}")),
     };
     let file = directory.path().join("body");
     if let Err(error) = fs::replace(&file, body.as_bytes(), Durability::Cached) {
-        return ModelReply::failed(format!("{error}"));
+        return ModelReply::unsent(format!("{error}"));
     }
     let request = EndpointRequest { backend, endpoint, url, key, file };
     request.send_with_retries(call.deadline)
@@ -109,7 +109,8 @@ impl EndpointRequest<'_> {
                         break;
                     }
                     let after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                    self.backend.request.support.report_progress(&JudgeStep::Retry { after_ms });
+                    let step = JudgeStep::Retry { after_ms, why: &last_error };
+                    self.backend.request.support.report_progress(&step);
                     sleep_until(Deadline::after(wait), self.backend.cancel);
                     backoff = (backoff * 2).min(MAX_BACKOFF);
                 }
@@ -168,10 +169,8 @@ impl EndpointRequest<'_> {
                     RequestEnd::Reply(Box::new(ModelReply::abandoned(TIMEOUT_REASON)))
                 }
                 JobEnd::Cancelled => RequestEnd::Reply(Box::new(ModelReply::abandoned(why))),
-                JobEnd::Exited(_)
-                | JobEnd::Signalled(_)
-                | JobEnd::CouldNotStart(_)
-                | JobEnd::Lost => failed(why),
+                JobEnd::CouldNotStart(_) => RequestEnd::Reply(Box::new(ModelReply::unsent(why))),
+                JobEnd::Exited(_) | JobEnd::Signalled(_) | JobEnd::Lost => failed(why),
             },
         }
     }

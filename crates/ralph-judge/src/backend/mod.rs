@@ -28,7 +28,7 @@ impl JudgeModel for BackendModel<'_> {
             JudgeBackend::Host(host) => host_judge::call_host(self, host, call),
             // It could neither read files nor run gates, so its verdict would be that of another kind.
             JudgeBackend::Http(_) if self.request.judge.kind == JudgeKind::Agent => {
-                ModelReply::failed("an agent judge needs a host or a command, not an endpoint")
+                ModelReply::unsent("an agent judge needs a host or a command, not an endpoint")
             }
             JudgeBackend::Http(endpoint) => http_judge::call_endpoint(self, endpoint, call),
         }

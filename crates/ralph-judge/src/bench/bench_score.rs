@@ -59,11 +59,15 @@ pub enum BenchGrade {
     /// There is no defect, and the verdict is not `met`.
     FalseAlarm,
     Unsure,
+    /// No call was made, for want of money for example. It says nothing about the judge.
+    NotAsked,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct BenchScore {
     pub cases: u32,
+    /// Cases without a call. The figures below are about the others.
+    pub not_asked: u32,
     pub defects: u32,
     pub found: u32,
     pub wrong_place: u32,
@@ -96,6 +100,7 @@ impl BenchGrade {
             Self::Accepted => "accepted",
             Self::FalseAlarm => "false alarm",
             Self::Unsure => "unsure",
+            Self::NotAsked => "not asked",
         }
     }
 }
@@ -105,7 +110,11 @@ impl BenchRow {
         let has_defect = case.defect.is_some();
         let is_located = || result.findings.iter().any(|finding| is_about_defect(case, finding));
         let (verdict, grade, why) = match &result.outcome {
-            JudgeOutcome::Unknown { why } => ("unknown", BenchGrade::Unsure, Some(why.clone())),
+            JudgeOutcome::Unknown { why } => {
+                let is_asked = result.usage.calls > 0;
+                let grade = if is_asked { BenchGrade::Unsure } else { BenchGrade::NotAsked };
+                ("unknown", grade, Some(why.clone()))
+            }
             JudgeOutcome::Met if has_defect => ("met", BenchGrade::Missed, None),
             JudgeOutcome::Met => ("met", BenchGrade::Accepted, None),
             JudgeOutcome::Unmet if !has_defect => ("unmet", BenchGrade::FalseAlarm, None),
@@ -147,7 +156,8 @@ impl BenchScore {
         let mut score = Self::default();
         for row in rows {
             score.cases += 1;
-            score.defects += u32::from(row.defect.is_some());
+            let is_asked = row.grade != BenchGrade::NotAsked;
+            score.defects += u32::from(row.defect.is_some() && is_asked);
             let counter = match row.grade {
                 BenchGrade::Found => &mut score.found,
                 BenchGrade::WrongPlace => &mut score.wrong_place,
@@ -155,6 +165,7 @@ impl BenchScore {
                 BenchGrade::Accepted => &mut score.accepted,
                 BenchGrade::FalseAlarm => &mut score.false_alarms,
                 BenchGrade::Unsure => &mut score.unsure,
+                BenchGrade::NotAsked => &mut score.not_asked,
             };
             *counter += 1;
             score.misquoted = score.misquoted.saturating_add(row.misquoted);
@@ -170,7 +181,7 @@ impl BenchScore {
         let objected = score.found + score.wrong_place + score.false_alarms;
         score.precision = ratio(score.found, objected);
         score.recall = ratio(score.found, score.defects);
-        score.unsure_rate = ratio(score.unsure, score.cases);
+        score.unsure_rate = ratio(score.unsure, score.cases - score.not_asked);
         score
     }
 }

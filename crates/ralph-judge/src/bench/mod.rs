@@ -194,6 +194,7 @@ mod tests {
         insta::assert_snapshot!(serde_json::to_string_pretty(&score).unwrap(), @r#"
         {
           "cases": 30,
+          "not_asked": 0,
           "defects": 20,
           "found": 12,
           "wrong_place": 2,

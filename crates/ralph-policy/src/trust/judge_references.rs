@@ -30,9 +30,16 @@ pub fn judge_program(judge: &Judge) -> Gate {
     Gate { weight: judge.weight, proof: false, ..gate }
 }
 
+const JUDGE_SUFFIX: &str = " (judge)";
+
 /// The name of a judge among those of gates.
 pub fn judge_label(judge: &Judge) -> String {
-    format!("{} (judge)", judge.name)
+    format!("{}{JUDGE_SUFFIX}", judge.name)
+}
+
+/// What a program belongs to and its name, from the name among those of gates: `gate`, `tests`; `judge`, `review`.
+pub fn program_owner(label: &str) -> (&'static str, &str) {
+    label.strip_suffix(JUDGE_SUFFIX).map_or(("gate", label), |name| ("judge", name))
 }
 
 /// What each judge starts or calls.

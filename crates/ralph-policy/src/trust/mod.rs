@@ -44,7 +44,9 @@ pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
     find_programs, find_programs_of, recordable_path, sealed_files,
 };
-pub use judge_references::{judge_label, judge_program, policy_programs, sealed_policy_files};
+pub use judge_references::{
+    judge_label, judge_program, policy_programs, program_owner, sealed_policy_files,
+};
 pub use list_subjects::{checks_subject, loop_subject};
 pub use policy_subject::policy_subject;
 pub use references::{UnsealedScript, unsealed_scripts};

@@ -31,6 +31,8 @@ use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 
+/// Indents the continuation of a wide line.
+const WRAP_INDENT: usize = 6;
 const MAX_AUTHOR_CHARS: usize = 60;
 /// A requirement that is waived for longer should be removed from the policy instead.
 const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
@@ -110,7 +112,8 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
         let runs = vec![RunWaiversView { run: run.as_str(), waivers: active_waivers(&opened) }];
         super::print_json(&WaiversView { v: 1, runs })?;
     } else {
-        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+        let line = format!("{}  {done}\n", paint(term::BOLD, run.as_str()));
+        term::out_fitted(&line, WRAP_INDENT)?;
     }
     Ok(())
 }
@@ -313,7 +316,8 @@ pub(super) fn list_waivers(env: &Env, args: &WaiverListChoice<'_>) -> Result<(),
         return Ok(());
     }
     let lines: String = views.iter().map(|view| waiver_lines(&view.opened)).collect();
-    term::out(if lines.is_empty() { "nothing is waived\n" } else { &lines })?;
+    let shown = if lines.is_empty() { "nothing is waived\n" } else { &lines };
+    term::out_fitted(shown, WRAP_INDENT)?;
     Ok(())
 }
 
@@ -348,7 +352,8 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
     if args.json {
         super::print_json(&run_limits_view(&run, &now))?;
     } else {
-        term::out(&format!("{}  {done}\n", paint(term::BOLD, run.as_str())))?;
+        let line = format!("{}  {done}\n", paint(term::BOLD, run.as_str()));
+        term::out_fitted(&line, WRAP_INDENT)?;
     }
     Ok(())
 }

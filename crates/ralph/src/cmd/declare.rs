@@ -8,6 +8,7 @@ use ralph_core::dispute::{NamedRequirement as Meant, find_named};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Dispute, ReportLine, ReportedStatus, RunChange};
 use ralph_core::redact::Redactor;
+use ralph_core::status::RunStatus;
 use ralph_core::{text, units};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
@@ -15,6 +16,7 @@ use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::phases;
 use ralph_hook::resume_session::{self, AgentDeclaration};
+use ralph_policy::config;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use serde::Serialize;
@@ -93,8 +95,19 @@ pub(super) fn record_question(
     }
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     resume_session::record_declaration(home, run, AgentDeclaration::Asks { question }, &deadline)?;
-    let next = "stop now; the run ends as `needs_human` and the person is notified";
+    let next = format!("stop now; the run ends as `needs_human`{}", notified_suffix(home));
     Ok(format!("asks a person; {next}"))
+}
+
+/// Whether the person learns of it at once, or when they look.
+fn notified_suffix(home: &RalphHome) -> &'static str {
+    match config::load_notify(home) {
+        Ok(settings) if settings.channels.is_empty() => "",
+        Ok(settings) if settings.statuses.contains(&RunStatus::NeedsHuman) => {
+            " and the person is notified"
+        }
+        Ok(_) | Err(_) => "",
+    }
 }
 
 /// A wait for something external.
@@ -185,9 +198,10 @@ pub(super) fn record_dispute(
     };
     let rest = open.any(|line| is_work(line) && !is_disputed(line));
     let next = if rest {
-        "a person will look at it; go on with the rest"
+        "a person will look at it; go on with the rest".to_string()
     } else {
-        "nothing else is open, so stop: the run ends as `needs_human` and the person is notified"
+        let notified = notified_suffix(home);
+        format!("nothing else is open, so stop: the run ends as `needs_human`{notified}")
     };
     let dispute = Dispute { requirement: requirement.clone(), why };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);

@@ -26,6 +26,9 @@ use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+/// Indents the continuation of a wide line.
+const WRAP_INDENT: usize = 2;
+
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -215,7 +218,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
         (true, false) => InstallStatus::Written,
     };
     if !args.json {
-        term::out(&render_init_plan(&plan, args, &project))?;
+        term::out_fitted(&render_init_plan(&plan, args, &project), WRAP_INDENT)?;
     }
     if status == InstallStatus::Written {
         if ask_to_write(args, &plan)? == InitAnswer::GoalsOnly {
@@ -245,7 +248,7 @@ pub(crate) fn run(env: &Env, args: &InitArgs) -> Result<(), CommandFailure> {
     }
     let mut lines: Vec<_> = note_lines(late.as_slice()).collect();
     lines.push(result_text(&plan, args, &project, status));
-    term::out(&lines.join("\n"))?;
+    term::out_fitted(&lines.join("\n"), WRAP_INDENT)?;
     Ok(())
 }
 

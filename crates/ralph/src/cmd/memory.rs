@@ -233,6 +233,27 @@ fn unknown_id(id: &str) -> CommandFailure {
     CommandFailure::new(&what, "`ralph memory list` shows the ids")
 }
 
+/// The id of the lesson or note that has this id, or whose id alone begins so.
+fn find_id(memory: &OpenMemory, start: &str) -> Result<String, CommandFailure> {
+    let lessons = memory.lessons.iter().map(|lesson| &lesson.id);
+    let known: Vec<&String> = lessons.chain(memory.notes.iter().map(|note| &note.id)).collect();
+    if let Some(exact) = known.iter().find(|id| **id == start) {
+        return Ok((*exact).clone());
+    }
+    let matching: Vec<_> =
+        known.into_iter().filter(|id| !start.is_empty() && id.starts_with(start)).collect();
+    match matching.as_slice() {
+        [] => Err(unknown_id(start)),
+        [id] => Ok((*id).clone()),
+        several => {
+            let start = text::clean_line(start, LONGEST_ID);
+            let names: Vec<_> = several.iter().take(5).map(|id| safe_line(id)).collect();
+            let what = format!("several ids begin with `{start}`");
+            Err(CommandFailure::new(&what, &format!("name one of {}", names.join(", "))))
+        }
+    }
+}
+
 fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(), CommandFailure> {
     let context = &memory.context;
     if learn::is_agent(env, &context.home)? {
@@ -240,20 +261,16 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
         return Err(CommandFailure::new("an agent may not forget lessons or notes", hint));
     }
     let is_lesson = |id: &String| memory.lessons.iter().any(|lesson| lesson.id == *id);
-    let is_note = |id: &String| memory.notes.iter().any(|note| note.id == *id);
     // Nothing is forgotten if one of the ids is wrong.
-    if let Some(unknown) = args.ids.iter().find(|id| !is_lesson(id) && !is_note(id)) {
-        return Err(unknown_id(unknown));
-    }
-    let ids = if args.all {
+    let ids: Vec<String> = if args.all {
         memory.lessons.iter().map(|lesson| lesson.id.clone()).collect()
     } else {
-        args.ids.clone()
+        args.ids.iter().map(|id| find_id(memory, id)).collect::<Result<_, _>>()?
     };
     if ids.iter().any(is_lesson) {
         let deadline = Deadline::after(LOCK_TIMEOUT);
-        lesson_store::update_lessons(&context.home, &context.project, &deadline, |lessons| {
-            lessons.retain(|lesson| !ids.contains(&lesson.id));
+        lesson_store::update_lessons(&context.home, &context.project, &deadline, |file| {
+            file.forget(&ids, clock::now_ms());
         })?;
     }
     for id in ids.iter().filter(|id| !is_lesson(id)) {

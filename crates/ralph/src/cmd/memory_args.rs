@@ -77,9 +77,10 @@ Examples:
   ralph memory forget acece2bd
   ralph memory forget --all
 
-`--all` forgets every lesson of the project and keeps the notes. A
-forgotten lesson comes back if its finding holds another run. Only a
-person can forget.")]
+An id may be shortened to a start that no other id has. `--all` forgets
+every lesson of the project and keeps the notes. A forgotten lesson comes
+back if its finding holds a run that begins later; `ralph memory learn`
+does not bring it back. Only a person can forget.")]
 pub(crate) struct MemoryForgetArgs {
     /// The ids of lessons or notes
     #[arg(value_name = "ID", required_unless_present = "all")]

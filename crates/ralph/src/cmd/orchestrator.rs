@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use ralph_core::id::RunId;
 use ralph_core::record::{OrchestratorStep, RunRecord};
 use ralph_core::run::RunPhase;
-use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition};
+use ralph_core::source::orchestrator::{ConditionOwner, OrchestratorCondition, OrchestratorPhase};
 use ralph_core::text;
 use ralph_deck::view::phase_progress;
 use ralph_home::host_env;
@@ -82,9 +82,10 @@ Examples:
   ralph orchestrator set memory_search
   ralph orchestrator set task_classified --complexity 8
   ralph orchestrator set implementation_complete --undo
-  ralph orchestrator set phase implementation
+  ralph orchestrator set phase implement
 
-The agent's conditions are memory_search, task_classified,
+The phases are clarify, classify, plan, implement, validate and
+retrospect. The agent's conditions are memory_search, task_classified,
 must_have_answered, implementation_complete and retrospective_done, and
 plan_approved if the policy says so. Conditions of a person or of ralph
 are refused. A retrospective counts once `ralph learn` or
@@ -191,13 +192,18 @@ fn set(env: &Env, args: &OrchestratorSetArgs) -> Result<(), CommandFailure> {
 }
 
 fn phase_step(args: &OrchestratorSetArgs) -> Result<(OrchestratorStep, String), CommandFailure> {
-    let hint = "`ralph orchestrator set phase implementation`";
+    let hint = "`ralph orchestrator set phase implement`";
     let phase = text::clean_line(args.phase.as_deref().unwrap_or_default().trim(), LONGEST_PHASE);
     if phase.is_empty() || args.complexity.is_some() || args.undo {
         return Err(CommandFailure::new("a phase needs a name and nothing else", hint));
     }
-    let done = format!("noted: phase \"{phase}\"");
-    Ok((OrchestratorStep::Phase(phase), done))
+    let Some(known) = OrchestratorPhase::parse(&phase) else {
+        let names = OrchestratorPhase::ALL.map(OrchestratorPhase::name).join(", ");
+        let what = format!("there is no phase `{phase}`");
+        return Err(CommandFailure::new(&what, &format!("the phases are {names}")));
+    };
+    let done = format!("noted: phase \"{}\"", known.name());
+    Ok((OrchestratorStep::Phase(known.name().to_string()), done))
 }
 
 fn condition_step(
@@ -257,12 +263,12 @@ fn classification_step(
 
 fn unknown_condition(name: &str) -> CommandFailure {
     let what = format!("there is no condition `{}`", text::clean_line(name, 60));
-    let hint = match text::nearest(
-        name,
-        OrchestratorCondition::ALL.into_iter().map(OrchestratorCondition::key),
-    ) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "`ralph orchestrator show` lists them".to_string(),
+    let names = OrchestratorCondition::ALL.into_iter().map(OrchestratorCondition::key);
+    let hint = if let Some(near) = text::nearest(name, names) {
+        format!("did you mean `{near}`?")
+    } else {
+        let keys = OrchestratorCondition::ALL.map(OrchestratorCondition::key);
+        format!("the conditions are {}", keys.join(", "))
     };
     CommandFailure::new(&what, &hint)
 }

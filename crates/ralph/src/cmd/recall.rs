@@ -117,7 +117,7 @@ fn hit_paragraph(hit: &RecallHit, scope: RecallScope, now_ms: u64) -> String {
     if scope == RecallScope::Everywhere && hit.kind != RecallKind::Memory {
         place.push(format!("in `{}`", safe_line(&hit.project)));
     }
-    let kind = format!("{:<KIND_COLUMNS$}", hit.kind.name());
+    let kind = format!("{:<KIND_COLUMNS$}", hit.kind.label());
     let margin = " ".repeat(KIND_COLUMNS);
     let mut out = format!("{}{}\n", paint(term::DIM, &kind), highlight(&hit.title));
     out.push_str(&format!("{margin}{}\n", paint(term::DIM, &place.join(" · "))));

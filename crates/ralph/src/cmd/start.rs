@@ -16,6 +16,7 @@ use ralph_hook::control::{
     self, GateSelection, RunRequest, StartError, StartNote, StartedRun, UnprovedReason,
 };
 use ralph_hook::recent_sessions;
+use ralph_policy::trust;
 use ralph_sys::env::Env;
 use ralph_sys::stdin::{self, StdinError};
 use ralph_sys::{clock, fs};
@@ -23,6 +24,8 @@ use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+/// Indents the continuation of a wide line.
+const WRAP_INDENT: usize = 14;
 /// How many sessions an error names.
 const SHOWN_SESSIONS: usize = 5;
 const MAX_NAMED_LINKS: usize = 3;
@@ -116,7 +119,7 @@ fn start_from_args(
     if args.json {
         print_json(&started.run)
     } else {
-        term::out(&render_started(&started))?;
+        term::out_fitted(&render_started(&started), WRAP_INDENT)?;
         Ok(())
     }
 }
@@ -168,7 +171,12 @@ pub(crate) fn note_text(note: &StartNote) -> String {
                 .to_string()
         }
         StartNote::MissingTool { gate, program } => {
-            format!("gate {gate} needs `{}`, which was not found", wording::safe_line(program))
+            let (owner, name) = trust::program_owner(gate);
+            let program = wording::safe_line(program);
+            format!("{owner} {name} needs `{program}`, which was not found")
+        }
+        StartNote::MissingKey { judge, variable } => {
+            format!("judge {judge} needs ${}, which is not set here", wording::safe_line(variable))
         }
         StartNote::MissingScript { gate, script } => {
             format!(

@@ -3,10 +3,10 @@
 use super::gate::gate_args::GateRunArgs;
 use super::gate::{self, gate_run};
 use super::{open_home, run_choice};
-use crate::SUCCESS;
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use clap::Args;
+use ralph_core::facts::StopEvidence;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::proof::{Proof, ProofVerdict};
 use ralph_core::reason;
@@ -15,6 +15,7 @@ use ralph_core::redact::Redactor;
 use ralph_core::requirement;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
+use ralph_deck::view::requirement_check::{requirement_check_view, requirement_exit_code};
 use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
@@ -38,15 +39,22 @@ const VERIFY_TIMEOUT: Duration = Duration::from_mins(10);
 Examples:
   ralph verify
   ralph verify k7f2
+  ralph verify --json | jq '.requirements[] | select(.state != \"met\")'
 
 Shows the same as `/ralph:verify` in the session. For a session without
 a run, judges it by the gates of its project. Without a run and without
-such a session, runs the approved gates, as `ralph gate run` does, with
-the same exit codes.")]
+such a session, runs the approved gates, as `ralph gate run` does.
+
+Exit codes: 0 everything required is met, 1 something is not met, 3 the
+policy is not approved, 4 something gave no result, or has none yet, 130
+interrupted.")]
 pub(crate) struct VerifyArgs {
     /// Check this run or session [default: the run of this project]
     #[arg(value_name = "RUN|SESSION")]
     pub name: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<u8, CommandFailure> {
@@ -58,7 +66,7 @@ pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<u8, CommandFailure> {
         },
         None => match find_verifiable(env, &home)? {
             Some(run) => run,
-            None => return run_project_gates(env, &home),
+            None => return run_project_gates(env, &home, args),
         },
     };
     let opened = store::load_run(&home, &run)?;
@@ -67,8 +75,14 @@ pub(crate) fn run(env: &Env, args: &VerifyArgs) -> Result<u8, CommandFailure> {
         opened.state.owner(&opened.run).filter(|_| !is_over).ok_or_else(no_run_failure)?;
     let world = World::new(env.clone(), Deadline::after(VERIFY_TIMEOUT));
     let world = world.ok_or_else(super::unknown_home_failure)?;
-    term::out(&render_verification(&world, session, Some(&run))?)?;
-    Ok(SUCCESS)
+    let evidence = verify::verify_run(&world, session, &run)?;
+    if args.json {
+        let redactor = Redactor::new(env.secrets());
+        super::print_json(&requirement_check_view(&run, session, &evidence, &redactor))?;
+    } else {
+        term::out(&render_evidence(&world, &run, &evidence))?;
+    }
+    Ok(requirement_exit_code(&evidence.requirements))
 }
 
 /// The run of the project that a stop would judge, or the session that only its gates judge.
@@ -90,12 +104,12 @@ pub(super) fn find_verifiable(
 }
 
 /// Without a run, a person who verifies means the gates.
-fn run_project_gates(env: &Env, home: &RalphHome) -> Result<u8, CommandFailure> {
+fn run_project_gates(env: &Env, home: &RalphHome, args: &VerifyArgs) -> Result<u8, CommandFailure> {
     if gate::load_policy(env, home, None)?.policy.gates.is_empty() {
         return Err(no_run_failure());
     }
     term::err("note: no run holds a session here; these are the gates of the project\n");
-    gate_run::run(env, &GateRunArgs::default())
+    gate_run::run(env, &GateRunArgs { json: args.json, ..GateRunArgs::default() })
 }
 
 /// For an agent: names the gates of the project, and whether they may run; `None` if there are none.
@@ -136,9 +150,12 @@ pub(crate) fn render_verification(
     run: Option<&RunId>,
 ) -> Result<String, CommandFailure> {
     let run = run.ok_or_else(no_run_failure)?;
+    Ok(render_evidence(world, run, &verify::verify_run(world, session, run)?))
+}
+
+fn render_evidence(world: &World, run: &RunId, evidence: &StopEvidence) -> String {
     let subject =
         if run.is_of_session() { "gates of the session".to_string() } else { format!("run {run}") };
-    let evidence = verify::verify_run(world, session, run)?;
     let redactor = Redactor::new(world.env.secrets());
     let report = reason::build_stop_report(&evidence.requirements, &redactor);
     // The same count as in the reason for a block.
@@ -152,7 +169,7 @@ pub(crate) fn render_verification(
         Some(unmet) => format!("{subject}: {unmet}\n"),
     };
     out.push_str(&render_report(&report));
-    Ok(out)
+    out
 }
 
 /// `; the proof is green: no test fails without the change`; `None` if it is verified. It holds once, and then decides how
@@ -182,6 +199,11 @@ pub(super) fn render_report(report: &StopReport) -> String {
         ));
         for finding in line.first.iter().chain(&line.listed) {
             out.push_str(&format!("      {}\n", safe_line(finding)));
+        }
+        let shown = usize::from(line.first.is_some()) + line.listed.len();
+        let more = usize::try_from(line.findings).unwrap_or(usize::MAX).saturating_sub(shown);
+        if shown > 0 && more > 0 {
+            out.push_str(&format!("      {}\n", paint(term::DIM, &format!("and {more} more"))));
         }
     }
     if !report.met.is_empty() {

@@ -91,6 +91,13 @@ fn next_step_line(home: &RalphHome, history: &DecisionHistory) -> String {
     }
     let asks = AsksPerson::from_question(open_question(&history.entries).as_ref());
     let next = next_step(&opened.run, &opened.state, phase, asks);
+    // This is what `ralph why` shows; what follows it is the step.
+    let this = format!("`ralph why {}` shows ", opened.run.id);
+    let next =
+        next.map(|next| match next.strip_prefix(&this).and_then(|rest| rest.split_once("; ")) {
+            Some((_, rest)) => rest.to_string(),
+            None => next,
+        });
     next.map_or_else(String::new, |next| format!("next: {}\n", safe_line(&next)))
 }
 

@@ -336,7 +336,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     runner.sandbox.commit();
     assert_eq!(verify(&runner, &[]).code, Some(0));
     let _masked = masked();
-    assert_snapshot!(rejected, @r"
+    assert_snapshot!(rejected, @"
     == tree
     exit 1
     --- stdout
@@ -344,7 +344,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+                `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✓ policy    [policy], 2 files as judged
 
 
@@ -355,7 +355,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+                `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `ralph.toml` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
 
@@ -367,7 +367,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+                `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `tests.sh` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
 
@@ -379,7 +379,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✓ signature by key [key]
     ✓ status    verified, as 2 gate results say
     ✗ commit    HEAD has tree [id], but [id] was judged
-                `git diff [id] [id]` shows the difference; `--judged-commit` checks the commit that was judged
+                `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `tests.sh` is not what the gates were judged by
                 a new run with the changed policy, or the old policy, settles it
     ");

@@ -168,6 +168,29 @@ fn a_new_file_that_the_report_does_not_name_is_not_covered() {
     ");
 }
 
+/// R-S5a: a test runs itself, so trivial tests do not raise the share of the changed lines.
+#[test]
+fn lines_of_tests_are_not_lines_to_cover() {
+    let sandbox = sandbox_with_coverage();
+    let measured = MEASURE.replace(
+        "    out.write(\"end_of_record\\n\")",
+        "    out.write(\"end_of_record\\nSF:test_shop.py\\n\")\n    for line in range(1, 40):\n        out.write(f\"DA:{line},1\\n\")\n    out.write(\"end_of_record\\n\")",
+    );
+    sandbox.write("measure.py", measured);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    sandbox.write("test_shop.py", format!("{SHOP_TEST}{}", "assert 1 + 1 == 2\n".repeat(30)));
+    let held = sandbox.send_stop(SESSION, "");
+    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    ✗ coverage (correctness): coverage is 93.33 % (42 of 45 lines), it was 100 % (41 of 41 lines) at the base of the run
+    │ coverage of the changed lines is 25 % (1 of 4 lines), 100 % is required [low-coverage]
+    │ shop.py:6: lines 6 to 8 are not covered [not-covered]
+    Next: Make coverage pass. Then stop again
+    ");
+}
+
 /// R-S5a: a change cannot exempt its own lines: not by a mark, not by a name, and not by bytes that are no text.
 #[test]
 fn a_change_does_not_choose_what_is_measured() {

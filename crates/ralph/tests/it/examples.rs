@@ -246,8 +246,15 @@ static LINE_CASES: &[LineCase] = &[
     },
     LineCase {
         agent: true,
-        ..case("ralph orchestrator set phase implementation", ProjectState::Phases, 0)
+        ..case("ralph orchestrator set phase implement", ProjectState::Phases, 0)
     },
+    case("ralph verify", ProjectState::Held, 1),
+    case("ralph verify k7f2", ProjectState::Held, 1),
+    case(
+        r#"ralph verify --json | jq '.requirements[] | select(.state != "met")'"#,
+        ProjectState::Held,
+        1,
+    ),
     case("ralph run --resume k7f2", ProjectState::Parked, 0),
     case("ralph run --resume k7f2 --wait-for-limits 6h", ProjectState::Parked, 0),
     LineCase {

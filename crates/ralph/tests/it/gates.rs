@@ -262,6 +262,11 @@ fn a_slow_gate_continues_in_the_background() {
     assert_eq!(sandbox.ralph(["gate", "wait"]).code, Some(0));
     assert!(sandbox.send_stop(SESSION, "").notice().contains("verified"));
     assert_eq!(execution_count(&sandbox), 1, "the background result was used");
+    let query = "SELECT name, executed, cached, took_ms > 0 AS took, saved_ms FROM run_gate";
+    assert_snapshot!(sandbox.ralph(["sql", query]).stdout, @"
+    name  executed  cached  took  saved_ms
+    slow         1       0     1         0
+    ");
 }
 
 /// R-S3a: unapproved content never runs, neither at a stop nor by hand.

@@ -215,6 +215,35 @@ fn a_later_init_offers_the_choice_of_sessions() {
     assert!(read_text(&policy).ends_with("gates = \"every\"\n"));
 }
 
+/// A terminal that reports its width gets whole words, and no text is lost.
+#[test]
+fn a_narrow_terminal_breaks_no_words() {
+    let sandbox = project_with_npm();
+    let ralph = sandbox.root().join("bin/ralph");
+    let mut piped = Command::new(&ralph);
+    piped.args(["init", "--dry-run"]);
+    let mut sized = Command::new("script");
+    let line = format!("stty cols 60; {} init --dry-run", ralph.display());
+    sized.args(["--quiet", "--echo", "never", "--return", "--command", &line, "/dev/null"]);
+    let [piped, shown] = [piped, sized].map(|mut command| {
+        command
+            .env_clear()
+            .env("HOME", sandbox.home())
+            .env("PATH", format!("{}/bin:/usr/bin:/bin", sandbox.root().display()))
+            .env("NO_COLOR", "1")
+            .current_dir(sandbox.project());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    });
+    let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    assert_eq!(words(&shown), words(&piped));
+    let too_wide: Vec<_> = shown
+        .lines()
+        .filter(|line| line.trim_end().chars().count() > 60 && line.trim().contains(' '))
+        .collect();
+    assert_eq!(too_wide, [""; 0]);
+    assert!(piped.lines().any(|line| line.chars().count() > 60), "{piped}");
+}
+
 /// Neither the root nor a home directory is a project.
 #[test]
 fn a_directory_that_is_no_project_is_refused() {

@@ -205,7 +205,7 @@ fn a_command_gives_a_verdict_or_none() {
     let missing = JudgeStage::new(JudgeBackend::Command(vec!["./none".into()]));
     assert_eq!(
         missing.shown(),
-        "unknown: cannot start `./none`: No such file or directory (os error 2) [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]"
+        "unknown: cannot start `./none`: No such file or directory (os error 2) [0 findings, 0 misquoted; 0 calls, 0 in, 0 out]"
     );
 }
 
@@ -422,7 +422,7 @@ fn an_openai_endpoint_is_asked_in_its_format() {
 /// Nothing is sent in the clear, without the key, or to a place that is no address.
 #[test]
 fn an_unsafe_endpoint_is_not_asked() {
-    let none = " [0 findings, 0 misquoted; 1 calls, 0 in, 0 out]";
+    let none = " [0 findings, 0 misquoted; 0 calls, 0 in, 0 out]";
     for (url, why) in [
         ("http://judge.example", "the address of the judge is not encrypted; use https"),
         ("judge.example", "the address of the judge has no scheme"),

@@ -171,7 +171,7 @@ fn a_judge_is_not_asked_without_a_budget() {
               ? review               not asked, because the budget of $0.004 is spent
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unknown: not asked, because the budget of $0.004 is spent
-    next: `ralph why [run]` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
+    next: to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     ");
 }
 

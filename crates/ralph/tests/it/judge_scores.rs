@@ -76,7 +76,7 @@ fn a_scripted_judge_has_exact_figures() {
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let mut score = report["score"].clone();
     score["took_ms"] = 0.into();
-    assert_snapshot!(score, @r#"{"accepted":1,"calls":5,"cases":5,"defects":3,"false_alarms":1,"found":1,"input_tokens":50,"misquoted":2,"missed":1,"output_tokens":10,"precision":0.5,"recall":0.333,"took_ms":0,"unconfirmed":0,"unsure":1,"unsure_rate":0.2,"usd":null,"wrong_place":0}"#);
+    assert_snapshot!(score, @r#"{"accepted":1,"calls":5,"cases":5,"defects":3,"false_alarms":1,"found":1,"input_tokens":50,"misquoted":2,"missed":1,"not_asked":0,"output_tokens":10,"precision":0.5,"recall":0.333,"took_ms":0,"unconfirmed":0,"unsure":1,"unsure_rate":0.2,"usd":null,"wrong_place":0}"#);
     let grades: Vec<_> = report["cases"]
         .as_array()
         .unwrap()
@@ -93,6 +93,69 @@ fn a_scripted_judge_has_exact_figures() {
             "rust-last-page unsure",
         ]
     );
+}
+
+/// Cases for which no money is left say nothing about the judge, and a judge that cannot be asked fails once.
+#[test]
+fn cases_that_are_not_asked_are_in_no_figure() {
+    let sandbox = Sandbox::new();
+    let answer = r#"{"verdict": "met", "usage": {"input_tokens": 10, "output_tokens": 2, "micro_usd": 3000}}"#;
+    write_program(&sandbox.project().join("judge"), &format!("#!/bin/sh\necho '{answer}'\n"));
+    let mut args = vec!["judge", "bench", "--max-cost", "0.005"];
+    args.extend(CASES.iter().flat_map(|case| ["--case", case]));
+    let ended = sandbox.ralph(args.iter().copied().chain(["--", "./judge"]));
+    let answers = [
+        ended,
+        sandbox.ralph(["judge", "bench", "--", "no-such-judge"]),
+        sandbox.ralph([
+            "judge",
+            "bench",
+            "--http",
+            "https://x.example",
+            "--model",
+            "m",
+            "--key",
+            "NO_SUCH_KEY",
+        ]),
+    ];
+    let shown: Vec<_> = answers.iter().map(|ended| sandbox.normalize(&ended.to_string())).collect();
+    insta::with_settings!({filters => vec![(r", \d+ s\n", ", [time]\n")]}, {
+        assert_snapshot!(shown.join("\n"), @"
+        exit 0
+        --- stdout
+        CASE                    VERDICT  GRADE      TOKENS  NOTE
+        clean-go-locked-map     met      accepted   12
+        clean-rust-windows      met      accepted   12
+        go-map-race             unknown  not asked  0       the budget of $0.005 is used up: $0.006 spent
+        python-swallowed-error  unknown  not asked  0       the budget of $0.005 is used up: $0.006 spent
+        rust-last-page          unknown  not asked  0       the budget of $0.005 is used up: $0.006 spent
+
+        prompt
+        precision      -  0 of 0 objections were about a defect, 0 false alarms
+        recall         -  0 of 0 defects found, 0 missed
+        unsure       0 %  0 of 2 cases
+        quotes     0 not in the file, 0 unconfirmed
+        usage      2 calls, 20 tokens in, 4 out, $0.006, [time]
+        not asked  3 of 5 cases
+
+        --- stderr
+        1/5  clean-go-locked-map: accepted
+        2/5  clean-rust-windows: accepted
+        3/5  go-map-race: not asked
+        4/5  python-swallowed-error: not asked
+        5/5  rust-last-page: not asked
+
+        exit 1
+        --- stderr
+        error: the judge needs `no-such-judge`, which was not found
+          hint: install it, or give its path
+
+        exit 1
+        --- stderr
+        error: the judge needs $NO_SUCH_KEY, which is not set here
+          hint: set it and run this again
+        ");
+    });
 }
 
 /// A command as a judge, one that never answers usefully, and options that do not fit.

@@ -335,8 +335,12 @@ fn an_advisory_judge_holds_nothing() {
     let project = JudgedProject::new(&format!("{REVIEW}required = false\n"));
     project.answer(&unmet("sum=0; for one; do"));
     let run = project.start();
-    project.stop();
+    let ended = project.sandbox.send_stop(SESSION, "").notice();
+    assert_snapshot!(project.mask(&ended), @"ralph: verified: make it work — all 5 requirements are met after 0 iterations and [took]; the advisory judge review says that it is not met: add.sh:1: negative numbers are lost; 2 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`");
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 1));
+    let report = project.sandbox.ralph(["report", &run]).stdout;
+    let first = report.lines().skip_while(|line| *line != "## Look at this first").skip(2);
+    assert_snapshot!(first.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"), @"1. an advisory judge says not met (stop 1): `review: add.sh:1: negative numbers are lost`");
     assert_snapshot!(project.why(&run), @"
     [time]  verified  rule `verified`     all 5 requirements are met after 0
               · review               1 finding, 1 misquoted and dropped

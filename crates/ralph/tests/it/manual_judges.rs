@@ -5,6 +5,7 @@ use crate::judges::{JudgedProject, LONGER_SUM, OTHER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
+use std::fs;
 
 /// What a person approves: the command, the endpoint and the name of its key, and the text of a prompt.
 #[test]
@@ -74,8 +75,25 @@ fn an_approval_covers_judges() {
     ✓ trust       a person approved what the policy runs
     ✓ tools       every gate's program was found
     ✓ judge       review: `sh judge.sh` (prompt, required, at most 20 k tokens and 5 min for a verdict)
-    ? judge       remote: `POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)` (goal, required, at most 20 k tokens and 5 min for a verdict, instructions from `goal.md`); $EXAMPLE_API_KEY is not set in this shell
+    ✗ judge       remote: `POST https://api.example.org (model m-1, key from $EXAMPLE_API_KEY)` (goal, required, at most 20 k tokens and 5 min for a verdict, instructions from `goal.md`); $EXAMPLE_API_KEY is not set in this shell
     ");
+    let policy = fs::read_to_string(project.sandbox.project().join("ralph.toml")).unwrap();
+    let advisory = policy
+        .replace("name = \"remote\"\n", "name = \"remote\"\nrequired = false\n")
+        .replace("[\"sh\", \"judge.sh\"]", "[\"no-such-judge\"]")
+        .replace("name = \"review\"\n", "name = \"review\"\nrequired = false\n");
+    project.sandbox.write("ralph.toml", advisory);
+    let checked = project.sandbox.ralph(["doctor"]).stdout;
+    let marks = checked
+        .lines()
+        .filter(|line| [" tools ", " judge "].iter().any(|name| line.contains(name)));
+    let marks: Vec<_> = marks.map(|line| line.split(" (").next().unwrap()).collect();
+    assert_snapshot!(marks.join("\n"), @"
+    ? tools       not found: `no-such-judge` for judge `review`
+    ✓ judge       review: `no-such-judge`
+    ? judge       remote: `POST https://api.example.org
+    ");
+    project.sandbox.write("ralph.toml", policy);
     project.sandbox.write("goal.md", "Say met.\n");
     let after: Value =
         serde_json::from_str(&project.sandbox.ralph(["trust", "--json"]).stdout).unwrap();
@@ -188,7 +206,11 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     let small = REVIEW.replace("review", "small") + "max_tokens = 50\n";
     let advisory = planned.replace("planned", "advice") + "required = false\n";
     let ignored = REVIEW.replace("review", "ignored").replace("judge.sh", "private.sh");
-    let judges = format!("{REVIEW}{planned}{small}{advisory}{ignored}");
+    let remote = "[[judge]]\nname = \"remote\"\nkind = \"prompt\"\nrequired = false\nbackend = { http = \"https://api.example.org\", key = \"EXAMPLE_API_KEY\", model = \"m-1\" }\n";
+    let host =
+        REVIEW.replace("review", "absent").replace("[\"sh\", \"judge.sh\"]", "[\"no-such-judge\"]");
+    let judges =
+        format!("{REVIEW}{planned}{small}{advisory}{ignored}{remote}{host}required = false\n");
     let notes = |project: &JudgedProject, session: &str| {
         let args = ["start", "make it work", "--yes", "--session", session];
         let started = project.sandbox.ralph(args).stdout;
@@ -200,6 +222,8 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     sandbox.write("private.sh", "cat answer.json\n");
     let project = JudgedProject::of(sandbox, &judges);
     assert_snapshot!(notes(&project, "one"), @"
+    note    judge absent needs `no-such-judge`, which was not found
+    note    judge remote needs $EXAMPLE_API_KEY, which is not set here
     note    judge planned cannot give a verdict: there is no plan to compare with: start the run with `--plan FILE`, or with a `PLAN.md`
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
     note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
@@ -207,6 +231,8 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     project.sandbox.ralph(["cancel"]);
     project.sandbox.write("PLAN.md", "- [x] add any number of arguments\n");
     assert_snapshot!(notes(&project, "two"), @"
+    note    judge absent needs `no-such-judge`, which was not found
+    note    judge remote needs $EXAMPLE_API_KEY, which is not set here
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
     note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
     ");

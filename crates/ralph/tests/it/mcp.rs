@@ -168,7 +168,7 @@ fn an_agent_asks_what_is_missing() {
       lessons  come from runs in which the agent was held; `ralph memory learn` derives them from earlier runs
       notes    come from `ralph memory add "…"`
     "#);
-    assert_snapshot!(call("ask", json!({ "question": "goodbye or farewell?" })), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
+    assert_snapshot!(call("ask", json!({ "question": "goodbye or farewell?" })), @"[run]  asks a person; stop now; the run ends as `needs_human`");
 
     sandbox.write("main.txt", "goodbye\n");
     assert_snapshot!(call("verify", json!({ "wait_seconds": 60 })), @r"

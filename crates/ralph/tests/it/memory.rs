@@ -332,11 +332,28 @@ fn lessons_and_notes_are_forgotten_by_a_person_only() {
       lessons  come from runs in which the agent was held; `ralph memory learn` derives them from earlier runs
       notes    come from `ralph memory add "…"`
     "#);
-    project.memory(&["learn", &run]);
-    assert_eq!(project.lessons().len(), 1);
+    // It returns with a later run that the finding holds, and not with the same one.
+    for learn in [&["learn", &run][..], &["learn"]] {
+        project.memory(learn);
+        assert_eq!(project.lessons().len(), 0, "{learn:?}");
+    }
+    let later = project.run_with_finding("second", "parser", "quotes are lost");
+    project.learned_from(&later);
+    let runs = &project.lessons()[0]["runs"];
+    assert_eq!((project.lessons().len(), runs), (1, &Value::from(1)));
+    let start = &id[..4];
+    let forgotten = project.memory(&["forget", start]).to_string();
+    assert_snapshot!(forgotten.replace(&id, "[lesson]"), @"
+    exit 0
+    --- stdout
+    [lesson]  forgotten
+    ");
+    let latest = project.run_with_finding("third", "parser", "quotes are lost");
+    project.learned_from(&latest);
     let all: Value =
         serde_json::from_str(&project.memory(&["forget", "--all", "--json"]).stdout).unwrap();
     assert_eq!(all["forgotten"], Value::Array(vec![id.into()]));
+    project.memory(&["learn"]);
     assert_eq!(project.lessons().len(), 0);
 }
 

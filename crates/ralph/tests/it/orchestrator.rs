@@ -158,7 +158,7 @@ fn a_complete_run_ends_verified() {
     [run]  noted: memory search; missing: task classified, must-have questions answered, plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     [run]  noted: complexity 8 of 10; missing: must-have questions answered, plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     [run]  noted: must-have questions answered; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
-    [run]  noted: phase "planning"; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
+    [run]  noted: phase "plan"; missing: plan approved, implementation complete, correctness passed, quality passed, adversarial passed, retrospective done
     "#);
     insta::assert_snapshot!(held_reason(&sandbox), @r#"
     ralph: iteration 2 of 25 — 6 of 17 requirements are not met (run [run])
@@ -201,7 +201,7 @@ fn a_complete_run_ends_verified() {
     insta::assert_snapshot!(sandbox.normalize(&shown.join("\n")), @r#"
     [run]  working       Let main.sh say goodbye
           ✓ memory search  ✓ task classified  ✓ must-have questions answered  ✓ plan approved  ✓ 12 more  ✗ retrospective done
-          ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "planning")
+          ✓ clarify → ✓ classify → ✓ plan → ✓ implement → ✓ validate → [retrospect]  (the agent says "plan")
           ✓ memory search                 agent   claimed by the agent
           ✓ task classified               agent   complexity 8 of 10
           ✓ must-have questions answered  agent   claimed by the agent
@@ -363,6 +363,7 @@ fn an_agent_cannot_set_conditions_of_others() {
         &["set", "memory_serch"],
         &["set", "memory_search", "twice"],
         &["set", "phase"],
+        &["set", "phase", "dreaming"],
         &["approve"],
         &["approve", &run],
     ] {
@@ -379,7 +380,7 @@ fn an_agent_cannot_set_conditions_of_others() {
       hint: it is met when the gates of its stage pass; stop, and ralph checks
     $ ralph orchestrator set verified_done
     error: there is no condition `verified_done`
-      hint: `ralph orchestrator show` lists them
+      hint: the conditions are memory_search, task_classified, must_have_answered, plan_approved, implementation_complete, correctness_passed, quality_passed, adversarial_passed, retrospective_done
     $ ralph orchestrator set memory --complexity 3
     error: only `task_classified` takes a complexity
       hint: `ralph orchestrator set task_classified --complexity 5`
@@ -403,7 +404,10 @@ fn an_agent_cannot_set_conditions_of_others() {
       hint: run `ralph orchestrator set --help`
     $ ralph orchestrator set phase
     error: a phase needs a name and nothing else
-      hint: `ralph orchestrator set phase implementation`
+      hint: `ralph orchestrator set phase implement`
+    $ ralph orchestrator set phase dreaming
+    error: there is no phase `dreaming`
+      hint: the phases are clarify, classify, plan, implement, validate, retrospect
     $ ralph orchestrator approve
     error: the agent may not approve the plan of the run that holds it
       hint: ask a person to do this in their own terminal

@@ -91,7 +91,7 @@ fn recall_prints_hits_with_their_source() {
     handoff   make the parser handle nested quotes
               just now · run [run] · `$ROOT/home/.ralph/runs/[run]/handoff.md`
               # Where it stands The lexer handles quotes; the parser still drops the last one.
-    learning  an escaped quote is two characters in the input
+    note      an escaped quote is two characters in the input
               just now · `$ROOT/home/.ralph/learnings/[hash]/[time]-an-escaped-quote-is-two-characters-in-the.md`
     ");
     assert_snapshot!(normalized_output(&sandbox, &["recall", "lexer", "drops", "--kind", "handoff"]), @"
@@ -105,14 +105,14 @@ fn recall_prints_hits_with_their_source() {
     exit 0
     --- stdout
     no record has any word of `kubernetes`
-    searched: 1 run, 1 hand-over, 1 learning, 2 sections of memory of `$ROOT/project`
+    searched: 1 run, 1 hand-over, 1 note, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(normalized_output(&sandbox, &["recall", "parser", "--kind", "learning"]), @"
     exit 0
     --- stdout
     no record of kind `learning` has any word of `parser`
-    searched: 1 run, 1 hand-over, 1 learning, 2 sections of memory of `$ROOT/project`
+    searched: 1 run, 1 hand-over, 1 note, 2 sections of memory of `$ROOT/project`
     `--everywhere` searches all projects
     ");
     assert_snapshot!(normalized_output(&Sandbox::new(), &["recall", "anything"]), @r#"
@@ -120,7 +120,7 @@ fn recall_prints_hits_with_their_source() {
     --- stdout
     no records of `$ROOT/project` yet
       runs       from `ralph start`
-      learnings  from `ralph learn "…"`
+      notes      from `ralph learn "…"`
       lessons    from runs that were held
       memory     from `MEMORY.md`, `CLAUDE.md`, `AGENTS.md`, `docs/plans/*/MEMORY.md`, `.claude/memory/*.md` and progress files
     "#);
@@ -128,7 +128,7 @@ fn recall_prints_hits_with_their_source() {
     assert_snapshot!(everywhere, @"
     exit 0
     --- stdout
-    learning  an escaped quote is two characters in the input
+    note      an escaped quote is two characters in the input
               just now · `$ROOT/home/.ralph/learnings/[hash]/[time]-an-escaped-quote-is-two-characters-in-the.md` · in `$ROOT/project`
     ");
 }

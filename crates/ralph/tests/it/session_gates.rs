@@ -194,13 +194,13 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
     session 5999882c  held once, last: 1 not met
           `ralph why [run]` shows the decisions; `/ralph:off` in the session turns the gates off
 
-    exit 0
+    exit 1
     --- stdout
     gates of the session: 1 of 1 requirement is not met
       ✗ tests (correctness): 1 finding
           src/app.c:3:1: mine is broken
 
-    exit 0
+    exit 1
     --- stdout
     gates of the session: 1 of 1 requirement is not met
       ✗ tests (correctness): 1 finding
@@ -216,6 +216,11 @@ fn a_terminal_releases_the_session_and_changes_nothing_else() {
 
     next:  ralph why
     ");
+    let json = gated.sandbox.ralph(["verify", "--json"]);
+    assert_eq!(json.code, Some(1), "{json}");
+    let key = regex::Regex::new("tests-[0-9a-f]{12}").unwrap();
+    let json = key.replace_all(&gated.sandbox.normalize(&json.stdout), "tests-[key]").into_owned();
+    assert_snapshot!(json, @r#"{"v":1,"run":null,"session":"5999882c-e786-462c-84d4-07d1c65b5e76","state":"unmet","total":1,"unmet":1,"unknown":0,"pending":0,"requirements":[{"name":"tests","stage":"correctness","weight":"required","state":"unmet","evidence":null,"note":"1 finding","finding_count":1,"findings":[{"file":"src/app.c","line":3,"column":1,"rule":null,"message":"mine is broken","severity":"error","since":"new"}],"log":"$ROOT/home/.ralph/cache/logs/tests-[key].log"}]}"#);
     let verified = gated.sandbox.run_hook(gated.prompt_event(SESSION, "p9", "/ralph:verify"));
     assert_snapshot!(verified.prompt_answer(), @r"
     gates of the session: 1 of 1 requirement is not met

@@ -83,10 +83,11 @@ impl OrchestratorCondition {
         }
     }
 
-    /// Parses a key, or an unambiguous first or last part of one: `must_have`, `classified`
+    /// Parses a key, a name that people read, or an unambiguous first or last part of a key: `must_have`, `classified`
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase().replace(['-', ' '], "_");
-        let exact = Self::ALL.into_iter().find(|it| it.key() == text);
+        let label = |it: &Self| it.name().replace(['-', ' '], "_");
+        let exact = Self::ALL.into_iter().find(|it| it.key() == text || label(it) == text);
         if exact.is_some() || text.len() < 4 {
             return exact;
         }
@@ -174,6 +175,16 @@ impl OrchestratorPhase {
             Self::Retrospect => "retrospect",
         }
     }
+
+    /// Parses a name, or its noun: `plan`, `planning`, `implementation`
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().to_ascii_lowercase();
+        Self::ALL.into_iter().find(|phase| {
+            let stem = phase.name().trim_end_matches(['y', 'e']);
+            let ends = ["ning", "ation", "ication", "ion", "ive"];
+            text == phase.name() || text.strip_prefix(stem).is_some_and(|end| ends.contains(&end))
+        })
+    }
 }
 
 #[cfg(test)]
@@ -187,6 +198,8 @@ mod tests {
             ("memory-search", Some("memory_search")),
             ("Memory Search", Some("memory_search")),
             ("memory", Some("memory_search")),
+            ("must-have questions answered", Some("must_have_answered")),
+            ("must_have_questions_answered", Some("must_have_answered")),
             ("classified", Some("task_classified")),
             ("must_have", Some("must_have_answered")),
             ("must-have", Some("must_have_answered")),
@@ -206,6 +219,25 @@ mod tests {
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn phases_are_parsed_by_their_names_and_nouns() {
+        for (text, expected) in [
+            ("Plan", Some("plan")),
+            ("planning", Some("plan")),
+            ("clarification", Some("clarify")),
+            ("classification", Some("classify")),
+            ("implementation", Some("implement")),
+            ("validation", Some("validate")),
+            ("retrospective", Some("retrospect")),
+            ("planet", None),
+            ("dreaming", None),
+            ("", None),
+        ] {
+            let parsed = OrchestratorPhase::parse(text).map(OrchestratorPhase::name);
+            assert_eq!(parsed, expected, "{text}");
         }
     }
 

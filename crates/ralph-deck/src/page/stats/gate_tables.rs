@@ -1,7 +1,9 @@
 //! Gates that give different results on the same content, and gates that take long.
 
+use super::StatsScope;
 use super::stats_rows::{StatsGate, StatsProject, StatsRows, permille};
 use crate::json_units;
+use ralph_core::gate::shell_quote;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -88,17 +90,27 @@ fn summarize(project: &str, gates: &[&StatsGate]) -> GateStatistics {
     }
 }
 
-pub(super) fn flaky_table(gates: &[GateStatistics], most: usize) -> FlakyTable {
+/// The command about a gate. In a list of all projects, its project may be another than the one of the terminal.
+fn explain_command(gate: &GateStatistics, scope: &StatsScope) -> String {
+    let mut command = format!("ralph gate explain {}", gate.gate);
+    if scope.project.is_none() {
+        command.push_str(&format!(" --project {}", shell_quote(&gate.project.path)));
+    }
+    command
+}
+
+pub(super) fn flaky_table(gates: &[GateStatistics], most: usize, scope: &StatsScope) -> FlakyTable {
     let mut rows: Vec<_> = gates.iter().filter(|gate| gate.flaky > 0).cloned().collect();
     rows.sort_by_key(|gate| std::cmp::Reverse((gate.flaky_permille, gate.flaky)));
     rows.truncate(most);
     let next = rows.first().map(|gate| {
-        format!("`ralph gate explain {}` shows when a failure has to occur twice", gate.gate)
+        let command = explain_command(gate, scope);
+        format!("`{command}` shows when a failure has to occur twice")
     });
     FlakyTable { rows, next }
 }
 
-pub(super) fn slow_table(gates: &[GateStatistics], most: usize) -> SlowTable {
+pub(super) fn slow_table(gates: &[GateStatistics], most: usize, scope: &StatsScope) -> SlowTable {
     let worth =
         |gate: &&GateStatistics| gate.took_ms.saturating_add(gate.saved_ms) >= SLOW_TOTAL_MS;
     let mut rows: Vec<_> = gates.iter().filter(worth).cloned().collect();
@@ -106,7 +118,8 @@ pub(super) fn slow_table(gates: &[GateStatistics], most: usize) -> SlowTable {
     let left_out = rows.len().saturating_sub(most);
     rows.truncate(most);
     let next = rows.first().map(|gate| {
-        format!("`ralph gate explain {}` shows which files make it run again", gate.gate)
+        let command = explain_command(gate, scope);
+        format!("`{command}` shows which files make it run again")
     });
     SlowTable {
         took_ms: gates.iter().map(|gate| gate.took_ms).fold(0, u64::saturating_add),

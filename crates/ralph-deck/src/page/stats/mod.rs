@@ -15,7 +15,7 @@ mod week_table;
 use crate::json_units;
 use gate_tables::gate_statistics;
 use ralph_core::text::count_noun;
-use ralph_core::units::format_usd;
+use ralph_core::units::{format_usd, format_usd_alike};
 use serde::Serialize;
 
 pub use applied_proposals::{AppliedComparison, AppliedProposal, ComparedFigure};
@@ -72,6 +72,8 @@ pub struct StatsPage {
     pub ended_micro_usd: u64,
     #[serde(rename = "unverified_usd", serialize_with = "json_units::usd")]
     pub unverified_micro_usd: u64,
+    /// The ended runs whose whole cost is known.
+    pub cost_known: usize,
     pub holds: HoldTable,
     /// Of sessions without a run.
     pub session_holds: HoldTable,
@@ -135,10 +137,11 @@ pub fn stats_page(
         spent_micro_usd: spent(|_| true),
         ended_micro_usd: spent(StatsRun::has_ended),
         unverified_micro_usd: spent(|run| run.has_ended() && !run.is_verified()),
+        cost_known: runs().filter(|run| run.has_ended() && run.is_cost_known).count(),
         holds: hold_table::hold_table(&rows, |run| !run.is_session, MAX_TABLE_ROWS),
         session_holds: hold_table::hold_table(&rows, |run| run.is_session, MAX_TABLE_ROWS),
-        flaky: gate_tables::flaky_table(&gates, MAX_TABLE_ROWS),
-        slow: gate_tables::slow_table(&gates, MAX_TABLE_ROWS),
+        flaky: gate_tables::flaky_table(&gates, MAX_TABLE_ROWS, &scope),
+        slow: gate_tables::slow_table(&gates, MAX_TABLE_ROWS, &scope),
         limits: week_table::limit_rows(&rows),
         weeks: week_table::week_rows(&rows, MAX_WEEKS),
         proposals: if is_compared {
@@ -182,9 +185,17 @@ fn sentence(page: &StatsPage) -> String {
         (_, Some(_)) if page.is_compared => {
             let verified = u64::try_from(page.verified).unwrap_or(u64::MAX).max(1);
             let each = format_usd(page.ended_micro_usd / verified);
-            format!("A verified run costs {each}, counting all runs")
+            let more = if page.has_unknown_cost() { "more than " } else { "" };
+            format!("A verified run costs {more}{each}, counting all runs")
         }
         (ended, _) => format!("{} ended, {} verified", count_noun(ended, "run"), page.verified),
+    }
+}
+
+impl StatsPage {
+    /// Whether an ended run cost more than is known, so that every sum is too low.
+    pub fn has_unknown_cost(&self) -> bool {
+        self.cost_known < self.ended
     }
 }
 
@@ -196,8 +207,13 @@ fn detail(page: &StatsPage) -> String {
             parts.push(change);
         }
         if let Some(cost) = page.cost {
-            let (ended, spent) = (page.ended, format_usd(page.ended_micro_usd));
-            let alone = format_usd(cost.median);
+            let ended = page.ended;
+            let [spent, alone] = format_usd_alike([page.ended_micro_usd, cost.median]);
+            let spent = if page.has_unknown_cost() {
+                format!("more than {spent} (the cost of {} is known)", page.cost_known)
+            } else {
+                spent
+            };
             parts.push(match page.verified {
                 1 => format!("{ended} runs ended and cost {spent}; the verified one cost {alone}"),
                 verified => format!(

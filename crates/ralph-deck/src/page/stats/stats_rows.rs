@@ -39,6 +39,8 @@ pub struct StatsRun {
     pub max_time_ms: Option<u64>,
     /// `None` if it is unknown.
     pub micro_usd: Option<u64>,
+    /// Whether that is all of it. Otherwise a part has no known price, or nothing is known.
+    pub is_cost_known: bool,
     pub max_micro_usd: Option<u64>,
     pub tokens: Option<u64>,
     pub stops: u32,

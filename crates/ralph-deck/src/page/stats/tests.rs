@@ -23,6 +23,7 @@ fn ended_run(id: usize, status: &str, micro_usd: u64) -> StatsRun {
         iteration: 3,
         max_iterations: Some(25),
         micro_usd: Some(micro_usd),
+        is_cost_known: true,
         max_micro_usd: Some(20_000_000),
         stops: 4,
         held: 3,
@@ -287,6 +288,22 @@ fn a_limit_is_raised_for_runs_that_it_stopped() {
     };
     assert_eq!(raised(small), [""; 0]);
     assert_eq!(raised(|rows| rows.requirements.clear()), [""; 0]);
+}
+
+/// A sum over runs whose cost nobody knows is too low, and says so.
+#[test]
+fn an_unknown_cost_is_no_cost_of_zero() {
+    let mut rows = sample_rows();
+    for run in rows.runs.iter_mut().filter(|run| !run.is_session).skip(1) {
+        (run.micro_usd, run.is_cost_known) = (None, false);
+    }
+    rows.runs[0].micro_usd = Some(11_160);
+    rows.runs[1].micro_usd = Some(4_200);
+    let page = page_of(rows, &[]);
+    assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @"
+    A verified run costs more than $0.0013, counting all runs
+    14 runs ended and cost more than $0.0154 (the cost of 1 is known); 12 were verified, at a median of $0.0077. `tsc` holds agents most; `e2e` is flaky.
+    ");
 }
 
 /// One verified run of many is no price of a verified run, and has no quarters.

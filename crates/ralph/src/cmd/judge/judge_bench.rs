@@ -6,10 +6,10 @@ use crate::failure::CommandFailure;
 use crate::term;
 use crate::text_table::{ColumnSide, TextTable};
 use crate::{FAILURE, SUCCESS};
-use ralph_core::judge::{Judge, JudgeBackend, JudgeKind};
+use ralph_core::judge::{Judge, JudgeBackend, JudgeKind, JudgeOutcome};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::text::{self, count_noun};
-use ralph_core::units::format_usd;
+use ralph_core::units::{format_usd, format_usd_alike};
 use ralph_deck::wording::safe_line;
 use ralph_gates::command_place::CommandPlace;
 use ralph_home::paths::RalphHome;
@@ -21,7 +21,9 @@ use ralph_policy::{config, price_list};
 use ralph_sys::clock;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::{self, FreshDir};
+use ralph_sys::proc::program_search;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The length of a finding or a reason in the table.
@@ -39,6 +41,7 @@ pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
     refuse_agent(env, "an agent may not measure a judge", ASK_A_PERSON)?;
     let home = open_home(env)?;
     let BenchSetup { judge, variables, project } = choose_judge(env, &home, args)?;
+    check_reachable(env, &judge, args, &project)?;
     let cancel = cancel_on_signals()?;
     let prices = price_list::price_table(&config::load_prices(&home)?);
     let scratch = FreshDir::create(home.scratch(clock::nonce()))?;
@@ -67,7 +70,13 @@ pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
                 budget_micro_usd: args.max_cost.map(|most| most.saturating_sub(spent)),
                 support: &support,
             };
-            let result = ask_judge(&request, &cancel);
+            let mut result = ask_judge(&request, &cancel);
+            // The judge knows only what was left for it.
+            if let Some(most) = args.max_cost.filter(|most| spent >= *most) {
+                let [most, spent] = format_usd_alike([most, spent]);
+                let why = format!("the budget of {most} is used up: {spent} spent");
+                result.outcome = JudgeOutcome::Unknown { why };
+            }
             spent = spent.saturating_add(result.usage.micro_usd.unwrap_or(0));
             result
         },
@@ -85,7 +94,8 @@ pub(crate) fn run(env: &Env, args: &BenchArgs) -> Result<u8, CommandFailure> {
     } else {
         term::out(&render_report(&report))?;
     }
-    Ok(if report.score.unsure == report.score.cases { FAILURE } else { SUCCESS })
+    let BenchScore { unsure, not_asked, cases, .. } = report.score;
+    Ok(if unsure + not_asked == cases { FAILURE } else { SUCCESS })
 }
 
 /// A judge, and where and with which variables its command runs.
@@ -157,6 +167,41 @@ fn check_described(judge: &Judge, project: &Path) -> Result<(), CommandFailure> 
     }
 }
 
+/// Fails once, before the first case, if the judge has no program or no key.
+fn check_reachable(
+    env: &Env,
+    judge: &Judge,
+    args: &BenchArgs,
+    project: &Path,
+) -> Result<(), CommandFailure> {
+    if let JudgeBackend::Http(endpoint) = &judge.backend
+        && let Some(key) = &endpoint.key
+        && env.get(key).is_none_or(|value| value.is_empty())
+    {
+        let what = format!("the judge needs ${}, which is not set here", safe_line(key));
+        return Err(CommandFailure::new(&what, "set it and run this again"));
+    }
+    let program = match &judge.backend {
+        JudgeBackend::Host(_) if args.host_program.is_some() => None,
+        JudgeBackend::Host(host) => {
+            ralph_host::host_named(&host.host).map(|known| known.program.to_string())
+        }
+        JudgeBackend::Command(words) => words.first().cloned(),
+        JudgeBackend::Http(_) => None,
+    };
+    let path = env.search_path().unwrap_or_default();
+    let is_missing = |program: &String| {
+        program_search::find_program(OsStr::new(program), project, &path).is_none()
+    };
+    match program.filter(is_missing) {
+        Some(program) => {
+            let what = format!("the judge needs `{}`, which was not found", safe_line(&program));
+            Err(CommandFailure::new(&what, "install it, or give its path"))
+        }
+        None => Ok(()),
+    }
+}
+
 fn case_failure(error: BenchError) -> CommandFailure {
     match error {
         BenchError::UnknownCase(name) => CommandFailure::new(
@@ -175,8 +220,9 @@ struct BenchProgress;
 impl JudgeSupport for BenchProgress {
     fn report_progress(&self, step: &JudgeStep<'_>) {
         match step {
-            JudgeStep::Retry { after_ms } => {
-                term::err(&format!("      asked again in {} s\n", after_ms.div_ceil(1000)));
+            JudgeStep::Retry { after_ms, why } => {
+                let seconds = after_ms.div_ceil(1000);
+                term::err(&format!("      {}; asked again in {seconds} s\n", safe_line(why)));
             }
             JudgeStep::Verdict
             | JudgeStep::Reviewer { .. }
@@ -255,7 +301,12 @@ fn report_row(row: &BenchRow) -> Vec<String> {
 
 fn score_lines(report: &BenchReport) -> String {
     let score = &report.score;
-    let BenchScore { found, defects, false_alarms, wrong_place, missed, unsure, cases, .. } = score;
+    let BenchScore { found, defects, false_alarms, wrong_place, missed, unsure, .. } = score;
+    let asked = score.cases - score.not_asked;
+    let not_asked = match score.not_asked {
+        0 => String::new(),
+        count => format!("not asked  {count} of {}\n", count_noun(score.cases, "case")),
+    };
     let objected = found + wrong_place + false_alarms;
     let model = report.model.as_deref().map(|model| format!(", model {}", safe_line(model)));
     let cost = score.micro_usd.map(|cost| format!(", {}", format_usd(cost))).unwrap_or_default();
@@ -265,7 +316,8 @@ fn score_lines(report: &BenchReport) -> String {
          recall     {:>5}  {found} of {} found, {missed} missed\n\
          unsure     {:>5}  {unsure} of {}\n\
          quotes     {} not in the file, {} unconfirmed\n\
-         usage      {}, {} tokens in, {} out{cost}, {} s\n",
+         usage      {}, {} tokens in, {} out{cost}, {} s\n\
+         {not_asked}",
         report.kind,
         model.unwrap_or_default(),
         percent(score.precision),
@@ -274,7 +326,7 @@ fn score_lines(report: &BenchReport) -> String {
         percent(score.recall),
         count_noun(*defects, "defect"),
         percent(score.unsure_rate),
-        count_noun(*cases, "case"),
+        count_noun(asked, "case"),
         score.misquoted,
         score.unconfirmed,
         count_noun(score.calls, "call"),

@@ -346,8 +346,9 @@ pub(super) fn describe_step(step: &JudgeStep<'_>) -> String {
         }
         JudgeStep::Gate(gate) => format!("running {} in a checkout", safe_line(gate)),
         JudgeStep::Test(test) => format!("trying the test {} in a checkout", safe_line(test)),
-        JudgeStep::Retry { after_ms } => {
-            format!("trying again in {}", ralph_core::units::format_duration(*after_ms))
+        JudgeStep::Retry { after_ms, why } => {
+            let wait = ralph_core::units::format_duration(*after_ms);
+            format!("{}; trying again in {wait}", safe_line(why))
         }
     }
 }

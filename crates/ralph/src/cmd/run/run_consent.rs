@@ -25,6 +25,8 @@ use ralph_policy::trust;
 use ralph_sys::env::Env;
 use std::path::Path;
 
+/// Indents the continuation of a wide line.
+const WRAP_INDENT: usize = 10;
 const MAX_TITLE_CHARS: usize = 80;
 const UNMEASURED: &str = "no gate was detected, so nothing would measure the goal";
 const MAX_SHOWN_SEALED: usize = 5;
@@ -79,7 +81,7 @@ pub(super) fn settle_plan(
     let host = agent_host(&plan);
     add_edit_flags(&mut plan, host);
     if !args.json && !args.quiet {
-        term::out(&consent_screen(env, &plan, host)?.render())?;
+        term::out_fitted(&consent_screen(env, &plan, host)?.render(), WRAP_INDENT)?;
     }
     if can_ask {
         ask(env, &plan)?;
@@ -145,7 +147,8 @@ fn ask(env: &Env, plan: &RunPlan) -> Result<(), CommandFailure> {
             Some(StartChoice::Run) => return Ok(()),
             Some(StartChoice::ShowDetails) => {
                 let gates = proposed.map(init_text::render_gates).unwrap_or_default();
-                term::out(&format!("{}{gates}\n", dry_run::render_plan(env, plan)))?;
+                let plan = format!("{}{gates}\n", dry_run::render_plan(env, plan));
+                term::out_fitted(&plan, WRAP_INDENT)?;
             }
             Some(StartChoice::EditFirst(proposed)) => {
                 gate_source::write_policy(proposed)?;
@@ -297,10 +300,19 @@ fn consent_screen(
         gates: dry_run::shown_gates(new),
         checks: new.request.terms.checks.len(),
         sealed: sealed_text(env, new),
-        agent: format!("`{}` {}", host.name, plan.edits.describe(host)),
+        agent: format!("{} {}", agent_name(plan, host), plan.edits.describe(host)),
         limits: wording::limits(&limits),
         notes,
     })
+}
+
+/// `` `claude` ``, or the program that stands in for it.
+fn agent_name(plan: &RunPlan, host: &HostProfile) -> String {
+    let is_usual = plan.program.file_name().is_some_and(|name| name == host.program);
+    if is_usual {
+        return format!("`{}`", host.name);
+    }
+    format!("`{}` (as `{}`)", safe_line(&plan.program.to_string_lossy()), host.name)
 }
 
 /// The files whose change holds the agent, and how to allow it.

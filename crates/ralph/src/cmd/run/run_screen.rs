@@ -262,9 +262,7 @@ impl<O: DriveOutput> RunScreen<O> {
                 };
                 line("silent", &format!("for {}; {done}", format_duration(*after_ms)))
             }
-            RunEvent::Tried { remedy, why } => {
-                line("tries", &format!("{}: {}", remedy.name(), safe_line(why)))
-            }
+            RunEvent::Tried { remedy, why } => line("tries", &wording::tried_text(*remedy, why)),
             RunEvent::Question { text, until_ms } => {
                 let until = (self.options.format_time)(*until_ms);
                 let run = &self.run;

@@ -4,6 +4,7 @@ use crate::term::{self, paint, text_width};
 use ralph_core::limits::{LimitKind, LimitUsage, RUN_LIMITS};
 use ralph_core::proof::ProofStep;
 use ralph_core::text;
+use ralph_deck::gate_wording::SHORTEST_USUAL_MS;
 use ralph_deck::view::run_report::open_text;
 use ralph_deck::wording::{self, safe_line};
 use ralph_drive::run_event::RunProgress;
@@ -89,7 +90,8 @@ impl StatusBar {
             count => format!(" and {} more", count - 1),
         };
         let took = wording::short_duration(now_ms.saturating_sub(*since_ms));
-        let usual = expected_ms.map(|ms| format!(" of about {}", wording::short_duration(ms)));
+        let usual = expected_ms.filter(|ms| *ms >= SHORTEST_USUAL_MS);
+        let usual = usual.map(|ms| format!(" of about {}", wording::short_duration(ms)));
         Some(format!("▸ {}{more} {took}{}", safe_line(name), usual.unwrap_or_default()))
     }
 

@@ -3,7 +3,7 @@
 use crate::term::{self, paint};
 use crate::text_table::{ColumnSide, TextTable};
 use ralph_core::text::count_noun;
-use ralph_core::units::{format_duration, format_usd};
+use ralph_core::units::{format_duration, format_usd, format_usd_alike};
 use ralph_deck::page::state_label;
 use ralph_deck::page::stats::{
     AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, LimitHitRow, PolicyProposal,
@@ -187,11 +187,11 @@ impl PageView<'_> {
             let page = self.page;
             let rest = match page.unverified_micro_usd {
                 0 => String::new(),
-                unverified => format!(
-                    "{} of {} went to runs that did not end verified; ",
-                    format_usd(unverified),
-                    format_usd(page.ended_micro_usd)
-                ),
+                unverified => {
+                    let [unverified, all] = format_usd_alike([unverified, page.ended_micro_usd]);
+                    let more = if page.has_unknown_cost() { " that are known" } else { "" };
+                    format!("{unverified} of {all}{more} went to runs that did not end verified; ")
+                }
             };
             format!("{rest}`ralph stats --week {}` shows one week", week.week)
         });
