@@ -94,7 +94,7 @@ pub struct StopEvidence {
     pub waits_for_proof: bool,
     pub tree: TreeIdentity,
     /// The same without what gates wrote into it: an agent that waits is not charged for their files.
-    pub tree_before_gates: TreeIdentity,
+    pub tree_without_gate_writes: TreeIdentity,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
     /// The verdicts of judges that this stop rests on, and what keeps judges from being asked.

@@ -25,13 +25,13 @@ pub trait CommandCheckout: fmt::Debug + Sync {
 
     /// Why the answer of a command that has run there does not count: what it loads has changed since the checkout was
     /// made.
-    fn describe_change(&self) -> Option<String>;
+    fn describe_package_change(&self) -> Option<String>;
 }
 
 impl<'a> CommandPlace<'a> {
     /// Why the answer of a command that has run here does not count.
-    pub fn describe_change(&self) -> Option<String> {
-        self.checkout?.describe_change()
+    pub fn describe_package_change(&self) -> Option<String> {
+        self.checkout?.describe_package_change()
     }
 
     /// A directory as it is, with whatever anyone wrote there.

@@ -241,7 +241,7 @@ fn listed_environment(
 /// The environment of a command that answers about the work of an agent: that of a judge, or one that asks CI. Every
 /// process can send a stop, with an environment of its own, and language and time zone change how programs sort, match and
 /// print. So they are fixed, unless the policy sets them.
-pub fn measuring_environment(
+pub fn fixed_locale_environment(
     env: &Env,
     policy: &GateEnvironment,
     own: &[String],
@@ -368,7 +368,7 @@ mod tests {
         let shown = rows.map(|set| {
             let policy = policy(&["LC_ALL", "TZ"], set);
             let own = ["LANG".to_string()];
-            shown(&measuring_environment(&env, &policy, &own, None)).replace('\n', " ")
+            shown(&fixed_locale_environment(&env, &policy, &own, None)).replace('\n', " ")
         });
         insta::assert_snapshot!(shown.join("\n"), @"
         CI=true HOME=/home/u LC_ALL=C.UTF-8 PATH=/bin TZ=UTC

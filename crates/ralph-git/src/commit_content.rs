@@ -11,16 +11,16 @@ use ralph_sys::proc::ProgramLimits;
 use crate::commit_comparison::{CommittedEntry, parse_tree_record};
 use crate::git::{read_only_git, work_tree_root};
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, MAX_OUTPUT_BYTES};
-use crate::object_batch::{BATCH_COMMAND, directory_id, parse_batch, tree_of_commit};
+use crate::object_batch::{
+    BATCH_COMMAND, MAX_COMMIT_BYTES, MAX_OBJECT_HEADER_BYTES, check_trees, directory_id,
+    parse_batch, tree_of_commit,
+};
 use crate::tree::ObjectFormat;
 
 /// The ref of ralph's notes, as `git notes --ref` takes it: `refs/notes/ralph`.
 const NOTES_REF: &str = "--ref=ralph";
 /// How many commits of a history are compared with a tree.
 const MAX_SEARCHED_COMMITS: &str = "--max-count=1000";
-const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
-/// Upper bound for the line that git prints before each object.
-const MAX_HEADER_BYTES: usize = 128;
 /// Enough for a million paths.
 const MAX_LISTING_BYTES: usize = 256 * 1024 * 1024;
 /// The committer of notes, which no person has to have configured.
@@ -151,10 +151,7 @@ impl CommitReader {
             records.filter_map(|record| Some(format.hex(&directory_id(format, record)?))).collect();
         trees.insert(tree.to_owned());
         let output = self.read_objects(trees.iter().map(String::as_str), MAX_LISTING_BYTES)?;
-        let found = parse_batch(format, &output.stdout)?;
-        if found.iter().filter(|object| object.kind == "tree").count() != trees.len() {
-            return Err(GitCommandError::unexpected_output("cat-file"));
-        }
+        check_trees(format, &output.stdout, trees.len())?;
         Ok(listing.stdout)
     }
 
@@ -163,7 +160,7 @@ impl CommitReader {
         id: &str,
         largest: usize,
     ) -> Result<CommittedFile, GitCommandError> {
-        let limits = self.limits(largest.saturating_add(MAX_HEADER_BYTES));
+        let limits = self.limits(largest.saturating_add(MAX_OBJECT_HEADER_BYTES));
         let input = format!("{id}\n");
         let git = read_only_git(&self.root);
         let output = git.run(&BATCH_COMMAND, Some(input.as_bytes()), &limits)?;

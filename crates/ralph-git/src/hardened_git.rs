@@ -34,7 +34,7 @@ pub enum GitCommandError {
     Failed { what: String, why: String },
     #[error("`git {what}` timed out")]
     TimedOut { what: String },
-    #[error("the content of git's object `{id}` does not match its id")]
+    #[error("the content of git object `{id}` does not match its id")]
     WrongContent { id: String },
 }
 

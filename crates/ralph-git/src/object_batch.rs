@@ -1,10 +1,15 @@
 //! Reads objects with `git cat-file --batch`, and compares each with its id.
 //!
-//! Git compares them when it fetches, not when it reads. An agent can write other content below the id of an object, so
-//! without this it could choose what ralph takes for the start of a run or for the work.
+//! Git verifies objects when it fetches them, but only some of them when it reads. An agent can write other content under
+//! the id of an object, so without this it could choose what ralph takes for the start of a run or for the work.
 
 use crate::hardened_git::GitCommandError;
 use crate::tree::{ObjectFormat, ObjectId, hash_object};
+
+/// Commits have a few lines, and signatures.
+pub(crate) const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
+/// Upper bound for the line that git prints before each object.
+pub(crate) const MAX_OBJECT_HEADER_BYTES: usize = 128;
 
 pub(crate) const BATCH_COMMAND: [&str; 3] = ["cat-file", "--buffer", "--batch"];
 
@@ -47,6 +52,21 @@ pub(crate) fn parse_batch(
         output = rest;
     }
     Ok(objects)
+}
+
+/// Fails if the output does not have as many trees as were asked for.
+pub(crate) fn check_trees(
+    format: ObjectFormat,
+    output: &[u8],
+    asked: usize,
+) -> Result<(), GitCommandError> {
+    let objects = parse_batch(format, output)?;
+    let trees = objects.iter().filter(|object| object.kind == "tree");
+    if trees.count() == asked {
+        Ok(())
+    } else {
+        Err(GitCommandError::unexpected_output("cat-file"))
+    }
 }
 
 /// The first object, unless it is missing, and the output after it.
@@ -99,7 +119,7 @@ mod tests {
             }
             Err(error) => error.to_string(),
         };
-        let wrong = format!("the content of git's object `{hello}` does not match its id");
+        let wrong = format!("the content of git object `{hello}` does not match its id");
         assert_eq!(read(&batch("blob", "hello\n")), r#"[("blob", "hello\n")]"#);
         assert_eq!(read(&batch("blob", "other\n")), wrong);
         assert_eq!(read(&batch("tree", "hello\n")), wrong);

@@ -38,9 +38,9 @@ pub struct LedgerEntry {
     /// the total makes the duplicate count once.
     pub reached_micro_usd: u64,
     pub tokens: u64,
-    /// What a call costs that is being made. It counts until the run's next line of this source, which has the real cost.
+    /// The estimated cost of a call in progress. It counts until the run's next line of this source, which has the real cost.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub open_micro_usd: u64,
+    pub estimated_micro_usd: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -62,7 +62,7 @@ impl LedgerEntry {
             micro_usd,
             reached_micro_usd: metered.micro_usd,
             tokens,
-            open_micro_usd: 0,
+            estimated_micro_usd: 0,
         })
     }
 }
@@ -145,15 +145,15 @@ impl DaySpending {
 
     fn apply_line(&mut self, line: &[u8]) {
         let Ok(entry) = serde_json::from_slice::<LedgerEntry>(line) else { return };
-        let most = entry.micro_usd.max(entry.open_micro_usd);
+        let most = entry.micro_usd.max(entry.estimated_micro_usd);
         if entry.v != LEDGER_VERSION || most > MAX_LINE_MICRO_USD {
             return;
         }
         let LedgerEntry { run, session, source, micro_usd, reached_micro_usd: reached, .. } = entry;
-        if entry.open_micro_usd == 0 {
+        if entry.estimated_micro_usd == 0 {
             self.open.remove(&(run.clone(), source));
         } else if self.open.len() < MAX_METERS {
-            self.open.insert((run.clone(), source), entry.open_micro_usd);
+            self.open.insert((run.clone(), source), entry.estimated_micro_usd);
         }
         let meter = SpendingMeter { run, session, source };
         let before = self.meters.get(&meter).copied();
@@ -262,10 +262,10 @@ mod tests {
     #[test]
     fn an_estimate_counts_until_its_cost_is_known() {
         let (_directory, home) = home();
-        let judge = |session, before, after, open_micro_usd| LedgerEntry {
+        let judge = |session, before, after, estimated_micro_usd| LedgerEntry {
             source: CostSource::Judge,
             micro_usd: after - before,
-            open_micro_usd,
+            estimated_micro_usd,
             ..entry(session, before, after + 1)
         };
         let mut day = DaySpending::default();

@@ -183,7 +183,7 @@ fn ask_model(
             | JudgeKind::Amended,
         ) => single_judge::ask_once(&mut session),
     };
-    let opinion = match request.place.describe_change() {
+    let opinion = match request.place.describe_package_change() {
         Some(why) => JudgeOpinion::unknown(session.safe_reason(&why)),
         None => opinion,
     };

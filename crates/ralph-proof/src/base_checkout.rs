@@ -44,8 +44,8 @@ impl CommandCheckout for BaseCheckout {
         }
     }
 
-    fn describe_change(&self) -> Option<String> {
-        self.packages.describe_change()
+    fn describe_package_change(&self) -> Option<String> {
+        self.packages.describe_package_change()
     }
 }
 

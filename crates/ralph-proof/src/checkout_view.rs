@@ -24,7 +24,7 @@ use crate::proof_directory::{ProofDirectory, StepDirectories};
 use crate::prove::{ProofError, ProofRequest};
 
 /// Why no gate can run in a checkout of a run that began where checkouts could be mounted.
-const MOUNTS_LOST: &str = "checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run";
+const MOUNTS_LOST: &str = "checkouts cannot be mounted here, but could be when the run began: continue where it was started, or start a new run";
 
 #[derive(Debug)]
 pub(crate) struct CheckoutView {
@@ -161,17 +161,17 @@ pub fn project_mounts(request: &ProofRequest<'_>) -> Result<Option<PrivateMounts
 /// Whether checkouts are mounted in place of the work tree.
 pub(crate) fn is_mounted(request: &ProofRequest<'_>) -> bool {
     let ProofRequest { home, env, directory, .. } = *request;
-    can_replace(request.repository.root(), home, env, directory)
+    can_mount_over(request.repository.root(), home, env, directory)
 }
 
 /// Whether checkouts can be mounted in place of this work tree. A run that begins where they can has no other ones.
 pub fn can_mount_checkouts(root: &Path, home: &RalphHome, env: &Env, cancel: &CancelToken) -> bool {
     let directory = ProofDirectory::create(home, env, root, cancel);
-    directory.is_ok_and(|directory| can_replace(root, home, env, &directory))
+    directory.is_ok_and(|directory| can_mount_over(root, home, env, &directory))
 }
 
 /// What the gates need outside of the work tree must stay visible.
-fn can_replace(root: &Path, home: &RalphHome, env: &Env, directory: &ProofDirectory) -> bool {
+fn can_mount_over(root: &Path, home: &RalphHome, env: &Env, directory: &ProofDirectory) -> bool {
     let own_home = env.home();
     let mut needed =
         [directory.root(), home.root()].into_iter().chain(own_home.as_deref()).map(resolve_or_keep);

@@ -28,7 +28,7 @@ impl EnvironmentMarks {
     }
 
     /// Names the first packages that are not as they were, or have been changed and restored.
-    pub(crate) fn describe_change(&self) -> Option<String> {
+    pub(crate) fn describe_package_change(&self) -> Option<String> {
         let before = self.marks.as_ref()?;
         let Ok(now) = list_metadata(&self.roots, &self.project) else {
             return Some("installed packages can no longer be compared".to_string());
@@ -96,7 +96,7 @@ mod tests {
             }
             let expected =
                 expected.map(|name| format!("installed packages changed while it ran: {name}"));
-            assert_eq!(marks.describe_change(), expected, "{what}");
+            assert_eq!(marks.describe_package_change(), expected, "{what}");
         }
     }
 }

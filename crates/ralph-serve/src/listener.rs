@@ -190,7 +190,7 @@ async fn accept_connections(listener: &tokio::net::TcpListener, router: &Router)
         };
         let slot = loop {
             if slots.available_permits() == 0 {
-                // Connections of the same burst first read what they were sent: one with a request is not idle.
+                // Connections of the same burst first read their requests, so that they do not count as idle.
                 tokio::task::yield_now().await;
                 connections.close_idle();
             }

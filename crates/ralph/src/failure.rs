@@ -5,6 +5,7 @@ use ralph_core::gate::shell_quote;
 use ralph_core::run_terms::GoalTooLong;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointError;
+use ralph_git::tree::ListingError;
 use ralph_home::goal_file::GoalFileError;
 use ralph_home::session_pointer::SessionPointerError;
 use ralph_home::store::StoreError;
@@ -373,8 +374,11 @@ fn checkpoint_hint(error: &CheckpointError) -> Option<String> {
         CheckpointError::Lock(LockError::File(file)) | CheckpointError::File(file) => {
             return file_hint(file);
         }
-        CheckpointError::TimedOut { .. } | CheckpointError::Listing(_) => {
+        CheckpointError::TimedOut { .. } | CheckpointError::Listing(ListingError::TimedOut(_)) => {
             "try again when the machine is less busy".to_string()
+        }
+        CheckpointError::Listing(ListingError::Failed { .. } | ListingError::NoSuchProject(_)) => {
+            return None;
         }
         CheckpointError::WrongContent { .. } => {
             "a file below `.git/objects` was changed; `git fsck` lists all such objects".to_string()

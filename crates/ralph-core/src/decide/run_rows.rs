@@ -206,12 +206,12 @@ impl<'a> RunStop<'a> {
     /// Whether the agent changed the files while it should have waited, so that the results start anew. A tree that
     /// cannot be identified counts as changed, also from another one.
     fn restarts_wait(&self) -> bool {
-        let is_same = |before| self.waiting_tree() == Some(before);
+        let is_same = |before| self.digest_without_gate_writes() == Some(before);
         self.awaits_results_only() && self.state.awaited_tree.is_some_and(|before| !is_same(before))
     }
 
-    fn waiting_tree(&self) -> Option<Digest64> {
-        match self.evidence.tree_before_gates {
+    fn digest_without_gate_writes(&self) -> Option<Digest64> {
+        match self.evidence.tree_without_gate_writes {
             TreeIdentity::Known(tree) => Some(Digest64(tree)),
             TreeIdentity::Unknown => None,
         }
@@ -456,7 +456,8 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     if !stop.awaits_results_only() {
         return decision;
     }
-    let awaited_tree = stop.waiting_tree().or(stop.state.awaited_tree).unwrap_or(UNKNOWN_TREE);
+    let awaited_tree =
+        stop.digest_without_gate_writes().or(stop.state.awaited_tree).unwrap_or(UNKNOWN_TREE);
     let decision = StopDecision { awaited_tree: Some(awaited_tree), ..decision };
     // Otherwise an agent that changes a file before each stop would wait for ever.
     if restarts_wait {

@@ -463,8 +463,8 @@ fn a_wait_that_starts_anew_is_charged() {
     check!(
         test_run()
             .stop(waits(1))
-            .stop(waits(2).tree_before_gates(1))
-            .stop(waits(3).tree_before_gates(4)),
+            .stop(waits(2).tree_without_gate_writes(1))
+            .stop(waits(3).tree_without_gate_writes(4)),
         @"
         1  block            rule block        0 charged  1 pending
         2  block            rule block        0 charged  1 pending

@@ -384,7 +384,7 @@ proptest! {
                 && transition.stop.facts.tampering.is_none()
                 && open().any(Requirement::is_running)
                 && open().all(|one| one.is_running() || one.comes_later());
-            let tree = transition.stop.evidence.tree_before_gates;
+            let tree = transition.stop.evidence.tree_without_gate_writes;
             if matches!(decision.outcome, StopOutcome::Awaited { .. }) {
                 prop_assert!(is_waiting);
                 let is_same = |before| before == tree && tree != TreeIdentity::Unknown;

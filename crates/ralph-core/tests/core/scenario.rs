@@ -337,7 +337,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         waits_for_proof: false,
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
-        tree_before_gates: TreeIdentity::Known(tree),
+        tree_without_gate_writes: TreeIdentity::Known(tree),
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),
@@ -413,13 +413,13 @@ impl TestStop {
 
     pub(crate) fn tree(mut self, tree: TreeIdentity) -> Self {
         self.evidence.tree = tree;
-        self.evidence.tree_before_gates = tree;
+        self.evidence.tree_without_gate_writes = tree;
         self
     }
 
     /// Gates wrote files: the tree was this one before.
-    pub(crate) fn tree_before_gates(mut self, tree: u64) -> Self {
-        self.evidence.tree_before_gates = TreeIdentity::Known(tree);
+    pub(crate) fn tree_without_gate_writes(mut self, tree: u64) -> Self {
+        self.evidence.tree_without_gate_writes = TreeIdentity::Known(tree);
         self
     }
 

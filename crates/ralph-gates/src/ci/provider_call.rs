@@ -23,7 +23,7 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
 use crate::command_place::CommandPlace;
-use crate::environment::measuring_environment;
+use crate::environment::fixed_locale_environment;
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
@@ -325,7 +325,7 @@ impl<'a> ProviderSession<'a> {
                 .collect(),
             cwd: &place.directory,
             mounts: place.mounts,
-            environment: &measuring_environment(
+            environment: &fixed_locale_environment(
                 context.env,
                 place.environment,
                 &self.gate.env,
@@ -333,7 +333,7 @@ impl<'a> ProviderSession<'a> {
             ),
             input: "",
         })?;
-        if let Some(why) = place.describe_change() {
+        if let Some(why) = place.describe_package_change() {
             return Err(QueryError::Permanent(why));
         }
         let quoted = self.safe_line(program, MAX_WHY_CHARS);

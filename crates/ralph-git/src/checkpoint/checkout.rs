@@ -104,7 +104,7 @@ impl CheckpointRepository {
             cache: None,
             deadline,
         })?;
-        self.confirm_checkout(&written, files, &tree)?;
+        self.verify_checkout(&written, files, &tree)?;
         let dir = self.checkout.clone();
         Ok(VerificationCheckout { dir, tree, files: written, restored, _lock: alone })
     }
@@ -132,7 +132,7 @@ impl CheckpointRepository {
         let tree = self.tree_with_changes(what.candidate, &changes, deadline)?;
         let files = self.files_with_changes(what.candidate, &changes, deadline)?;
         if !changes.is_empty() {
-            self.confirm_tree(&tree, &files, deadline)?;
+            self.verify_tree_of_files(&tree, &files, deadline)?;
         }
         Ok(ComposedTree { tree, files, restored })
     }

@@ -68,7 +68,7 @@ impl CheckpointRepository {
             && last.tree == stored.trees.root
             && self.read_remarks(last, deadline)? == stored.remarks
         {
-            self.confirm_commit(last, deadline)?;
+            self.verify_commit(last, deadline)?;
             let checkpoint = last.clone();
             return Ok(CreatedCheckpoint {
                 first: first.unwrap_or_else(|| checkpoint.clone()),

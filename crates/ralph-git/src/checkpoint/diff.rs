@@ -74,7 +74,7 @@ impl CheckpointRepository {
             }
         }
         if before.tree != after.tree {
-            self.verify_trees(trees, deadline)?;
+            self.verify_trees(PlumbingContext::Shadow, trees, deadline)?;
         }
         if let Some(forged) = found.iter().find(|changed| !fs::is_safe_tree_path(&changed.path)) {
             let path = ralph_core::text::clean_line(&forged.path.to_string_lossy(), 200);

@@ -71,7 +71,7 @@ pub enum CheckpointError {
     Replaced { number: u32 },
     #[error("git no longer knows commit `{0}` of the target branch")]
     CommitMissing(String),
-    #[error("the content of git's object `{id}` does not match its id")]
+    #[error("the content of git object `{id}` does not match its id")]
     WrongContent { id: String },
     #[error("checkpoint {number} contains `{path}`, which is not a valid path in a work tree")]
     InvalidPath { number: u32, path: String },
@@ -309,7 +309,7 @@ impl CheckpointRepository {
         let found = self.list(deadline)?.into_iter().find(|one| one.number == number);
         let found =
             found.ok_or_else(|| CheckpointError::NotFound { run: self.run.clone(), number })?;
-        self.confirm_commit(&found, deadline)?;
+        self.verify_commit(&found, deadline)?;
         Ok(found)
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{CheckpointError, CheckpointRepository, CheckpointStore, RepositoryPurpose};
 use crate::hardened_git::{GitCommandError, GitOutput, HardenedGit, subcommand};
-use crate::object_batch::{BATCH_COMMAND, batch_input, parse_batch};
+use crate::object_batch::{BATCH_COMMAND, MAX_OBJECT_HEADER_BYTES, batch_input, parse_batch};
 use crate::tree::{ObjectId, TreeEntryMode};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
@@ -19,8 +19,6 @@ const MAX_OUTPUT_BYTES: usize = 256 * 1024 * 1024;
 /// So many blobs are read at once, without asking for their sizes first, if they are small.
 const FEW_BLOBS: usize = 16;
 const FEW_BLOBS_BYTES: usize = 1024 * 1024;
-/// Upper bound for the header that `cat-file` prints before each blob.
-const MAX_BLOB_HEADER_BYTES: usize = 128;
 
 /// The repository whose configuration, attributes and refs a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,7 +222,7 @@ impl CheckpointRepository {
         if count > 0 {
             let mut call =
                 PlumbingCommand::new(PlumbingContext::Shadow, BATCH_COMMAND).with_input(&input);
-            call.max_output = taken + count * MAX_BLOB_HEADER_BYTES;
+            call.max_output = taken + count * MAX_OBJECT_HEADER_BYTES;
             let output = self.run_git(&call, deadline)?;
             let objects = self.parse_objects(&output, "blob")?;
             blobs.extend(objects.into_iter().map(|(id, bytes)| (id, BlobContent::Content(bytes))));

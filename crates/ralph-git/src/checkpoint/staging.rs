@@ -75,7 +75,7 @@ impl CheckpointRepository {
         let out = PlumbingCommand::new(PlumbingContext::Shadow, out);
         self.run_git(&out.with_index(&index).with_work_tree(directory), deadline)?;
         fs::remove_file(&index)?;
-        self.confirm_copies(pieces, directory, deadline)?;
+        self.verify_copies(pieces, directory, deadline)?;
         Ok(stage)
     }
 
@@ -85,21 +85,28 @@ impl CheckpointRepository {
         of: &Checkpoint,
         deadline: &Deadline,
     ) -> Result<Vec<CheckpointFile>, CheckpointError> {
-        let tree = self.hex(&of.tree);
-        let call = PlumbingCommand::new(
-            PlumbingContext::Shadow,
-            ["ls-tree", "-r", "-t", "-z", "--full-tree", &tree],
-        );
+        self.tree_files(PlumbingContext::Shadow, &of.tree, deadline)
+    }
+
+    /// All files of a tree.
+    pub(super) fn tree_files(
+        &self,
+        at: PlumbingContext,
+        tree: &ObjectId,
+        deadline: &Deadline,
+    ) -> Result<Vec<CheckpointFile>, CheckpointError> {
+        let hex = self.hex(tree);
+        let call = PlumbingCommand::new(at, ["ls-tree", "-r", "-t", "-z", "--full-tree", &hex]);
         let listed = self.run_git(&call, deadline)?;
         let records = listed.split(|byte| *byte == 0);
-        let (mut files, mut trees) = (Vec::new(), vec![of.tree]);
+        let (mut files, mut trees) = (Vec::new(), vec![*tree]);
         for record in records {
             match directory_id(self.format, record) {
                 Some(id) => trees.push(id),
                 None => files.extend(self.parse_tree_record(record)),
             }
         }
-        self.verify_trees(trees, deadline)?;
+        self.verify_trees(at, trees, deadline)?;
         Ok(files)
     }
 

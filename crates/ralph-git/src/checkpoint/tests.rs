@@ -840,7 +840,7 @@ fn forge_object(scene: &CheckpointScene, name: &str, content: &str) {
     run_successfully(&scene.project, &["sh", "-ec", &forge]);
 }
 
-/// R-S5c: content that an agent writes below the id of an object is neither compared nor checked out nor restored.
+/// R-S5c: content that an agent writes under the id of an object is neither compared nor checked out nor restored.
 #[test]
 fn forged_objects_are_refused() {
     const COMMIT: &str = "git -c user.name=t -c user.email=t@t commit-tree -m x";
@@ -896,7 +896,7 @@ fn forged_objects_are_refused() {
         for (operation, error) in refused {
             let Some(error) = error else { continue };
             let wrong =
-                format!("the content of git's object `{}` does not match its id", id.trim_end());
+                format!("the content of git object `{}` does not match its id", id.trim_end());
             // Git compares some objects itself.
             let why = error.to_string();
             let is_named = why == wrong;
@@ -911,7 +911,7 @@ fn forged_objects_are_refused() {
     refs/ralph/r1/0:tests: files, base, candidate, both, both as an id
     refs/ralph/r1/0^{tree}: files (`git ls-tree` exited with 128), difference, lines, patch, base (`git ls-tree` exited with 128), both, both as an id, restore
     refs/ralph/r1/1^{tree}: difference, lines, patch, candidate (`git ls-tree` exited with 128), both, both as an id, restore
-    refs/ralph/r1/0: find, base, both, restore
+    refs/ralph/r1/0: find, restore
     ");
 }
 

@@ -8,20 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::plumbing::{PlumbingCommand, PlumbingContext, quote_path, unexpected_git_output};
 use super::{
-    ChangedPath, Checkpoint, CheckpointError, CheckpointFile, CheckpointReason,
-    CheckpointRepository, PathVersion,
+    ChangedPath, Checkpoint, CheckpointError, CheckpointFile, CheckpointRepository, PathVersion,
 };
-use crate::object_batch::{BATCH_COMMAND, batch_input, parse_batch, tree_of_commit};
+use crate::object_batch::{
+    BATCH_COMMAND, MAX_COMMIT_BYTES, batch_input, check_trees, parse_batch, tree_of_commit,
+};
 use crate::tree::{self, ObjectId, TreeEntryMode, WorkTreeListing, hash_object};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::{self, FileKind};
 
-/// A checkpoint's commit is a few lines long.
-const MAX_COMMIT_BYTES: usize = 64 * 1024 * 1024;
-/// Blobs are read in portions of about this size.
-const PORTION_BYTES: u64 = 32 * 1024 * 1024;
+/// Blobs are read in batches of about this size.
+const BLOB_BATCH_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What was compared with its id, so that a stop reads it only once.
+/// The objects that were already verified, so that a stop reads each of them once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VerifiedObjects(Arc<Mutex<VerifiedIds>>);
 
@@ -58,7 +57,7 @@ impl CheckpointRepository {
     }
 
     /// Fails if the commit of a checkpoint has another tree.
-    pub fn confirm_commit(
+    pub fn verify_commit(
         &self,
         checkpoint: &Checkpoint,
         deadline: &Deadline,
@@ -78,6 +77,7 @@ impl CheckpointRepository {
     /// Fails if the content of one of the trees does not have its id.
     pub(super) fn verify_trees(
         &self,
+        at: PlumbingContext,
         ids: impl IntoIterator<Item = ObjectId>,
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
@@ -90,12 +90,9 @@ impl CheckpointRepository {
             return Ok(());
         }
         let input = batch_input(self.format, &unverified);
-        let call = PlumbingCommand::new(PlumbingContext::Shadow, BATCH_COMMAND).with_input(&input);
+        let call = PlumbingCommand::new(at, BATCH_COMMAND).with_input(&input);
         let output = self.run_git(&call, deadline)?;
-        let found = parse_batch(self.format, &output)?;
-        if found.iter().filter(|object| object.kind == "tree").count() != unverified.len() {
-            return Err(unexpected_git_output("cat-file"));
-        }
+        check_trees(self.format, &output, unverified.len())?;
         self.verified.lock().trees.extend(unverified);
         Ok(())
     }
@@ -113,7 +110,7 @@ impl CheckpointRepository {
         let mut from = 0;
         while from < sizes.len() {
             let (mut to, mut bytes) = (from, 0);
-            while to < sizes.len() && (to == from || bytes + sizes[to].1 <= PORTION_BYTES) {
+            while to < sizes.len() && (to == from || bytes + sizes[to].1 <= BLOB_BATCH_BYTES) {
                 bytes += sizes[to].1;
                 to += 1;
             }
@@ -150,23 +147,21 @@ impl CheckpointRepository {
     }
 
     /// Fails if a tree is not that of these files.
-    pub(super) fn confirm_tree(
+    pub(super) fn verify_tree_of_files(
         &self,
         tree: &ObjectId,
         files: &BTreeMap<OsString, PathVersion>,
         deadline: &Deadline,
     ) -> Result<(), CheckpointError> {
-        let reason = CheckpointReason::Other("a tree without a commit".to_owned());
-        let of = Checkpoint { number: u32::MAX, commit: *tree, tree: *tree, at_ms: 0, reason };
-        if self.files_with_changes(&of, &[], deadline)? == *files {
-            Ok(())
-        } else {
-            Err(self.wrong_content(tree))
-        }
+        // The composed tree is in the shadow only.
+        let found = self.tree_files(PlumbingContext::ShadowOnly, tree, deadline)?;
+        let is_same = found.len() == files.len()
+            && found.iter().all(|file| files.get(&file.path) == Some(&file.version));
+        if is_same { Ok(()) } else { Err(self.wrong_content(tree)) }
     }
 
     /// Fails if a checkout does not have exactly these files.
-    pub(super) fn confirm_checkout(
+    pub(super) fn verify_checkout(
         &self,
         listing: &WorkTreeListing,
         mut files: BTreeMap<OsString, PathVersion>,
@@ -193,7 +188,7 @@ impl CheckpointRepository {
     }
 
     /// Fails if a file in `directory` does not have the id of its version.
-    pub(super) fn confirm_copies(
+    pub(super) fn verify_copies(
         &self,
         pieces: &[CheckpointFile],
         directory: &Path,

@@ -33,7 +33,7 @@ pub(super) fn confirm_base(
 ) -> Result<Checkpoint, CheckpointError> {
     let sealed = contract.seal.base.as_ref().map(|base| base.commit.as_str());
     if sealed == Some(repository.hex(&first.commit).as_str()) {
-        repository.confirm_commit(&first, deadline)?;
+        repository.verify_commit(&first, deadline)?;
         Ok(first)
     } else {
         Err(CheckpointError::Replaced { number: 0 })

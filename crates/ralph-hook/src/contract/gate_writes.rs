@@ -62,7 +62,7 @@ pub(super) fn only_gates_changed(
 }
 
 /// The mark of the tree as if the gates had written nothing. Without the note it is that of the tree itself.
-pub(super) fn mark_without_writes(
+pub(super) fn mark_without_gate_writes(
     contract: &ContractContext<'_>,
     listing: &WorkTreeListing,
 ) -> u64 {

@@ -86,8 +86,8 @@ pub fn add_judge_requirements(
     evidence.judging.spent = (spent != state.judges.spent).then_some(spent);
 }
 
-/// Whether the agent can still improve the proof, which it is held for before CI and judges are asked.
-pub fn is_proof_open(
+/// Whether the agent is held to improve the proof before CI and judges are asked.
+pub fn must_improve_proof(
     contract: &ContractContext<'_>,
     state: &RunState,
     evidence: &StopEvidence,
@@ -112,7 +112,7 @@ fn add_requirements(
         // The runner asks them when the agent's process has exited.
         return;
     }
-    let waits_for_proof = !is_open && is_proof_open(contract, state, evidence);
+    let waits_for_proof = !is_open && must_improve_proof(contract, state, evidence);
     if is_open || waits_for_proof || contract.world.env.is_rehearsal() {
         evidence.waits_for_proof |= waits_for_proof;
         evidence.requirements.extend(applicable.iter().copied().filter_map(waiting));

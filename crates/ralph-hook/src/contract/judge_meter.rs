@@ -24,9 +24,9 @@ struct JudgeMeter {
     v: u8,
     #[serde(flatten)]
     spent: Spending,
-    /// The estimate of the call that is being made. If the worker does not live to replace it, it is the cost.
+    /// The estimate of the call in progress. If the worker is killed before it books the cost, this is the cost.
     #[serde(default, skip_serializing_if = "Spending::is_zero")]
-    open: Spending,
+    estimate: Spending,
 }
 
 /// The total so far: that of the meter or of the journal, whichever is higher. An edit of the meter never lowers it.
@@ -39,14 +39,14 @@ pub fn judge_spending(home: &RalphHome, run: &RunRecord, state: &RunState) -> Sp
 /// A call of a worker that is gone is part of the total.
 fn read_total(home: &RalphHome, run: &RunId) -> Option<Spending> {
     let meter = read_meter(home, run)?;
-    if meter.open.is_zero() {
+    if meter.estimate.is_zero() {
         return Some(meter.spent);
     }
     let worker = file_slot::peek(&home.run(run).worker_lock(), 0);
     // A worker books the cost before it releases its lock, so the second reading sees a call that ended meanwhile.
     let again = read_meter(home, run)?;
     let is_lost = matches!(worker, Ok(SlotContent::Free(_))) && again == meter;
-    Some(if is_lost { meter.spent.plus(meter.open) } else { again.spent })
+    Some(if is_lost { meter.spent.plus(meter.estimate) } else { again.spent })
 }
 
 fn read_meter(home: &RalphHome, run: &RunId) -> Option<JudgeMeter> {
@@ -55,7 +55,7 @@ fn read_meter(home: &RalphHome, run: &RunId) -> Option<JudgeMeter> {
     (meter.v == METER_VERSION).then_some(meter)
 }
 
-/// Books a call that is about to be made. Called by the one worker of the run, as the functions below.
+/// Books a call that is about to be made. Only the worker of the run calls this and the functions below.
 pub(super) fn book_estimate(
     home: &RalphHome,
     run: &RunRecord,
@@ -66,20 +66,30 @@ pub(super) fn book_estimate(
         home,
         run,
         state,
-        MeterChange { added: Spending::default(), open: cost_of(estimate) },
+        MeterChange { added: Spending::default(), estimate: cost_of(estimate) },
     );
 }
 
 /// Replaces the estimate of a call by its cost.
 pub(super) fn book_cost(home: &RalphHome, run: &RunRecord, state: &RunState, used: &JudgeUsage) {
-    book_call(home, run, state, MeterChange { added: cost_of(used), open: Spending::default() });
+    book_call(
+        home,
+        run,
+        state,
+        MeterChange { added: cost_of(used), estimate: Spending::default() },
+    );
 }
 
 /// Turns the estimate of a call into its cost if the worker that made the call was killed. The caller holds the lock of
 /// the worker, so no other one can be making it.
 pub(super) fn settle_lost_call(home: &RalphHome, run: &RunRecord, state: &RunState) {
-    if let Some(meter) = read_meter(home, &run.id).filter(|meter| !meter.open.is_zero()) {
-        book_call(home, run, state, MeterChange { added: meter.open, open: Spending::default() });
+    if let Some(meter) = read_meter(home, &run.id).filter(|meter| !meter.estimate.is_zero()) {
+        book_call(
+            home,
+            run,
+            state,
+            MeterChange { added: meter.estimate, estimate: Spending::default() },
+        );
     }
 }
 
@@ -94,7 +104,7 @@ fn cost_of(usage: &JudgeUsage) -> Spending {
 #[derive(Clone, Copy, Debug)]
 struct MeterChange {
     added: Spending,
-    open: Spending,
+    estimate: Spending,
 }
 
 fn book_call(home: &RalphHome, run: &RunRecord, state: &RunState, change: MeterChange) {
@@ -109,11 +119,11 @@ fn try_book(
     home: &RalphHome,
     run: &RunRecord,
     state: &RunState,
-    MeterChange { added, open }: MeterChange,
+    MeterChange { added, estimate }: MeterChange,
 ) -> Result<(), FileError> {
     let before = read_meter(home, &run.id);
-    let was_open = before.is_some_and(|meter| !meter.open.is_zero());
-    if added.is_zero() && open.is_zero() && !was_open {
+    let was_estimated = before.is_some_and(|meter| !meter.estimate.is_zero());
+    if added.is_zero() && estimate.is_zero() && !was_estimated {
         return Ok(());
     }
     let metered = before.map_or_else(Spending::default, |meter| meter.spent);
@@ -129,11 +139,11 @@ fn try_book(
             micro_usd: added.micro_usd,
             reached_micro_usd: spent.micro_usd,
             tokens: added.tokens,
-            open_micro_usd: open.micro_usd,
+            estimated_micro_usd: estimate.micro_usd,
         };
         ledger::append_spending(home, clock::now_ms(), &entry)?;
     }
     let path = home.run(&run.id).judge_meter();
-    let bytes = fs::encode_json(&path, &JudgeMeter { v: METER_VERSION, spent, open })?;
+    let bytes = fs::encode_json(&path, &JudgeMeter { v: METER_VERSION, spent, estimate })?;
     fs::replace(&path, &bytes, Durability::Synced)
 }

@@ -75,7 +75,7 @@ pub use base_checks::{BaseChecks, await_base_checks, read_base_checks};
 pub use change_checks::{change_requirements, read_changes};
 pub use judge_case::{ComparedTrees, MISSING_PLAN, ManualCase, PLAN_FILE};
 pub use judge_evidence::{
-    JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge, is_proof_open,
+    JudgeBudget, JudgeMode, add_judge_requirements, has_required_judge, must_improve_proof,
 };
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
@@ -144,7 +144,7 @@ pub struct MeasuredContract {
     /// Identity of the measured tree; `None` if the tree could not be listed.
     mark: Option<u64>,
     /// The same without what gates had written into the tree before.
-    mark_before_gates: Option<u64>,
+    mark_without_gate_writes: Option<u64>,
     candidate: Option<CandidateCheckpoint>,
     /// Names of tests that the base does not have.
     new_tests: Vec<String>,
@@ -218,7 +218,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         }
     };
     // The gates that run now may write a file again, and its content of before would then not be known.
-    let mark_before_gates = Some(gate_writes::mark_without_writes(contract, &listing));
+    let mark_without_gate_writes = Some(gate_writes::mark_without_gate_writes(contract, &listing));
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
     let mut guards = seal::seal_requirements(contract, &look);
@@ -272,7 +272,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         touched,
         tampering,
         mark,
-        mark_before_gates,
+        mark_without_gate_writes,
         candidate,
         new_tests,
         changed_lines: look.changed_lines,
@@ -430,8 +430,8 @@ impl MeasuredContract {
         self.mark.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }
 
-    pub fn identity_before_gates(&self) -> TreeIdentity {
-        self.mark_before_gates.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
+    pub fn identity_without_gate_writes(&self) -> TreeIdentity {
+        self.mark_without_gate_writes.map_or(TreeIdentity::Unknown, TreeIdentity::Known)
     }
 
     fn without_tree(requirements: Vec<Requirement>) -> Self {

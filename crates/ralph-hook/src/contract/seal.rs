@@ -97,7 +97,7 @@ pub fn seal_policy(
     subject: &ApprovalSubject,
 ) -> Result<PolicySeal, SealError> {
     let base = seal_base(sealing, config)?;
-    let mounts_checkouts = base.is_some() && can_mount(sealing, &config.project);
+    let mounts_checkouts = base.is_some() && probe_checkout_mounts(sealing, &config.project);
     Ok(PolicySeal { mounts_checkouts, ..seal_with_base(sealing, config, subject, base)? })
 }
 
@@ -133,7 +133,7 @@ pub(super) fn seal_with_base(
 }
 
 /// Measured at the start, because every process can send a stop, also one that may not mount anything.
-fn can_mount(sealing: &SealRequest<'_>, project: &Path) -> bool {
+fn probe_checkout_mounts(sealing: &SealRequest<'_>, project: &Path) -> bool {
     let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
     let root = git::work_tree_root(&project).unwrap_or(&project);
     let cancel = CancelToken::new();

@@ -96,8 +96,8 @@ pub fn evidence_for_run(
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
-    let (tree, tree_before_gates) = if let Some(measured) = &measured {
-        (measured.tree_identity(), measured.identity_before_gates())
+    let (tree, tree_without_gate_writes) = if let Some(measured) = &measured {
+        (measured.tree_identity(), measured.identity_without_gate_writes())
     } else {
         let tree = work_tree_identity(world, run);
         (tree, tree)
@@ -107,7 +107,7 @@ pub fn evidence_for_run(
         proof: None,
         waits_for_proof: false,
         tree,
-        tree_before_gates,
+        tree_without_gate_writes,
         gates: measured.as_ref().map(|measured| measured.records.clone()).unwrap_or_default(),
         judged: measured.as_ref().and_then(|measured| measured.judged_content().cloned()),
         judging: JudgingEvidence::default(),
@@ -249,7 +249,7 @@ pub fn evidence_for_session(
         proof: None,
         waits_for_proof: false,
         tree,
-        tree_before_gates: tree,
+        tree_without_gate_writes: tree,
         gates,
         judged: None,
         judging: JudgingEvidence::default(),
@@ -266,7 +266,7 @@ fn add_proof(
     measured: &MeasuredContract,
     evidence: &mut StopEvidence,
 ) {
-    // A waiver makes a proof unnecessary, also one for CI.
+    // A waiver makes a proof unnecessary, even a waiver for CI.
     let waived = contract::waiting_ci_requirements(contract, measured);
     let waived = waived.into_iter().filter(|one| !contract.holds(one));
     let weighed: Vec<_> = evidence.requirements.iter().cloned().chain(waived).collect();
@@ -289,7 +289,7 @@ fn add_ci(
         return;
     }
     let is_open = evidence.requirements.iter().any(|one| contract.holds(one));
-    let waits_for_proof = !is_open && contract::is_proof_open(contract, state, evidence);
+    let waits_for_proof = !is_open && contract::must_improve_proof(contract, state, evidence);
     if is_open || waits_for_proof {
         evidence.waits_for_proof = waits_for_proof;
         evidence.requirements.extend(waiting);
@@ -491,7 +491,7 @@ pub fn evidence_for_files(
         proof: None,
         waits_for_proof: false,
         tree: TreeIdentity::Unknown,
-        tree_before_gates: TreeIdentity::Unknown,
+        tree_without_gate_writes: TreeIdentity::Unknown,
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),

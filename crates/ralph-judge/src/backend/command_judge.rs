@@ -84,7 +84,7 @@ pub(super) fn call_command(
         return ModelReply::unsent("the case cannot be encoded");
     };
     let place = request.place;
-    let mut variables = environment::measuring_environment(
+    let mut variables = environment::fixed_locale_environment(
         request.env,
         place.environment,
         &[],

@@ -158,7 +158,7 @@ pub(super) static ROOT: &[ConfigKey] = &[
     ConfigKey {
         name: "ci",
         kind: ValueKind::NamedEntries(&CI),
-        description: "Checks of the commit at a CI provider, see [CI](ci.md). Requires `name` and `provider`. It comes after all gates and checks; only judges come later.",
+        description: "Checks of the commit at a CI provider, see [CI](ci.md). Requires `name` and `provider`. It comes after all gates, checks and the proof; only judges come later.",
     },
     ConfigKey {
         name: "chunk",

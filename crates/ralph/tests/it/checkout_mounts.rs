@@ -45,7 +45,7 @@ fn located_judge(sandbox: Sandbox) -> JudgedProject {
     project
 }
 
-/// R-S5a: no name of a `TMPDIR` keeps a checkout from being mounted in place of the project.
+/// R-S5c: no name of a `TMPDIR` keeps a checkout from being mounted in place of the project.
 #[test]
 fn checkouts_are_mounted_whatever_the_temporary_directory_is_called() {
     if unshare_options().is_none() {
@@ -71,7 +71,7 @@ fn checkouts_are_mounted_whatever_the_temporary_directory_is_called() {
     }
 }
 
-/// R-S5a: a stop where nothing can be mounted gives no verdict in a run that began elsewhere. A judge would find the files
+/// R-S5c: a stop where nothing can be mounted gives no verdict in a run that began elsewhere. A judge would find the files
 /// of the work tree under their absolute path.
 #[test]
 fn a_stop_that_cannot_mount_checkouts_gives_no_verdict() {
@@ -88,14 +88,14 @@ fn a_stop_that_cannot_mount_checkouts_gives_no_verdict() {
     --- stderr
     ralph: iteration 2 of 25 — 1 of 6 requirements has no result (run [run])
 
-    ? review (judge, prompt): no result: checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run
+    ? review (judge, prompt): no result: checkouts cannot be mounted here, but could be when the run began: continue where it was started, or start a new run
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
     Next: Leave the work as it is; review is asked once more. Then stop again
 
     exit 0
     --- stdout
-    {"systemMessage":"ralph: gate_broken: make it work — review gave no result twice in a row: checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run (run [run]); fix it until `ralph judge run review` gets a verdict, then run `/ralph:goal` again"}
+    {"systemMessage":"ralph: gate_broken: make it work — review gave no result twice in a row: checkouts cannot be mounted here, but could be when the run began: continue where it was started, or start a new run (run [run]); fix it until `ralph judge run review` gets a verdict, then run `/ralph:goal` again"}
     "#);
     assert_eq!(project.status(&run), "gate_broken");
     assert!(!fs::exists(project.path("places")).unwrap());
@@ -121,14 +121,14 @@ fn a_proof_that_cannot_mount_checkouts_is_not_verified() {
     │ make it work
     └ 00000000
 
-    ✗ proof (correctness): `suite` passes in the project and gives no result in a clean checkout of it: checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run
+    ✗ proof (correctness): `suite` passes in the project and gives no result in a clean checkout of it: checkouts cannot be mounted here, but could be when the run began: continue where it was started, or start a new run
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
     Next: Fix the cause above so that the proof can run, or explain at the end of your message why you cannot. Then stop again
 
     exit 0
     --- stdout
-    {"systemMessage":"ralph: green: make it work — `suite` passes in the project and gives no result in a clean checkout of it: checkouts cannot be mounted here as when the run began: continue where it was started, or start a new run; all 5 requirements are met after 1 iteration and [took] (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test"}
+    {"systemMessage":"ralph: green: make it work — `suite` passes in the project and gives no result in a clean checkout of it: checkouts cannot be mounted here, but could be when the run began: continue where it was started, or start a new run; all 5 requirements are met after 1 iteration and [took] (run [run]); review the change (`ralph checkpoint diff [run]`) and run `ralph accept [run]`, or start a new run that adds a test"}
     "#);
     assert_eq!(project.status(&run), "green");
 }

@@ -340,7 +340,7 @@ fn a_ci_command_that_the_base_does_not_have_gives_no_result() {
 const SLOW_COMMAND: &str = "cat > /dev/null; : > ROOT/asks; : < ROOT/goes\ncat node_modules/kit/answer\n: > ROOT/asks; : < ROOT/goes\n";
 
 /// Exchanges a package while the command runs, as a process of the agent can, and restores it before the command ends.
-fn exchange_package(sandbox: &Sandbox, forged: &str) -> JoinHandle<()> {
+fn swap_package(sandbox: &Sandbox, forged: &str) -> JoinHandle<()> {
     let (root, forged) = (sandbox.root().to_owned(), forged.to_string());
     let answer = sandbox.project().join("node_modules/kit/answer");
     let kept = answer.with_extension("kept");
@@ -365,7 +365,7 @@ fn write_slow_command(sandbox: &Sandbox, path: &str) {
 
 /// R-S5a: a package that is exchanged while the judge runs, and restored, gives no verdict.
 #[test]
-fn packages_exchanged_while_a_judge_runs_give_no_verdict() {
+fn packages_swapped_while_a_judge_runs_give_no_verdict() {
     let project = JudgedProject::of(adder(), REVIEW);
     write_slow_command(&project.sandbox, "judge.sh");
     let quote = "sum=0; for one; do";
@@ -373,7 +373,7 @@ fn packages_exchanged_while_a_judge_runs_give_no_verdict() {
     project.sandbox.commit();
     project.sandbox.approve_policy();
     let run = project.start();
-    let exchange = exchange_package(&project.sandbox, &met().to_string());
+    let exchange = swap_package(&project.sandbox, &met().to_string());
     let stop = project.stop();
     assert_snapshot!(line_about(" review (", &stop), @"? review (judge, prompt): no result: installed packages changed while it ran: node_modules/kit/answer");
     assert!(exchange.is_finished(), "{stop}");
@@ -382,7 +382,7 @@ fn packages_exchanged_while_a_judge_runs_give_no_verdict() {
 
 /// The same for a command that asks CI.
 #[test]
-fn packages_exchanged_while_ci_is_asked_give_no_result() {
+fn packages_swapped_while_ci_is_asked_give_no_result() {
     let sandbox = ci_project(Sandbox::new());
     let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
     sandbox.write(
@@ -402,7 +402,7 @@ fn packages_exchanged_while_ci_is_asked_give_no_result() {
         r#"{{"commit": "{}", "checks": [{{"name": "build", "state": "passed"}}]}}"#,
         commit.trim()
     );
-    let exchange = exchange_package(&sandbox, &passed);
+    let exchange = swap_package(&sandbox, &passed);
     let stop = sandbox.send_stop(SESSION, "");
     assert_snapshot!(line_about(" ci (ci", &stop.stderr), @"? ci (ci): no result: installed packages changed while it ran: node_modules/kit/answer");
     assert!(exchange.is_finished(), "{stop}");

@@ -57,7 +57,7 @@ fn a_new_project_is_asked_once() {
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
       sealed   `tests.sh`: the agent may not change it; `--may-change FILE` allows it
-      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      agent    `$ROOT/agent` (as `claude`) may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: nothing was written or started
       hint: paste `ralph run 'Let main.sh say goodbye.' --agent-program $ROOT/agent` to start it later
@@ -112,7 +112,7 @@ fn yes_answers_the_same_question_without_a_terminal() {
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
       sealed   `tests.sh`: the agent may not change it; `--may-change FILE` allows it
-      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      agent    `$ROOT/agent` (as `claude`) may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [run]    Let main.sh say goodbye.
     "
@@ -169,7 +169,7 @@ fn a_typed_command_becomes_the_gate() {
       gates    tests  sh verify.sh
                a yes writes them to `ralph.toml` and approves them
       sealed   `verify.sh`: the agent may not change it; `--may-change FILE` allows it
-      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      agent    `$ROOT/agent` (as `claude`) may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
     ");
@@ -222,7 +222,7 @@ fn the_question_names_what_is_written_and_what_is_sealed() {
                check-1  sh accept.sh
                a yes writes tests to `ralph.toml` and approves it; checks are for this run only
       sealed   `tests.sh`, `accept.sh`: the agent may not change them; `--may-change FILE` allows it
-      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      agent    `$ROOT/agent` (as `claude`) may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel: 
     ---
@@ -230,7 +230,7 @@ fn the_question_names_what_is_written_and_what_is_sealed() {
       project  `$ROOT/project`
       gates    tests  sh tests.sh
                a yes writes them to `ralph.toml` and approves them
-      agent    `claude` may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
+      agent    `$ROOT/agent` (as `claude`) may edit files here (`--permission-mode acceptEdits`), anything else as its settings allow
       limits   25 iterations · 8 h · $20 · stuck at the 3rd stop without progress
     [y] run · [e] edit ralph.toml first · [d] details · [N] cancel:
     ");

@@ -75,7 +75,7 @@ impl SilentJudge {
         let lines = files.flat_map(|(_, bytes)| bytes.split(|byte| *byte == b'\n'));
         let lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
         let judged = lines.filter(|line| line["source"] == "judge");
-        let fields = ["micro_usd", "reached_micro_usd", "open_micro_usd"];
+        let fields = ["micro_usd", "reached_micro_usd", "estimated_micro_usd"];
         judged.map(|line| fields.map(|name| line[name].as_u64().unwrap_or(0))).collect()
     }
 

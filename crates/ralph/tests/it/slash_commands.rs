@@ -244,7 +244,7 @@ fn an_agent_may_ask_a_person() {
     let run = first_run_id(&sandbox);
     assert!(sandbox.send_stop(SESSION, "").is_block());
     let asked = sandbox.ralph(["ask", "shall the old format", "still be read?"]);
-    insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human` and the person is notified");
+    insta::assert_snapshot!(asked.stdout.replace(&run, "[run]"), @"[run]  asks a person; stop now; the run ends as `needs_human`");
     let notice = sandbox.send_stop(SESSION, "").notice();
     assert!(
         notice.contains("needs_human") && notice.contains("shall the old format still be read?"),

@@ -37,7 +37,7 @@ fn work_with_its_own_test_is_verified() {
     assert_eq!(sandbox.run_status(&run).0, "verified");
 }
 
-/// An agent that writes other content below the id of an object of the base makes old code fail its new test.
+/// An agent that writes other content under the id of an object of the base makes old code fail its new test.
 #[test]
 fn a_base_whose_objects_were_changed_proves_nothing() {
     let sandbox = adder();
@@ -62,7 +62,7 @@ fn a_base_whose_objects_were_changed_proves_nothing() {
     │ make it work
     └ 00000000
 
-    ? checkpoint (correctness): no result: the content of git's object `db9544f7f00b5371ac6fd92be419aa3b8299e455` does not match its id
+    ? checkpoint (correctness): no result: the content of git object `db9544f7f00b5371ac6fd92be419aa3b8299e455` does not match its id
     ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ suite
 
     Next: Work on the requirements that are not met. Then stop again

@@ -203,7 +203,7 @@ fn has_end_line(source: ResultSource, took_ms: u64, is_terminal: bool) -> bool {
     is_terminal || source == ResultSource::Fresh && took_ms >= LONG_GATE_MS
 }
 
-/// Prints one line when a gate ends, if stdout is a pipe or the gate took long.
+/// Prints one line when a gate ends, if stderr is a terminal or the gate took long.
 pub(crate) fn plain_line(seen: GateEvent<'_>) {
     if let GateEvent::Ended(ran) = seen
         && has_end_line(ran.source, ran.report.took_ms, term::is_error_terminal())
