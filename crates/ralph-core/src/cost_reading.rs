@@ -2,7 +2,6 @@
 
 use crate::digest64::Digest64;
 use crate::model_price::list_models;
-use crate::run::Spending;
 use crate::units::{estimate_usd, format_usd};
 use alloc::format;
 use alloc::string::String;
@@ -64,8 +63,8 @@ impl CostBasis {
 
     /// The basis of the agent's cost together with that of judges, which is always known: without the agent's own cost, it
     /// is only a part.
-    pub fn with_judges(self, agent_micro_usd: Option<u64>, judges: Spending) -> Self {
-        if judges.micro_usd > 0 && agent_micro_usd.is_none() { Self::Incomplete } else { self }
+    pub fn with_judges(self, agent_micro_usd: Option<u64>, judges_micro_usd: u64) -> Self {
+        if judges_micro_usd > 0 && agent_micro_usd.is_none() { Self::Incomplete } else { self }
     }
 
     /// The name in JSON.

@@ -65,7 +65,7 @@ impl LimitUsage {
                 CostBasis::of_metered(spent.micro_usd, state.driving.assumed_micro_usd())
             } else {
                 let agent = cost.map_or(CostBasis::Reported, CostReading::basis);
-                agent.with_judges(cost.and_then(CostReading::spent_micro_usd), judges)
+                agent.with_judges(cost.and_then(CostReading::spent_micro_usd), judges.micro_usd)
             },
             tokens: spent.map(|spent| spent.tokens),
             next_micro_usd: 0,

@@ -3,6 +3,7 @@
 use crate::page::OpenQuestion;
 use crate::person_action::PersonAction;
 use crate::wording::{FactMark, MarkedText, ago, local_time, safe_line};
+use ralph_core::drive::Remedy;
 use ralph_core::id::RunId;
 use ralph_core::record::RunRecord;
 use ralph_core::run::RunState;
@@ -12,6 +13,13 @@ const QUIET_AFTER_MS: u64 = 5 * 60 * 1000;
 
 /// What a run waits for if only a person's approval is missing.
 pub const AWAITS_APPROVAL: &str = "waits for your approval";
+
+/// `another approach: the last 3 stops made no progress`. The reason of the decision names the remedy too.
+pub fn tried_text(remedy: Remedy, why: &str) -> String {
+    let name = remedy.name();
+    let why = why.strip_suffix(&format!("; trying {name}")).unwrap_or(why);
+    format!("{name}: {}", safe_line(why))
+}
 
 /// The command that approves what a run waits for.
 pub fn approve_command(run: &RunId, name: &str) -> String {

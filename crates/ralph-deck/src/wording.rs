@@ -5,9 +5,7 @@
 
 use crate::gate_wording;
 use crate::page::RunStanding;
-use ralph_core::drive::{
-    CostSource, MeterBasis, Remedy, RunnerEvent, SessionOrigin, SilenceResponse,
-};
+use ralph_core::drive::{CostSource, MeterBasis, RunnerEvent, SessionOrigin, SilenceResponse};
 use ralph_core::facts::DeclaredPause;
 use ralph_core::judge::Judge;
 use ralph_core::limits::{LimitKind, LimitOverrides, LimitUsage, RUN_LIMITS, RunLimits};
@@ -322,13 +320,6 @@ pub fn cost_gap(run: &RunRecord, state: &RunState) -> Option<MarkedText> {
     Some(MarkedText::new(FactMark::Unclear, safe_line(&gap)))
 }
 
-/// `another approach: the last 3 stops made no progress`. The reason of the decision names the remedy too.
-pub fn tried_text(remedy: Remedy, why: &str) -> String {
-    let name = remedy.name();
-    let why = why.strip_suffix(&format!("; trying {name}")).unwrap_or(why);
-    format!("{name}: {}", safe_line(why))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "an amount of money is far below 2^53 millionths")]
 pub fn micro_usd_as_usd(micro: u64) -> f64 {
     micro as f64 / 1e6
@@ -449,7 +440,7 @@ pub fn runner_action(drove: &RunnerEvent) -> String {
             format!("checks     instead of waiting again: {}", safe_line(why))
         }
         RunnerEvent::Tried { remedy, why } => {
-            format!("tries      {}", tried_text(*remedy, why))
+            format!("tries      {}", crate::standing_wording::tried_text(*remedy, why))
         }
         RunnerEvent::Silent { after_ms, done } => {
             let done = match done {

@@ -91,7 +91,7 @@ impl SpendTally {
             return CostBasis::of_metered(self.sum.micro_usd, assumed);
         }
         if !self.has_reading {
-            return CostBasis::Reported.with_judges(None, self.judges);
+            return CostBasis::Reported.with_judges(None, self.judges.micro_usd);
         }
         let reading = CostReading {
             estimated_micro_usd: self.estimated_micro_usd,
@@ -99,7 +99,7 @@ impl SpendTally {
             unpriced: if self.is_priced { Vec::new() } else { vec![String::new()] },
             ..CostReading::default()
         };
-        reading.basis().with_judges(reading.spent_micro_usd(), self.judges)
+        reading.basis().with_judges(reading.spent_micro_usd(), self.judges.micro_usd)
     }
 
     /// `None` if no runner meters the tokens.

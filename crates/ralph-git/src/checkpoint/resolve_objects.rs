@@ -1,7 +1,7 @@
 //! Finds, for each listed file, the object with its bytes on disk, and stores it if it is missing.
 //!
-//! A listed id is git's id of the bytes on disk, so an object with this id is the right one. Whoever reads it compares it
-//! with the id.
+//! A listed id is git's id of the bytes on disk, so an object with this id is the right one. It is compared with the id
+//! when it is read.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

@@ -1,6 +1,7 @@
 //! Gathers the evidence for a stop. Every source of requirements is read here and nowhere else.
 
 mod goal;
+mod last_evidence;
 mod message_claims;
 mod phase_conditions;
 mod progress_file;
@@ -9,7 +10,7 @@ mod unsealed;
 
 use crate::adopt::LoopFiles;
 use crate::contract::{
-    self, ContractContext, JudgeBudget, JudgeMode, ListChecks, MeasuredContract, ProofEvidence,
+    self, ContractContext, JudgeBudget, JudgeMode, ListChecks, MeasuredContract,
 };
 use crate::facts;
 use crate::transcript_reader::TranscriptSnapshot;
@@ -131,8 +132,8 @@ pub fn evidence_for_run(
         add_policy_requirements(contract, &measured, &lists, &mut evidence);
         evidence.requirements.extend(goal);
         if evidence.tampering.is_none() {
-            add_proof(contract, &measured, &mut evidence);
-            add_ci(contract, &measured, &opened.state, &mut evidence);
+            last_evidence::add_proof(contract, &measured, &mut evidence);
+            last_evidence::add_ci(contract, &measured, &opened.state, &mut evidence);
             let judging = JudgeContext::new(world, opened, snapshot, mode);
             judging.add_to(contract, &measured, required_judges, &mut evidence);
             evidence.unsealed = unsealed::unsealed_reason(contract, &lists, &evidence.requirements);
@@ -258,46 +259,6 @@ pub fn evidence_for_session(
         unsealed: None,
         unparsable_lists: Vec::new(),
     }
-}
-
-/// Adds the proof. It is needed only if every other requirement is met, except those of CI and judges, which come later.
-fn add_proof(
-    contract: &ContractContext<'_>,
-    measured: &MeasuredContract,
-    evidence: &mut StopEvidence,
-) {
-    // A waiver makes a proof unnecessary, even a waiver for CI.
-    let waived = contract::waiting_ci_requirements(contract, measured);
-    let waived = waived.into_iter().filter(|one| !contract.holds(one));
-    let weighed: Vec<_> = evidence.requirements.iter().cloned().chain(waived).collect();
-    match contract::gather_proof(contract, measured, &weighed) {
-        ProofEvidence::NotNeeded => {}
-        ProofEvidence::Known(proof) => evidence.proof = Some(proof),
-        ProofEvidence::Open(requirement) => evidence.requirements.push(requirement),
-    }
-}
-
-/// Adds the requirements of CI. It takes the most time and needs a commit, so it is asked after the proof.
-fn add_ci(
-    contract: &ContractContext<'_>,
-    measured: &MeasuredContract,
-    state: &RunState,
-    evidence: &mut StopEvidence,
-) {
-    let waiting = contract::waiting_ci_requirements(contract, measured);
-    if waiting.is_empty() {
-        return;
-    }
-    let is_open = evidence.requirements.iter().any(|one| contract.holds(one));
-    let waits_for_proof = !is_open && contract::must_improve_proof(contract, state, evidence);
-    if is_open || waits_for_proof {
-        evidence.waits_for_proof = waits_for_proof;
-        evidence.requirements.extend(waiting);
-        return;
-    }
-    let (asked, records) = contract::ci_requirements(contract, measured);
-    evidence.gates.extend(records);
-    evidence.requirements.extend(asked);
 }
 
 /// Adds the policy's requirements. They come last: a clean checkout is expensive, and is made only if nothing else is

@@ -29,14 +29,12 @@ use crate::config::POLICY_FILE_NAMES;
 use ralph_core::gate::{Gate, GateInvocation, shell_quote};
 use ralph_core::record::PolicySeal;
 use ralph_core::sealed_file::{SealReason, SealedFile};
-use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, Durability, FileError};
 use ralph_sys::{clock, env::Env};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 pub use content_digest::{ReferenceSource, reference_digest, reference_source};
@@ -183,7 +181,7 @@ pub fn changed_sealed_files(
     env: &Env,
     seal: &PolicySeal,
 ) -> Result<Vec<SealDifference>, TrustError> {
-    let path = seal.path.as_deref().map(OsString::from);
+    let path = seal.path.as_deref().map(Into::into);
     let search = GateSearch { env, environment: &seal.policy.environment, path };
     let now = sealed_policy_files(Path::new(&seal.project), &seal.policy, &search)?;
     if let Some(then) = &seal.files {
@@ -455,8 +453,8 @@ pub fn revoke_approvals(home: &RalphHome, project: &Path) -> Result<usize, Trust
 }
 
 /// `$PATH` as it was when this content was approved.
-pub fn recorded_path(home: &RalphHome, subject: &ApprovalSubject) -> Option<OsString> {
-    find_approval(home, subject)?.path.map(OsString::from)
+pub fn recorded_path(home: &RalphHome, subject: &ApprovalSubject) -> Option<std::ffi::OsString> {
+    find_approval(home, subject)?.path.map(Into::into)
 }
 
 /// A command as it would be typed in a shell, with invisible characters escaped.
@@ -467,7 +465,7 @@ pub fn display_command(command: &GateInvocation) -> String {
             words.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
         }
     };
-    text::reveal(&typed)
+    ralph_core::text::reveal(&typed)
 }
 
 /// The hash that an approval is for.

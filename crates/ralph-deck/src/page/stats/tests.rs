@@ -290,7 +290,7 @@ fn a_limit_is_raised_for_runs_that_it_stopped() {
     assert_eq!(raised(|rows| rows.requirements.clear()), [""; 0]);
 }
 
-/// A sum over runs whose cost nobody knows is too low, and says so.
+/// A sum over runs whose cost is unknown is too low, and says so.
 #[test]
 fn an_unknown_cost_is_no_cost_of_zero() {
     let mut rows = sample_rows();

@@ -262,7 +262,9 @@ impl<O: DriveOutput> RunScreen<O> {
                 };
                 line("silent", &format!("for {}; {done}", format_duration(*after_ms)))
             }
-            RunEvent::Tried { remedy, why } => line("tries", &wording::tried_text(*remedy, why)),
+            RunEvent::Tried { remedy, why } => {
+                line("tries", &ralph_deck::standing_wording::tried_text(*remedy, why))
+            }
             RunEvent::Question { text, until_ms } => {
                 let until = (self.options.format_time)(*until_ms);
                 let run = &self.run;
