@@ -31,7 +31,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use run_rows::{RunStop, remember_unknown};
+use run_rows::{RunStop, keep_unknown_for_runner, remember_unknown};
 
 pub use proof_rows::holds_for_proof;
 
@@ -134,6 +134,9 @@ pub fn conclude(
                 RunOrigin::Started | RunOrigin::Adopted => run_rows::conclude(&stop),
                 RunOrigin::Session => session_rows::conclude(&stop),
             };
+            if decision.rule == DecisionRule::FinalLook {
+                keep_unknown_for_runner(&mut report, state);
+            }
             StopDecision { report: decision.report.or(Some(report)), ..decision }
         }
     }

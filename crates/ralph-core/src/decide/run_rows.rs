@@ -14,7 +14,7 @@ use crate::record::{
     DecisionRule, ReportLine, ReportedStatus, RunOrigin, RunRecord, StopOutcome, StopReport, Waiver,
 };
 use crate::requirement::{
-    EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT,
+    EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT, PendingKind, PendingReason,
     RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
 use crate::requirement_tally::{RequirementTally, awaits_results_only};
@@ -31,6 +31,9 @@ use alloc::vec::Vec;
 /// Recorded for a wait with a tree that cannot be identified, so that the next wait with such a tree is charged. No tree
 /// has this digest, except by chance.
 const UNKNOWN_TREE: Digest64 = Digest64(u64::MAX);
+
+/// What the runner waits for before it evaluates everything again.
+const AGENT_EXIT: &str = "the end of the agent's process";
 
 /// How many unmet requirements the reason of a stuck run names.
 const MAX_NAMED_UNMET: usize = 3;
@@ -468,11 +471,12 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
 }
 
 /// Whether the requirement had no result at the last stop that reported one.
+fn is_unknown(line: &ReportLine) -> bool {
+    line.standing == ReportedStatus::Unknown || line.was == Some(ReportedStatus::Unknown)
+}
+
 fn was_unknown(state: &RunState, name: &str) -> bool {
     let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
-    let is_unknown = |line: &ReportLine| {
-        line.standing == ReportedStatus::Unknown || line.was == Some(ReportedStatus::Unknown)
-    };
     lines.iter().any(|line| line.name == name && is_unknown(line))
 }
 
@@ -483,4 +487,29 @@ pub(super) fn remember_unknown(report: &mut StopReport, state: &RunState) {
             line.was = Some(ReportedStatus::Unknown);
         }
     }
+}
+
+/// The runner evaluates some requirements, such as those of judges, only after the agent's process has exited. They keep
+/// their `unknown` result during the stop that comes before.
+pub(super) fn keep_unknown_for_runner(report: &mut StopReport, state: &RunState) {
+    let lines = state.report.as_ref().map_or(&[][..], |report| &report.lines);
+    let is_new = |line: &&ReportLine| {
+        report.lines.iter().all(|other| other.name != line.name) && !report.met.contains(&line.name)
+    };
+    let kept: Vec<_> = lines
+        .iter()
+        .filter(|line| is_unknown(line))
+        .filter(is_new)
+        .map(|line| ReportLine {
+            standing: ReportedStatus::Pending,
+            was: Some(ReportedStatus::Unknown),
+            pending: Some(PendingKind::NotReached),
+            note: PendingReason::comes_after(AGENT_EXIT).why().to_string(),
+            first: None,
+            listed: Vec::new(),
+            findings: 0,
+            ..line.clone()
+        })
+        .collect();
+    report.lines.extend(kept);
 }

@@ -119,6 +119,35 @@ fn a_final_look_does_not_count() {
     assert_eq!(held.state.driving.flat, Some(Plateau { best, stops: 2, known: 0 }));
 }
 
+/// R-L7b: a judge is only asked after the agent's process has exited. The stops before that do not make it forget that it
+/// gave no verdict.
+#[test]
+fn a_judge_without_a_verdict_breaks_a_driven_run() {
+    let looked = |scenario: TestRun, turn: u64| {
+        let alone = stop_at(turn).delivery(7).driver(StopDriver::RunnerAlone);
+        scenario.stop(by_runner(turn).met("tests")).stop(alone.met("tests").unknown("review"))
+    };
+    let broken = (1..=2).fold(driven_run(DriveSettings::DEFAULT), looked);
+    check!(broken, @"
+    1  allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
+    2  block            rule block        1 charged  1 without a result
+    3  allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 3 min
+    4  end gate_broken  rule gate-broken  1 charged  review gave no result twice in a row: timed out after 5 min
+    ");
+    let repaired = looked(driven_run(DriveSettings::DEFAULT), 1)
+        .stop(by_runner(2).met("tests"))
+        .stop(stop_at(2).delivery(7).driver(StopDriver::RunnerAlone).met("tests").unmet("review"));
+    let lines = looked(repaired, 3);
+    check!(lines, @"
+    1  allow            rule final-look   0 charged  1 requirement is met after 0 iterations and 1 min
+    2  block            rule block        1 charged  1 without a result
+    3  allow            rule final-look   1 charged  1 requirement is met after 1 iteration and 3 min
+    4  block            rule block        2 charged  1 not met
+    5  allow            rule final-look   2 charged  1 requirement is met after 2 iterations and 5 min
+    6  block            rule block        3 charged  1 without a result
+    ");
+}
+
 /// R-L6b, R-D4c: when a fresh session takes over, for each session policy. It is charged like a block, with the same
 /// gates.
 #[test]
