@@ -39,6 +39,7 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
             name: String::new(),
             since_ms: Some(value),
             usual_ms: Some(value),
+            step: Some(String::new()),
         }],
         ..BoardRow::from_state(&run, &state, RunPhase::Active, value)
     }

@@ -159,6 +159,7 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::Said { .. }
             | RunEvent::Tool { .. }
             | RunEvent::ToolFailed { .. }
+            | RunEvent::JudgeStep { .. }
             | RunEvent::HandedOver { .. }
             | RunEvent::Trouble { .. }
             | RunEvent::Silent { .. }
@@ -187,6 +188,11 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::ProofProgress { step, done: None, .. } => {
                 let line = format!("  {} {}\n", paint(term::DIM, "▸"), step.describe());
                 (PrintedKind::Gate, line)
+            }
+            RunEvent::JudgeStep { name, step } => {
+                let line =
+                    format!("  {} {}: {}", paint(term::DIM, "▸"), safe_line(name), safe_line(step));
+                (PrintedKind::Gate, cut_line(&line, self.columns()))
             }
             RunEvent::GateStarted { .. }
             | RunEvent::ProofProgress { .. }
@@ -279,6 +285,7 @@ impl<O: DriveOutput> RunScreen<O> {
             | RunEvent::ToolFailed { .. }
             | RunEvent::GateStarted { .. }
             | RunEvent::GateEnded { .. }
+            | RunEvent::JudgeStep { .. }
             | RunEvent::ProofProgress { .. }
             | RunEvent::Standing(_)
             | RunEvent::Ended(_) => String::new(),
