@@ -251,7 +251,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
     }
 }
 
-fn pace(row: &BoardRow, now_ms: u64) -> Markup {
+pub(super) fn pace(row: &BoardRow, now_ms: u64) -> Markup {
     html! {
         div.pace {
             @if row.trend.len() > 1 { (trend(&row.trend)) }
