@@ -229,7 +229,7 @@ fn a_session_that_a_judge_starts_is_not_held() {
         let settings = install_hooks(&sandbox);
         let root = sandbox.root().display().to_string();
         let sessions = [SESSION, other].into_iter().flat_map(|session| events(&sandbox, session));
-        let inner: String = sessions
+        let inner = sessions
             .enumerate()
             .map(|(number, (name, event))| {
                 let hook = settings["hooks"][name][0]["hooks"][0]["command"].as_str().unwrap();
@@ -240,7 +240,8 @@ fn a_session_that_a_judge_starts_is_not_held() {
                      echo \"{name}: exit $?, $(wc -c < {root}/out) bytes\" >> {root}/inner\n"
                 )
             })
-            .collect();
+            .collect::<Vec<_>>()
+            .concat();
         let project = JudgedProject::of(sandbox, REVIEW);
         project.answer(&met());
         if starts_session {

@@ -612,30 +612,33 @@ fn an_agent_judge_gets_a_checkout() {
     assert_eq!(left, 0, "nothing of the checkout is left");
 }
 
+/// What an agent does to the tests.
+type TestChange = fn(&Sandbox);
+
 /// Only a change to a test that was there before needs a judge of kind `amended`. Its verdict holds the agent.
 #[test]
 fn an_amended_judge_is_asked_only_about_existing_tests() {
     let amended = REVIEW.replace("\"prompt\"", "\"amended\"");
-    let none = |_: &Sandbox| {};
-    let added = |sandbox: &Sandbox| {
+    let none: TestChange = |_| {};
+    let added: TestChange = |sandbox| {
         sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
     };
-    let weakened = |sandbox: &Sandbox| {
+    let weakened: TestChange = |sandbox| {
         sandbox.write("tests/adds.sh", "test -n \"$(sh add.sh 1 2)\"\n");
     };
-    let deleted = |sandbox: &Sandbox| {
+    let deleted: TestChange = |sandbox| {
         std::fs::remove_file(sandbox.project().join("tests/zero.sh")).unwrap();
     };
-    let moved = |sandbox: &Sandbox| {
+    let moved: TestChange = |sandbox| {
         let tests = sandbox.project().join("tests");
         std::fs::rename(tests.join("zero.sh"), tests.join("nothing.sh")).unwrap();
     };
-    let changes: [(&str, &str, &dyn Fn(&Sandbox)); 5] = [
-        ("none", "", &none),
-        ("added", "", &added),
-        ("weakened", "tests/adds.sh", &weakened),
-        ("deleted", "tests/zero.sh", &deleted),
-        ("moved", "tests/zero.sh", &moved),
+    let changes = [
+        ("none", "", none),
+        ("added", "", added),
+        ("weakened", "tests/adds.sh", weakened),
+        ("deleted", "tests/zero.sh", deleted),
+        ("moved", "tests/zero.sh", moved),
     ];
     let shown = changes.map(|(name, file, change)| {
         let project = JudgedProject::new(&amended);
