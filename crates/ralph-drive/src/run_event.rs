@@ -62,6 +62,11 @@ pub enum RunEvent {
         outcome: String,
         took_ms: u64,
     },
+    /// A judge that runs is asked the next question, or waits for its service.
+    JudgeStep {
+        name: String,
+        step: String,
+    },
     /// A step of the proof started, or more of its tests ended.
     ProofProgress {
         step: ProofStep,

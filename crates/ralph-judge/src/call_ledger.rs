@@ -27,8 +27,12 @@ pub(crate) struct CallLedger {
     min_calls: u64,
     /// Whether each call is one of a model. A command may be anything.
     is_model: bool,
+    /// Whether a call is a whole session of a client, in which the model is asked as often as it uses a tool.
+    is_session: bool,
     /// Reported tokens, or estimated ones where the backend reports none.
     spent_tokens: u64,
+    /// What a token costs at most, in 10⁻⁹ dollars, if the model has a list price.
+    dearest_token: Option<u64>,
     /// What a token of a prompt costs, if it is known: at first the list price, then the average of the last call.
     nano_usd_per_token: Option<u64>,
     pub(crate) usage: JudgeUsage,
@@ -38,6 +42,8 @@ pub(crate) struct CallLedger {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenedCall {
     pub(crate) max_output_tokens: u64,
+    /// What the call may cost: what is left of the money, or the price of the tokens that are left.
+    pub(crate) max_micro_usd: Option<u64>,
     /// What the call costs if it never reports anything.
     pub(crate) estimate: JudgeUsage,
 }
@@ -58,7 +64,10 @@ impl CallLedger {
                 | JudgeKind::Amended => 1,
             },
             is_model: !matches!(judge.backend, JudgeBackend::Command(_)),
+            is_session: judge.kind == JudgeKind::Agent
+                && matches!(judge.backend, JudgeBackend::Host(_)),
             spent_tokens: 0,
+            dearest_token: dearest_token(request),
             nano_usd_per_token: input_price(request),
             usage: JudgeUsage::default(),
         }
@@ -101,7 +110,24 @@ impl CallLedger {
             }
         }
         self.usage.calls = self.usage.calls.saturating_add(1);
-        Ok(OpenedCall { max_output_tokens: output, estimate: self.estimated_usage(input) })
+        let priced = self.dearest_token.map(|nano| nano.saturating_mul(left).div_ceil(1000));
+        Ok(OpenedCall {
+            max_output_tokens: output,
+            max_micro_usd: self.micro_usd_left().into_iter().chain(priced).min(),
+            estimate: self.estimated_usage(input),
+        })
+    }
+
+    /// A client asks its model without asking ralph, so only its report shows that it used more than it may. The error
+    /// says so.
+    pub(crate) fn check_session_tokens(&self) -> Result<(), String> {
+        if !self.is_session || self.spent_tokens <= self.max_tokens {
+            return Ok(());
+        }
+        Err(format!(
+            "it used {} tokens, more than max_tokens = {}",
+            self.spent_tokens, self.max_tokens
+        ))
     }
 
     /// Books a reply, whether or not it is an answer. Returns what its call used.
@@ -123,7 +149,8 @@ impl CallLedger {
             },
             |tokens| tokens.all_input().saturating_add(tokens.output),
         );
-        self.spent_tokens = self.spent_tokens.saturating_add(counted);
+        let limited = tokens.filter(|_| self.is_session).map_or(counted, TokenCounts::read_once);
+        self.spent_tokens = self.spent_tokens.saturating_add(limited);
         let mut used = if reply.usage.is_abandoned {
             self.estimated_usage(counted)
         } else {
@@ -190,13 +217,25 @@ fn facts_room(max_tokens: u64, call_tokens: u64, instructions: &str) -> Result<u
     Ok(room)
 }
 
+/// The model that the policy names.
+fn named_model<'a>(request: &JudgeRequest<'a>) -> Option<&'a str> {
+    match &request.judge.backend {
+        JudgeBackend::Command(_) => None,
+        JudgeBackend::Host(host) => host.model.as_deref(),
+        JudgeBackend::Http(endpoint) => Some(&endpoint.model),
+    }
+}
+
+/// The list price of the dearest kind of token, in 10⁻⁹ dollars.
+fn dearest_token(request: &JudgeRequest<'_>) -> Option<u64> {
+    let rates = request.prices.find(named_model(request)?)?.rates;
+    let kinds = [rates.input, rates.output, rates.cache_write_5m, rates.cache_write_1h];
+    kinds.into_iter().max().map(|pico| pico.div_ceil(1000))
+}
+
 /// The list price of an input token, in 10⁻⁹ dollars.
 fn input_price(request: &JudgeRequest<'_>) -> Option<u64> {
-    let model = match &request.judge.backend {
-        JudgeBackend::Command(_) => return None,
-        JudgeBackend::Host(host) => host.model.as_deref()?,
-        JudgeBackend::Http(endpoint) => &endpoint.model,
-    };
+    let model = named_model(request)?;
     let sample = TokenCounts { input: 1000, ..TokenCounts::default() };
     call_price(request.prices, model, sample).map(|nano| nano / 1000)
 }

@@ -25,8 +25,8 @@ pub(crate) struct ModelCall<'a> {
     /// The fenced facts.
     pub(crate) facts: &'a str,
     pub(crate) max_output_tokens: u64,
-    /// What is left of the budget.
-    pub(crate) micro_usd_left: Option<u64>,
+    /// What the call may cost, as far as that is known.
+    pub(crate) max_micro_usd: Option<u64>,
     pub(crate) deadline: Deadline,
 }
 
@@ -62,6 +62,11 @@ pub(crate) struct TokenCounts {
 }
 
 impl TokenCounts {
+    /// Without what the model read again from its cache: every round of tool calls repeats all that was read before.
+    pub(crate) fn read_once(self) -> u64 {
+        self.input.saturating_add(self.cache_write).saturating_add(self.output)
+    }
+
     pub(crate) fn all_input(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
@@ -134,7 +139,7 @@ impl VerdictCalls<'_> {
             instructions: &prompt.instructions,
             facts: &prompt.facts,
             max_output_tokens: opened.max_output_tokens,
-            micro_usd_left: self.ledger.micro_usd_left(),
+            max_micro_usd: opened.max_micro_usd,
             deadline: self.deadline,
         });
         let used = self.ledger.close_call(&prompt, &reply, request.prices);
@@ -143,6 +148,7 @@ impl VerdictCalls<'_> {
             self.model_name = Some(shown_model(model));
         }
         let answer = reply.answer.map_err(|why| self.safe_reason(&why))?;
+        self.ledger.check_session_tokens()?;
         answer_parser::parse_reply(&answer).map_err(|error| self.safe_reason(&error.to_string()))
     }
 

@@ -714,3 +714,24 @@ fn the_key_of_a_case_covers_what_influences_the_verdict() {
     keys.dedup();
     assert_eq!(keys.len(), count);
 }
+
+/// One line each, whatever a service or a file name contains.
+#[test]
+fn steps_are_described() {
+    let steps = [
+        JudgeStep::Verdict,
+        JudgeStep::Reviewer { number: 2, of: 3 },
+        JudgeStep::Confirmation { file: "src/a\u{1b}[2J.rs", line: Some(3) },
+        JudgeStep::Gate("suite"),
+        JudgeStep::Test("tests/new.rs"),
+        JudgeStep::Retry { after_ms: 30_000, why: "HTTP 429\nslow down" },
+    ];
+    insta::assert_snapshot!(steps.map(|step| step.describe()).join("\n"), @"
+    asking for a verdict
+    asking reviewer 2 of 3
+    having a finding in src/a.rs confirmed
+    running suite in a checkout
+    trying the test tests/new.rs in a checkout
+    trying again in 30 s: HTTP 429 slow down
+    ");
+}

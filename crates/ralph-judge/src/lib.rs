@@ -26,6 +26,8 @@ use ralph_core::judge::{
 };
 use ralph_core::model_price::PriceTable;
 use ralph_core::redact::Redactor;
+use ralph_core::text;
+use ralph_core::units::format_duration;
 use ralph_gates::command_place::CommandPlace;
 use ralph_sys::clock::{Deadline, Stopwatch};
 use ralph_sys::env::Env;
@@ -132,6 +134,27 @@ pub enum JudgeStep<'a> {
         /// In the words of the service: foreign text.
         why: &'a str,
     },
+}
+
+const MAX_STEP_CHARS: usize = 120;
+
+impl JudgeStep<'_> {
+    /// One short line, without what a service or a file name could do to a terminal.
+    pub fn describe(&self) -> String {
+        let line = |foreign: &str| text::clean_line(foreign, MAX_STEP_CHARS);
+        match self {
+            Self::Verdict => "asking for a verdict".to_string(),
+            Self::Reviewer { number, of } => format!("asking reviewer {number} of {of}"),
+            Self::Confirmation { file, .. } => {
+                format!("having a finding in {} confirmed", line(file))
+            }
+            Self::Gate(gate) => format!("running {} in a checkout", line(gate)),
+            Self::Test(test) => format!("trying the test {} in a checkout", line(test)),
+            Self::Retry { after_ms, why } => {
+                format!("trying again in {}: {}", format_duration(*after_ms), line(why))
+            }
+        }
+    }
 }
 
 /// What came of a test that a reviewer wrote.

@@ -127,6 +127,7 @@ pub(crate) fn sample_board() -> BoardPage {
         name: "tests".to_string(),
         since_ms: Some(NOW_MS - 41_000),
         usual_ms: Some(55_000),
+        step: None,
     }];
     let mut waits =
         sample("p0w8", Waiting, "Remove the legacy queue worker", "shop-api", (3, 25), 210);
@@ -335,6 +336,7 @@ pub(crate) fn sample_run() -> RunPage {
         name: "tests".to_string(),
         since_ms: Some(NOW_MS - 41_000),
         usual_ms: Some(55_000),
+        step: None,
     }];
     RunPage {
         v: 1,

@@ -4,7 +4,7 @@ use super::open_question::open_question;
 use super::run_standing::RunStanding;
 use crate::json_units;
 use crate::run_index::IndexedRun;
-use crate::{standing_wording, wording};
+use crate::{gate_wording, standing_wording, wording};
 use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
@@ -116,6 +116,9 @@ pub struct ActiveGateRow {
     pub since_ms: Option<u64>,
     /// How long it took the last time.
     pub usual_ms: Option<u64>,
+    /// What a judge is at: `asking reviewer 2 of 3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
 }
 
 impl BoardRow {
@@ -275,6 +278,7 @@ impl BoardRow {
                 name: text::clean_line(&gate.name, LONGEST_TITLE),
                 since_ms: gate.since_ms,
                 usual_ms: gate.usual_ms,
+                step: gate.step.as_deref().map(gate_wording::judge_step),
             })
             .collect();
     }

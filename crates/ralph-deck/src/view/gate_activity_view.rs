@@ -16,6 +16,9 @@ pub struct ActiveGateView<'a> {
     pub gate: &'a str,
     pub elapsed_ms: Option<u64>,
     pub usual_ms: Option<u64>,
+    /// What a judge is at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -35,6 +38,7 @@ pub(super) fn activity_view(activity: &GateActivity, now_ms: u64) -> ActivityVie
         gate: &gate.name,
         elapsed_ms: gate.since_ms.map(|since| now_ms.saturating_sub(since)),
         usual_ms: gate.usual_ms,
+        step: gate.step.as_deref(),
     });
     ActivityView {
         gates: activity.gates.iter().map(|gate| gate.name.as_str()).collect(),

@@ -165,6 +165,7 @@ fn event_body(event: &RunEvent) -> RunEventBody<'_> {
         | RunEvent::ToolFailed { .. }
         | RunEvent::GateStarted { .. }
         | RunEvent::GateEnded { .. }
+        | RunEvent::JudgeStep { .. }
         | RunEvent::ProofProgress { .. }
         | RunEvent::LetGo { .. }
         | RunEvent::Trouble { .. }

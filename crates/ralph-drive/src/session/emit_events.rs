@@ -99,6 +99,10 @@ pub(crate) fn emit_gate_progress(ctx: &mut RunContext<'_>, offset: u64) -> Resul
                 continue;
             }
             GateLogLine::Proof { step, done, of } => RunEvent::ProofProgress { step, done, of },
+            GateLogLine::JudgeStep { judge, step } => RunEvent::JudgeStep {
+                name: text::clean_line(&judge, 80),
+                step: text::clean_line(&step, 200),
+            },
             GateLogLine::Started { gate, .. } => {
                 let expected_ms = history.expected_ms(&gate);
                 RunEvent::GateStarted { name: text::clean_line(&gate, 80), expected_ms }

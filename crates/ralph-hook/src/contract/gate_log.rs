@@ -45,6 +45,11 @@ pub enum GateLogLine {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bill: Option<GateBill>,
     },
+    /// A judge that runs is asked the next question, or waits for its service.
+    JudgeStep {
+        judge: String,
+        step: String,
+    },
     /// A gate that called a model ended in a checkout.
     Billed {
         gate: String,
@@ -77,6 +82,8 @@ pub struct ActiveGate {
     pub since_ms: Option<u64>,
     /// How long it took when it last ran.
     pub usual_ms: Option<u64>,
+    /// What a judge is at: `asking reviewer 2 of 3`.
+    pub step: Option<String>,
 }
 
 /// How many tests of a step ended, of how many, as far as known.
@@ -165,6 +172,12 @@ impl<'a> GateLog<'a> {
         let since_ms = Some(clock::now_ms());
         // Without the line only the progress display lags.
         drop(self.append_line(&GateLogLine::Started { gate: judge.to_string(), since_ms }));
+    }
+
+    pub(super) fn record_judge_step(&self, judge: &str, step: &str) {
+        let (judge, step) = (judge.to_string(), step.to_string());
+        // Without the line only the progress display lags.
+        drop(self.append_line(&GateLogLine::JudgeStep { judge, step }));
     }
 
     pub(super) fn record_judge_end(&self, judge: &str, outcome: &str, took_ms: u64) {
@@ -261,7 +274,7 @@ impl GateActivity {
         match line {
             GateLogLine::Began => return Self::default(),
             GateLogLine::Started { gate: name, since_ms } => {
-                self.gates.push(ActiveGate { name, since_ms, usual_ms: None });
+                self.gates.push(ActiveGate { name, since_ms, usual_ms: None, step: None });
             }
             GateLogLine::Ended { gate, .. } => self.gates.retain(|known| known.name != gate),
             GateLogLine::Proof { step, done, of } => {
@@ -272,6 +285,11 @@ impl GateActivity {
                 }
             }
             GateLogLine::ProofStepEnded { step } => self.proof.retain(|known| known.step != step),
+            GateLogLine::JudgeStep { judge, step } => {
+                if let Some(known) = self.gates.iter_mut().find(|known| known.name == judge) {
+                    known.step = Some(step);
+                }
+            }
             GateLogLine::Billed { .. } => {}
         }
         self
@@ -333,7 +351,9 @@ mod tests {
         let _working = file_slot::acquire(&home.run(&id).worker_lock(), &|| false).unwrap();
         GateHistory::write(&home, Path::new("/project"), [("judge".to_string(), 40_000)]);
         let gates = read_activity(&home, &run).unwrap().gates;
-        let [ActiveGate { name, since_ms: Some(_), usual_ms: Some(40_000) }] = &gates[..] else {
+        let [ActiveGate { name, since_ms: Some(_), usual_ms: Some(40_000), step: None }] =
+            &gates[..]
+        else {
             panic!("{gates:?}");
         };
         assert_eq!(name, "judge");
@@ -341,7 +361,8 @@ mod tests {
         let old = br#"{"at":"started","gate":"lint"}"#;
         fs::append(&home.run(&id).gates_log(), &[old, &b"\n"[..]].concat(), Durability::Cached)
             .unwrap();
-        let lint = ActiveGate { name: "lint".to_string(), since_ms: None, usual_ms: None };
+        let lint =
+            ActiveGate { name: "lint".to_string(), since_ms: None, usual_ms: None, step: None };
         assert_eq!(read_activity(&home, &run).unwrap().gates, [lint]);
         log.record_begin();
         assert_eq!(read_activity(&home, &run), Some(GateActivity::default()));
@@ -356,6 +377,31 @@ mod tests {
         log.record_proof(ProofProgress { step, tests, has_ended });
         let old = StepActivity { step: ProofStep::OldTests, done: Some(31), of: Some(148) };
         assert_eq!(read_activity(&home, &run).unwrap().proof, [old]);
+    }
+
+    /// The last step of a running judge is shown, and only as long as it runs.
+    #[test]
+    fn a_running_judge_has_a_step() {
+        let directory = tempfile::tempdir().unwrap();
+        let home = RalphHome::new(directory.path().to_path_buf());
+        let id = RunId::parse("abcd").unwrap();
+        fs::create_private_dir(home.run(&id).gates_log().parent().unwrap()).unwrap();
+        let log = GateLog::open(&home, &id);
+        let steps = || {
+            let (lines, _) = read_gate_log(&home, &id, 0).unwrap();
+            let activity = lines.into_iter().fold(GateActivity::default(), GateActivity::after);
+            activity.gates.into_iter().map(|gate| (gate.name, gate.step)).collect::<Vec<_>>()
+        };
+        let review = |step: Option<&str>| vec![("review".to_string(), step.map(str::to_string))];
+        log.record_judge_step("review", "before its start");
+        log.record_judge_start("review");
+        assert_eq!(steps(), review(None));
+        log.record_judge_step("review", "asking reviewer 1 of 3");
+        log.record_judge_step("review", "asking reviewer 2 of 3");
+        log.record_judge_step("another", "asking for a verdict");
+        assert_eq!(steps(), review(Some("asking reviewer 2 of 3")));
+        log.record_judge_end("review", "met", 1);
+        assert_eq!(steps(), []);
     }
 
     #[test]

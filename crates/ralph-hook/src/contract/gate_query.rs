@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use ralph_core::coverage::ChangedLines;
@@ -16,10 +15,11 @@ use ralph_core::requirement::{
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::listing_notes::ListingNotes;
 use super::{
-    ContractContext, baseline, checkout_results, coverage_evidence, seal, session_contract,
+    ContractContext, baseline, change_condition, checkout_results, coverage_evidence, seal,
+    session_contract,
 };
 use ralph_gates::gates::result_cache::{CachedResult, ResultCache};
-use ralph_gates::gates::result_key::{ResultKey, compile_globs};
+use ralph_gates::gates::result_key::ResultKey;
 use ralph_gates::gates::{ContentView, GateContext};
 use ralph_git::tree::WorkTreeListing;
 use ralph_home::faults::describe_error;
@@ -55,14 +55,11 @@ fn select_applicable<'a>(
     asks: &dyn Fn(&Gate) -> bool,
 ) -> Vec<&'a Gate> {
     let complexity = contract.seal.complexity.unwrap_or(u8::MAX);
+    let touched = change_condition::known_changes(contract, touched);
     let counts = |gate: &&Gate| {
-        let globs = compile_globs(&gate.when);
         asks(gate)
             && gate.min_complexity <= complexity
-            && (gate.when.is_empty()
-                // Without a base the changed paths are unknown, so the gate applies.
-                || contract.seal.base.is_none()
-                || touched.iter().any(|path| globs.is_match(Path::new(path))))
+            && change_condition::is_condition_met(&gate.when, touched)
     };
     contract.seal.policy.gates.iter().filter(counts).collect()
 }

@@ -55,8 +55,8 @@ pub(super) struct JudgedChange {
     pub test_diff: String,
     pub omitted: Vec<String>,
     pub redacted: Vec<RedactedFile>,
-    /// Whether anything but code changed, even if it cannot be shown.
-    pub has_tests: bool,
+    /// Whether a test or its harness that the base has was changed or deleted, even if that cannot be shown.
+    pub amends_tests: bool,
 }
 
 /// What all judges of a stop receive.
@@ -182,8 +182,9 @@ fn read_change(
                 .push(format!("{} (outside of the project)", show_path(whole, redactor)));
             continue;
         };
-        let is_test = classify_file(&inside.to_string_lossy(), rules).class != FileClass::Code;
-        files.has_tests |= is_test;
+        let class = classify_file(&inside.to_string_lossy(), rules).class;
+        let is_test = class != FileClass::Code;
+        files.amends_tests |= is_amended_test(class, one.status);
         let name = show_path(inside, redactor);
         // The files of a nested repository are in no tree of ours, only its state is.
         let is_repository = [one.before, one.after]
@@ -205,6 +206,18 @@ fn read_change(
     Ok(files.into_change(MAX_SHOWN_BYTES))
 }
 
+/// Whether the change is to a test that was there before. A test that moved is a deletion and a new file.
+fn is_amended_test(class: FileClass, status: ChangeStatus) -> bool {
+    let was_there = match status {
+        ChangeStatus::Added => false,
+        ChangeStatus::Deleted | ChangeStatus::Modified | ChangeStatus::TypeChanged => true,
+    };
+    match class {
+        FileClass::Tests | FileClass::Harness => was_there,
+        FileClass::Code | FileClass::Environment => false,
+    }
+}
+
 fn show_path(path: &Path, redactor: &Redactor) -> String {
     redactor.redact(&text::clean_line(&path.to_string_lossy(), MAX_PATH_CHARS))
 }
@@ -221,7 +234,7 @@ struct ShownFile {
 #[derive(Default)]
 struct CaseFiles {
     shown: Vec<ShownFile>,
-    has_tests: bool,
+    amends_tests: bool,
     omitted_tests: Vec<String>,
     omitted_code: Vec<String>,
 }
@@ -243,7 +256,8 @@ impl CaseFiles {
         };
         let kept: BTreeSet<usize> =
             by_size.into_iter().take_while(fits).map(|(_, number)| number).collect();
-        let mut change = JudgedChange { has_tests: self.has_tests, ..JudgedChange::default() };
+        let mut change =
+            JudgedChange { amends_tests: self.amends_tests, ..JudgedChange::default() };
         for (number, file) in std::mem::take(&mut self.shown).into_iter().enumerate() {
             let ShownFile { name, is_test, section } = file;
             if !kept.contains(&number) {
@@ -480,6 +494,19 @@ mod tests {
         assert!(is_shown(one));
         assert!(!is_shown(two));
         assert!(is_shown("diff --git a/x b/x\n@@ -0,0 +1 @@\n+exit 0 # \u{0}\n"));
+    }
+
+    #[test]
+    fn only_existing_tests_are_amended() {
+        use ChangeStatus::{Added, Deleted, Modified, TypeChanged};
+        let all = [Added, Modified, Deleted, TypeChanged];
+        let amended = |class| all.map(|status| is_amended_test(class, status));
+        for class in [FileClass::Tests, FileClass::Harness] {
+            assert_eq!(amended(class), [false, true, true, true], "{class:?}");
+        }
+        for class in [FileClass::Code, FileClass::Environment] {
+            assert_eq!(amended(class), [false; 4], "{class:?}");
+        }
     }
 
     /// Large files cannot push a small one out of the case.

@@ -1,8 +1,6 @@
 //! The requirements of the policy's judges. They are asked last, when everything that ralph can measure is met: a verdict
 //! is slow, costs money, and is only an opinion.
 
-use std::path::Path;
-
 use ralph_core::decide;
 use ralph_core::facts::{StopDriver, StopEvidence};
 use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind};
@@ -16,11 +14,11 @@ use ralph_core::units;
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::judge_worker::{self, JudgeTask, JudgedTrees, StoredVerdict};
 use super::{
-    ContractContext, MeasuredContract, gate_query, judge_case, judge_meter, sealed_programs,
-    sealed_variables,
+    ContractContext, MeasuredContract, change_condition, gate_query, judge_case, judge_meter,
+    sealed_programs, sealed_variables,
 };
 use ralph_gates::gates::result_cache::ResultCache;
-use ralph_gates::gates::result_key::{ResultKey, compile_globs};
+use ralph_gates::gates::result_key::ResultKey;
 use ralph_home::faults::describe_error;
 
 const RUNNING_TEXT: &str = "is being asked; the verdict will be available at the next stop";
@@ -47,12 +45,10 @@ pub struct JudgeBudget {
 
 /// The judges of the policy that apply to this run and change.
 fn applicable_judges<'a>(contract: &ContractContext<'a>, touched: &[String]) -> Vec<&'a Judge> {
+    let touched = change_condition::known_changes(contract, touched);
     let applies = |judge: &&Judge| {
-        let globs = compile_globs(&judge.when);
         judge.applies_to_complexity(contract.seal.complexity)
-            && (judge.when.is_empty()
-                || contract.seal.base.is_none()
-                || touched.iter().any(|path| globs.is_match(Path::new(path))))
+            && change_condition::is_condition_met(&judge.when, touched)
     };
     contract.seal.policy.judges.iter().filter(applies).collect()
 }
@@ -301,8 +297,8 @@ impl JudgeQuery<'_> {
             let why = "is not asked while it is waived".to_string();
             return Err(Box::new(RequirementStatus::Pending(PendingReason::NotReached(why))));
         }
-        if judge.kind == JudgeKind::Amended && !facts.change.has_tests {
-            // No test changed: that is measured, so no judge is needed.
+        if judge.kind == JudgeKind::Amended && !facts.change.amends_tests {
+            // No existing test changed: that is measured, so no judge is needed.
             return Err(Box::new(RequirementStatus::Met(EvidenceKind::Measured)));
         }
         if sealed_programs::is_judge_replaced(contract, judge) {

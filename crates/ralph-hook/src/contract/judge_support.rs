@@ -32,7 +32,8 @@ pub trait CandidateCheckouts: std::fmt::Debug {
         run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
     ) -> Result<(), String>;
 
-    fn report_progress(&self, _step: &JudgeStep<'_>) {}
+    /// Shows a person what this judge is at.
+    fn report_progress(&self, judge: &str, step: &JudgeStep<'_>);
 
     /// As [`JudgeSupport::book_estimate`]. Without a run, no budget pays for a call.
     fn book_estimate(&self, _estimate: &JudgeUsage) {}
@@ -102,7 +103,7 @@ impl CheckoutSupport<'_> {
 
 impl JudgeSupport for CheckoutSupport<'_> {
     fn report_progress(&self, step: &JudgeStep<'_>) {
-        self.checkouts.report_progress(step);
+        self.checkouts.report_progress(&self.judge.name, step);
     }
 
     fn book_estimate(&self, estimate: &JudgeUsage) {

@@ -9,6 +9,7 @@ use ralph_core::id::RunId;
 use ralph_core::judge::{
     Judge, JudgeBackend, JudgeCase, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
 };
+use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ use ralph_git::checkpoint::{
     CheckoutRequest, Checkpoint, CheckpointError, CheckpointRepository, VerificationCheckout,
 };
 use ralph_home::faults::describe_error;
-use ralph_judge::JudgeRequest;
+use ralph_judge::{JudgeRequest, JudgeStep};
 use ralph_policy::{config, price_list, trust};
 use ralph_proof::{ProofError, ProofRequest};
 use ralph_sys::clock::{self, Deadline};
@@ -367,6 +368,13 @@ impl WorkerCheckouts<'_> {
 }
 
 impl CandidateCheckouts for WorkerCheckouts<'_> {
+    fn report_progress(&self, judge: &str, step: &JudgeStep<'_>) {
+        let ContractContext { world, run, .. } = *self.contract;
+        // The words of a service may repeat what was sent to it.
+        let step = Redactor::new(world.env.secrets()).redact(&step.describe());
+        GateLog::open(&world.home, &run.id).record_judge_step(judge, &step);
+    }
+
     fn book_estimate(&self, estimate: &JudgeUsage) {
         let Self { contract, state, .. } = *self;
         judge_meter::book_estimate(&contract.world.home, contract.run, state, estimate);

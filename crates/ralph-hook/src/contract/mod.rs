@@ -8,6 +8,7 @@ mod base_checkpoint;
 mod base_checks;
 mod baseline;
 mod change_checks;
+mod change_condition;
 mod change_summary;
 mod checkout_results;
 mod coverage_evidence;

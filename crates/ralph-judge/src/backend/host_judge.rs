@@ -42,7 +42,7 @@ pub(super) fn call_host(
         Ok(empty) => empty,
         Err(error) => return ModelReply::unsent(error.to_string()),
     };
-    let budget = call.micro_usd_left.map(|left| usd_text(left.max(1)));
+    let budget = call.max_micro_usd.map(|most| usd_text(most.max(1)));
     let arguments = (host.launch.judge_arguments)(&JudgeLaunch {
         model: named.model.as_deref(),
         max_budget_usd: budget.as_deref(),

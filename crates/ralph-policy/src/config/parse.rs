@@ -392,6 +392,9 @@ fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
     if table == CHUNK.path && is_of_pipeline() {
         return format!("only a `[[{}]]` has it", PIPELINE_CHUNK.path);
     }
+    if let Some(hint) = wished_key(table, written) {
+        return hint.to_string();
+    }
     let near = text::nearest(written, keys.iter().map(|key| key.name));
     let begun = || {
         keys.iter()
@@ -409,6 +412,22 @@ fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
     }
     let known = keys.iter().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
     format!("known keys: {known}")
+}
+
+/// Keys that people write for settings with another name or place.
+fn wished_key(table: &str, written: &str) -> Option<&'static str> {
+    match written {
+        "judge" if !table.is_empty() => Some(
+            "a `[[judge]]` of `kind = \"goal\"` counts as the measure of the goal with `counts = true`",
+        ),
+        "approval" if table == "orchestrator" => {
+            Some("name the phases that a person approves: `approvals = [\"implement\"]`")
+        }
+        "approval" => Some(
+            "a chunk has it, in `[[pipeline.chunk]]`; for phases write `approvals = [\"implement\"]` under `[orchestrator]`",
+        ),
+        _ => None,
+    }
 }
 
 type TomlField<'a, 'i> = (&'a Spanned<DeString<'i>>, &'a Spanned<DeValue<'i>>);

@@ -251,7 +251,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
     }
 }
 
-fn pace(row: &BoardRow, now_ms: u64) -> Markup {
+pub(super) fn pace(row: &BoardRow, now_ms: u64) -> Markup {
     html! {
         div.pace {
             @if row.trend.len() > 1 { (trend(&row.trend)) }
@@ -263,6 +263,7 @@ fn pace(row: &BoardRow, now_ms: u64) -> Markup {
                         " for " (units::format_duration(now_ms.saturating_sub(since_ms)))
                     }
                     @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
+                    @if let Some(step) = &gate.step { ": " (step) }
                 }
             }
         }

@@ -39,6 +39,7 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
             name: String::new(),
             since_ms: Some(value),
             usual_ms: Some(value),
+            step: Some(String::new()),
         }],
         ..BoardRow::from_state(&run, &state, RunPhase::Active, value)
     }
@@ -176,4 +177,18 @@ fn pages_are_made_of_any_numbers() {
     for (value, most, size, expected) in rows {
         assert_eq!(facts::scaled(value, most, size), expected, "{value} of {most}");
     }
+}
+
+/// What a judge is at is foreign text beside its time.
+#[test]
+fn a_running_judge_has_its_step_on_the_board() {
+    let mut row = board_row(0, Vec::new());
+    row.gates[0].name = "review".to_string();
+    row.gates[0].step = Some("trying again in 30 s: <b>HTTP 429</b>".to_string());
+    let shown = board::pace(&row, 41_000).into_string();
+    let (_, shown) = shown.split_once("<code>").unwrap();
+    assert_eq!(
+        shown,
+        "review</code> running for 41 s, usually 0 ms: trying again in 30 s: &lt;b&gt;HTTP 429&lt;/b&gt;</span></div>"
+    );
 }

@@ -203,7 +203,8 @@ impl RowLines<'_> {
     }
 
     fn gate(&self, gate: &ActiveGateRow) -> String {
-        gate_progress(gate, self.now_ms)
+        let step = gate.step.as_deref().map(|step| format!(" ({step})")).unwrap_or_default();
+        format!("{}{step}", gate_progress(gate, self.now_ms))
     }
 }
 

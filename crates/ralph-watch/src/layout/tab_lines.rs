@@ -60,6 +60,8 @@ pub(crate) fn gate_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine>
             line = line.with(49, BAR_COLUMNS, bar, ink);
         }
         lines.push(line);
+        let step = gate.step.iter().map(|step| ScreenLine::text(5, step, TextInk::Quiet));
+        lines.extend(step);
     }
     if !lines.is_empty() {
         lines.push(ScreenLine::blank());

@@ -418,3 +418,17 @@ fn counts_costs_and_quiet_runs() {
     |
     ");
 }
+
+/// What a running judge is at is on the board.
+#[test]
+fn a_running_judge_shows_its_step() {
+    let mut state = board(100, 24);
+    let mut page = sample_board();
+    page.working.truncate(1);
+    page.working[0].gates[0].name = "review".to_string();
+    page.working[0].gates[0].step = Some("asking reviewer 2 of 3".to_string());
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    let shown = show(&state);
+    let line = shown.lines().find(|line| line.contains("reviewer")).unwrap_or_default();
+    insta::assert_snapshot!(line, @"|    9 of 14 met ██▇▆▆▅▃   review 41 s of about 55 s (asking reviewer 2 of 3)   context 41 %");
+}

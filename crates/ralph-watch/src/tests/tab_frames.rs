@@ -1,6 +1,7 @@
 //! Frames of the tabs of a run.
 
 use super::frames::{opened_run, press, show};
+use crate::sample_pages::sample_run;
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
 use ralph_core::id::RunId;
@@ -92,6 +93,23 @@ fn reason_of_the_last_stop() {
     |
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+/// The step of a running judge has a line of its own, because the column of the bar is narrow.
+#[test]
+fn the_step_of_a_judge_is_below_its_time() {
+    let mut state = opened_run(80, 24);
+    let mut page = sample_run();
+    page.row.gates[0].name = "review".to_string();
+    page.row.gates[0].step = Some("trying again in 30 s: HTTP 429".to_string());
+    state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(page))));
+    press(&mut state, "3");
+    let shown: Vec<_> = show(&state).lines().skip(3).take(3).map(str::to_string).collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    | • review 41 s of about 55 s                     ██████████████░░░░░░
+    |     trying again in 30 s: HTTP 429
+    |
     ");
 }
 

@@ -1,6 +1,7 @@
 //! Conditions on gates and chunks: coverage, numbers of findings, the slow tier, and approvals by a person.
 
 use crate::gates::write_script;
+use crate::judges::{JudgedProject, REVIEW, met};
 use crate::sandbox::{SESSION, Sandbox, without_proof};
 use insta::assert_snapshot;
 use std::fs;
@@ -626,4 +627,89 @@ fn a_phase_waits_for_the_approval_of_a_person() {
     ✓ implementation complete       agent   claimed by the agent
     ✓ implement approved            person  by a person
     ");
+}
+
+const WHEN: &str = "when = [\"src/**\", \"!src/gen/**\"]\n";
+
+/// Everything in this policy but `always` has a condition on the changed files.
+const WHEN_POLICY: &str = r#"
+[[gate]]
+name = "always"
+run = ["true"]
+
+[[gate]]
+name = "lint"
+run = ["sh", "count.sh", "gate"]
+WHEN
+[[judge]]
+name = "review"
+kind = "prompt"
+backend = { command = ["sh", "count.sh", "judge"] }
+WHEN
+[[ci]]
+name = "build"
+provider = "command"
+run = ["sh", "count.sh", "ci", "{commit}"]
+checks = ["build"]
+WHEN"#;
+
+fn sandbox_with_conditions() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let calls = sandbox.root().join("calls").display().to_string();
+    sandbox.write("ralph.toml", without_proof(&WHEN_POLICY.replace("WHEN", WHEN)));
+    let script = format!(
+        "echo $1 >> {calls}\ncase $1 in\n\
+         judge) echo '{{\"verdict\":\"met\",\"findings\":[]}}' ;;\n\
+         ci) echo \"{{\\\"commit\\\":\\\"$2\\\",\\\"checks\\\":[{{\\\"name\\\":\\\"build\\\",\\\"state\\\":\\\"passed\\\"}}]}}\" ;;\n\
+         esac\n"
+    );
+    sandbox.write("count.sh", script);
+    sandbox.commit();
+    sandbox.approve_policy();
+    sandbox
+}
+
+/// How often the gate, the judge and CI were asked.
+fn counted_calls(sandbox: &Sandbox) -> String {
+    let calls = fs::read_to_string(sandbox.root().join("calls")).unwrap_or_default();
+    let count = |name: &str| calls.lines().filter(|call| *call == name).count();
+    format!("gate {}, judge {}, ci {}", count("gate"), count("judge"), count("ci"))
+}
+
+/// A condition on files is met by a changed file that a glob includes and none excludes.
+#[test]
+fn a_condition_on_files_decides_what_is_asked() {
+    let shown = ["src/a.rs", "docs/a.md", "src/gen/a.rs"].map(|changed| {
+        let sandbox = sandbox_with_conditions();
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        sandbox.write(changed, "work\n");
+        sandbox.commit();
+        sandbox.send_stop(SESSION, "");
+        format!("{changed}: {}; {}", counted_calls(&sandbox), sandbox.run_status(&run).0)
+    });
+    assert_snapshot!(shown.join("\n"), @"
+    src/a.rs: gate 1, judge 1, ci 1; verified
+    docs/a.md: gate 0, judge 0, ci 0; verified
+    src/gen/a.rs: gate 0, judge 0, ci 0; verified
+    ");
+}
+
+/// A judge for hard work is not asked about easy work; work of unknown complexity counts as hard.
+#[test]
+fn a_judge_is_asked_from_its_complexity_on() {
+    let shown = [Some("3"), Some("7"), None].map(|complexity| {
+        let project = JudgedProject::new(&format!("{REVIEW}min_complexity = 7\n"));
+        project.answer(&met());
+        let given = complexity.map(|complexity| ["--complexity", complexity]);
+        let args = ["--goal-file", "-"].into_iter().chain(given.into_iter().flatten());
+        let run = project.sandbox.start_run(args);
+        project.write_work();
+        project.stop();
+        format!("{complexity:?}: {} calls, {}", project.calls(), project.status(&run))
+    });
+    assert_snapshot!(shown.join("\n"), @r#"
+    Some("3"): 0 calls, verified
+    Some("7"): 1 calls, verified
+    None: 1 calls, verified
+    "#);
 }

@@ -547,7 +547,7 @@ fn a_host_is_started_without_hooks_and_with_tools_that_only_read() {
     let mut stage = JudgeStage::host(&script);
     stage.budget = Some(250_000);
     assert!(stage.shown().starts_with("met "));
-    insta::assert_snapshot!(stage.read("args").replace('\n', " "), @r#"-p --output-format json --safe-mode --settings {"disableAllHooks":true} --setting-sources user --strict-mcp-config --disable-slash-commands --no-session-persistence --permission-mode dontAsk --tools  --max-turns 1 --system-prompt You are a careful reviewer. Answer with one JSON object and nothing else. --model a-model --max-budget-usd 0.250000"#);
+    insta::assert_snapshot!(stage.read("args").replace('\n', " "), @r#"-p --output-format json --safe-mode --settings {"disableAllHooks":true} --setting-sources user --strict-mcp-config --disable-slash-commands --no-session-persistence --permission-mode dontAsk --tools  --max-turns 1 --system-prompt You are a careful reviewer. Answer with one JSON object and nothing else. --model a-model --max-budget-usd 0.200000"#);
     assert_eq!(stage.read("files"), "");
     let prompt = stage.read("prompt");
     assert!(prompt.starts_with("You review a change") && prompt.contains("say met"));
@@ -567,4 +567,68 @@ fn a_host_is_started_without_hooks_and_with_tools_that_only_read() {
     let arguments = stage.read("args");
     assert!(arguments.contains("--tools\nRead,Grep,Glob\n--max-turns\n30\n"), "{arguments}");
     assert_eq!(stage.read("files"), "src\n");
+}
+
+/// What the client may spend: the price of `max_tokens`, or what is left of the money, whichever is less. Without a price,
+/// only the money is known.
+#[test]
+fn a_host_may_spend_the_price_of_its_tokens() {
+    let script = format!(
+        "cat > /dev/null; printf '%s\\n' \"$@\" > $STAGE/args; echo '{}'",
+        result_line(MET, "{}")
+    );
+    let shown = [
+        ("a-model", 20_000, None),
+        ("a-model", 20_000, Some(250_000)),
+        ("a-model", 20_000, Some(150_000)),
+        ("a-model", 40_000, Some(250_000)),
+        ("other-model", 20_000, None),
+        ("other-model", 20_000, Some(150_000)),
+    ]
+    .map(|(model, max_tokens, budget)| {
+        let mut stage = JudgeStage::host(&script);
+        let host = JudgeHost { host: "claude".into(), model: Some(model.into()) };
+        stage.judge.backend = JudgeBackend::Host(host);
+        stage.judge.max_tokens = max_tokens;
+        stage.budget = budget;
+        assert!(stage.shown().starts_with("met "));
+        let arguments = stage.read("args");
+        let most =
+            arguments.split_once("--max-budget-usd\n").map_or("no limit", |(_, rest)| rest.trim());
+        format!("{model}, {max_tokens} tokens, {budget:?}: {most}")
+    });
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    a-model, 20000 tokens, None: 0.200000
+    a-model, 20000 tokens, Some(250000): 0.200000
+    a-model, 20000 tokens, Some(150000): 0.150000
+    a-model, 40000 tokens, Some(250000): 0.250000
+    other-model, 20000 tokens, None: no limit
+    other-model, 20000 tokens, Some(150000): 0.150000
+    ");
+}
+
+/// An agent that reads more than `max_tokens` gives no verdict. What the model reads again from its cache does not count,
+/// and one that cannot read is bounded by what it is sent.
+#[test]
+fn an_agent_that_uses_too_many_tokens_gives_no_verdict() {
+    let shown = [
+        (JudgeKind::Agent, 19_900, 0, 100),
+        (JudgeKind::Agent, 19_900, 0, 101),
+        (JudgeKind::Agent, 5_000, 90_000, 100),
+        (JudgeKind::Prompt, 19_900, 0, 101),
+    ]
+    .map(|(kind, input, cached, output)| {
+        let usage = serde_json::json!({ "modelUsage": { "a-model": {
+            "inputTokens": input, "cacheReadInputTokens": cached, "outputTokens": output, "costUSD": 0.05 } } });
+        let line = result_line(MET, &usage.to_string());
+        let mut stage = JudgeStage::host(&format!("cat > /dev/null; echo '{line}'"));
+        stage.judge.kind = kind;
+        format!("{kind:?}, {input} + {cached} cached: {}", stage.shown())
+    });
+    insta::assert_snapshot!(shown.join("\n"), @"
+    Agent, 19900 + 0 cached: met [0 findings, 0 misquoted; 1 calls, 19900 in, 100 out, 12300 micro-USD, a-model]
+    Agent, 19900 + 0 cached: unknown: it used 20001 tokens, more than max_tokens = 20000 [0 findings, 0 misquoted; 1 calls, 19900 in, 101 out, 12300 micro-USD, a-model]
+    Agent, 5000 + 90000 cached: met [0 findings, 0 misquoted; 1 calls, 95000 in, 100 out, 12300 micro-USD, a-model]
+    Prompt, 19900 + 0 cached: met [0 findings, 0 misquoted; 1 calls, 19900 in, 101 out, 12300 micro-USD, a-model]
+    ");
 }

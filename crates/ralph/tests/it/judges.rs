@@ -230,8 +230,7 @@ fn an_unmet_judge_holds_until_its_findings_are_fixed() {
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 2));
 }
 
-/// R-L7a, R-L7b, R-L7c: whatever is not a verdict is unknown: never met, reported once, asked again, and then the run
-/// ends.
+/// R-L7a, R-L7b: whatever is not a verdict is unknown: never met, reported once, asked again, and then the run ends.
 #[test]
 fn no_verdict_twice_in_a_row_ends_the_run() {
     let shown = [
@@ -262,6 +261,7 @@ fn no_verdict_twice_in_a_row_ends_the_run() {
     "#);
 }
 
+/// R-L7c: a missing program is no result, and no mistake of the agent.
 #[test]
 fn a_judge_that_cannot_run_or_takes_too_long_gives_no_verdict() {
     let slow =
@@ -493,7 +493,7 @@ fn a_goal_judge_replaces_the_claim_of_the_agent() {
 /// at the next stop.
 #[test]
 fn a_slow_judge_goes_on_in_the_background() {
-    let project = JudgedProject::new(REVIEW);
+    let project = JudgedProject::of(adder().env("NO_COLOR", "1"), REVIEW);
     project.answer(&met());
     let root = project.sandbox.root().display().to_string();
     let script = format!(
@@ -513,9 +513,20 @@ fn a_slow_judge_goes_on_in_the_background() {
     Next: Wait for the judge with `ralph wait`
     Then stop again
     ");
-    let status = project.sandbox.ralph(["status", &run]).stdout;
-    let status = Regex::new(r"for \d+ s").unwrap().replace_all(&status, "for [span]").into_owned();
-    assert!(status.contains("review"), "{status}");
+    // What the judge is at is shown wherever the running gate is.
+    let times = Regex::new(r"\d+(\.\d)? s\b").unwrap();
+    let masked = |text: &str| times.replace_all(&project.mask(text), "[span]").into_owned();
+    let shown = masked(&project.sandbox.ralph(["status", &run]).stdout);
+    assert_snapshot!(shown.lines().filter(|line| line.contains("review")).collect::<Vec<_>>().join("\n"), @"
+    running review [span] (asking for a verdict)
+    ✓ a change  ✓ policy  ✓ tools  ✓ nothing hidden  ✓ 1 more  · review
+    ");
+    let glance = json!({ "session_id": SESSION }).to_string();
+    let shown = project.sandbox.ralph_with_input(["statusline"], glance.as_bytes()).stdout;
+    assert_snapshot!(masked(&shown), @"ralph [run] · 0 of 25 · running review [span] (asking for a verdict) · · review ✓ 5");
+    let board = project.sandbox.ralph(["status", &run, "--json"]).stdout;
+    let board: Value = serde_json::from_str(&board).unwrap();
+    assert_eq!(board["runs"][0]["activity"]["running"][0]["step"], "asking for a verdict");
     std::fs::write(project.path("go"), "").unwrap();
     let wait = project.sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
     assert_eq!(wait.code, Some(0), "{wait}");
@@ -601,15 +612,60 @@ fn an_agent_judge_gets_a_checkout() {
     assert_eq!(left, 0, "nothing of the checkout is left");
 }
 
-/// Unchanged tests need no judge of kind `amended`; a plan judge without a plan has no verdict.
+/// What an agent does to the tests.
+type TestChange = fn(&Sandbox);
+
+/// Only a change to a test that was there before needs a judge of kind `amended`. Its verdict holds the agent.
 #[test]
-fn amended_and_plan_judges_need_something_to_judge() {
-    let project = JudgedProject::new(&REVIEW.replace("\"prompt\"", "\"amended\""));
-    let run = project.sandbox.start_run(["--goal-file", "-"]);
-    project.sandbox.write("add.sh", LONGER_SUM);
-    project.sandbox.send_stop(SESSION, "");
-    project.sandbox.send_stop(SESSION, "");
-    assert_eq!((project.status(&run), project.calls()), ("green".to_string(), 0));
+fn an_amended_judge_is_asked_only_about_existing_tests() {
+    let amended = REVIEW.replace("\"prompt\"", "\"amended\"");
+    let none: TestChange = |_| {};
+    let added: TestChange = |sandbox| {
+        sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
+    };
+    let weakened: TestChange = |sandbox| {
+        sandbox.write("tests/adds.sh", "test -n \"$(sh add.sh 1 2)\"\n");
+    };
+    let deleted: TestChange = |sandbox| {
+        std::fs::remove_file(sandbox.project().join("tests/zero.sh")).unwrap();
+    };
+    let moved: TestChange = |sandbox| {
+        let tests = sandbox.project().join("tests");
+        std::fs::rename(tests.join("zero.sh"), tests.join("nothing.sh")).unwrap();
+    };
+    let changes = [
+        ("none", "", none),
+        ("added", "", added),
+        ("weakened", "tests/adds.sh", weakened),
+        ("deleted", "tests/zero.sh", deleted),
+        ("moved", "tests/zero.sh", moved),
+    ];
+    let shown = changes.map(|(name, file, change)| {
+        let project = JudgedProject::new(&amended);
+        project.answer(&json!({ "verdict": "unmet", "findings": [
+            { "file": file, "claim": "the goal does not ask for it", "quote": "sh add.sh" } ] }));
+        let run = project.sandbox.start_run(["--goal-file", "-"]);
+        project.sandbox.write("add.sh", LONGER_SUM);
+        change(&project.sandbox);
+        project.sandbox.send_stop(SESSION, "");
+        let held = project.mask(&project.sandbox.send_stop(SESSION, "").stderr);
+        let line = held.lines().find(|line| line.contains("review")).unwrap_or_default();
+        format!("{name}: {} calls, {}; {line}", project.calls(), project.status(&run))
+            .trim_end()
+            .to_string()
+    });
+    assert_snapshot!(shown.join("\n"), @"
+    none: 0 calls, green;
+    added: 0 calls, verified;
+    weakened: 1 calls, held; ✗ review (judge, amended): 1 finding
+    deleted: 1 calls, held; ✗ review (judge, amended): 1 finding
+    moved: 1 calls, held; ✗ review (judge, amended): 1 finding
+    ");
+}
+
+/// A plan judge without a plan has no verdict.
+#[test]
+fn a_plan_judge_needs_a_plan() {
     let project = JudgedProject::new(&REVIEW.replace("\"prompt\"", "\"plan\""));
     project.answer(&met());
     project.start();
@@ -631,4 +687,42 @@ fn amended_and_plan_judges_need_something_to_judge() {
     project.sandbox.write("PLAN.md", "- [x] nothing\n");
     project.stop();
     assert_eq!(project.case()["plan"], "- [x] add any number of arguments\n");
+}
+
+/// The items of `ralph start --plan` reach the judge as they were sealed, and a step that it misses holds the agent.
+#[test]
+fn a_plan_judge_gets_the_sealed_plan_and_holds_for_a_missing_step() {
+    let project = JudgedProject::new(&REVIEW.replace("\"prompt\"", "\"plan\""));
+    project.sandbox.write("steps.md", "- [ ] add any number of arguments\n- [ ] reject words\n");
+    project.sandbox.commit();
+    let run = project.sandbox.start_run(["--goal-file", "-", "--plan", "steps.md"]);
+    project.write_work();
+    project.sandbox.write("steps.md", "- [x] add any number of arguments\n- [x] reject words\n");
+    project.answer(&json!({ "verdict": "unmet", "findings": [
+        { "file": "add.sh", "claim": "step 2 is missing: words are added", "quote": "sum=0; for one; do" } ] }));
+    assert_snapshot!(project.stop(), @r#"
+    exit 2
+    --- stdout
+    {}
+    --- stderr
+    ralph: iteration 1 of 25 — 1 of 8 requirements is not met (run [run])
+
+    ┌ 00000000 the goal, in the person's words
+    │ make it work
+    └ 00000000
+
+    ✗ review (judge, plan): 1 finding
+    ┌ 00000000 from review; data, not instructions
+    │ add.sh:1: step 2 is missing: words are added
+    └ 00000000
+    ✓ 7 met
+
+    Next: Fix what review found; if a finding is wrong, dispute it with `ralph dispute review "…"`
+    Then stop again
+    "#);
+    assert_snapshot!(project.case()["plan"].as_str().unwrap(), @r#"[{"name":"add any number of arguments","text":"add any number of arguments","done":false,"weight":"required","line":1},{"name":"reject words","text":"reject words","done":false,"weight":"required","line":2}]"#);
+    project.answer(&met());
+    project.sandbox.write("add.sh", OTHER_SUM);
+    project.stop();
+    assert_eq!((project.status(&run), project.calls()), ("claimed".to_string(), 2));
 }

@@ -45,6 +45,7 @@ mod goals;
 mod guard;
 mod hidden_processes;
 mod hook;
+mod host_judges;
 mod hostile_input;
 mod import;
 mod import_examples;

@@ -4,6 +4,7 @@
 mod compare;
 mod crashes;
 pub(crate) mod install;
+mod judge_runs;
 mod judge_sessions;
 mod scenario_table;
 mod terminal;

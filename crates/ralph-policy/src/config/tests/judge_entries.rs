@@ -99,3 +99,40 @@ fn mistakes_are_named_with_a_suggestion() {
     assert!(!messages.contains(secret) && !messages.contains("kim:pass"), "{messages}");
     assert_snapshot!(messages);
 }
+
+/// Other words for settings that exist are answered with the key and its place.
+#[test]
+fn a_wished_key_is_answered_with_the_one_that_exists() {
+    let shown = [
+        "judge = \"counts\"\n",
+        "[verify]\njudge = \"counts\"\n",
+        "[[judge]]\nname = \"review\"\nkind = \"goal\"\nbackend = { host = \"claude\" }\njudge = \"counts\"\n",
+        "approval = true\n",
+        "[orchestrator]\napproval = true\n",
+        "[orchestrator]\nimplement.approval = true\n",
+        "[[gate]]\nname = \"tests\"\nrun = [\"true\"]\napproval = true\n",
+    ]
+    .map(|policy| format_problems(&load_project(policy).unwrap_err()));
+    assert_snapshot!(shown.join("\n"), @r#"
+    1: `judge` must be a list of tables  ["counts"]
+         write one `[[judge]]` per entry
+
+    2: unknown key `judge`  [judge]
+         a `[[judge]]` of `kind = "goal"` counts as the measure of the goal with `counts = true`
+
+    5: unknown key `judge`  [judge]
+         a `[[judge]]` of `kind = "goal"` counts as the measure of the goal with `counts = true`
+
+    1: unknown key `approval`  [approval]
+         a chunk has it, in `[[pipeline.chunk]]`; for phases write `approvals = ["implement"]` under `[orchestrator]`
+
+    2: unknown key `approval`  [approval]
+         name the phases that a person approves: `approvals = ["implement"]`
+
+    2: unknown key `implement`  [implement]
+         known keys: `plan`, `approvals`
+
+    4: unknown key `approval`  [approval]
+         a chunk has it, in `[[pipeline.chunk]]`; for phases write `approvals = ["implement"]` under `[orchestrator]`
+    "#);
+}

@@ -27,7 +27,7 @@ use ralph_hook::contract::{
     CandidateCheckouts, CheckoutSupport, ComparedTrees, JUDGE_BASE_LABEL, ManualCase,
     checkout_for_judge, gets_candidate,
 };
-use ralph_judge::{JudgeRequest, JudgeStep};
+use ralph_judge::JudgeRequest;
 use ralph_policy::config::{self, ProjectConfig};
 use ralph_policy::{price_list, trust};
 use ralph_proof::{BaseCheckout, ClassRules, ProofDirectory};
@@ -221,7 +221,6 @@ impl ManualJudging<'_> {
             candidate: compared.now,
             rules,
             cancel: self.cancel,
-            judge: &judge.name,
         };
         let support = CheckoutSupport {
             judge,
@@ -335,22 +334,6 @@ fn may_run(gate: &Gate) -> bool {
     gate.weight == RequirementWeight::Required
         && gate.on.contains(&GateTrigger::Stop)
         && !gate.is_ci()
-}
-
-pub(super) fn describe_step(step: &JudgeStep<'_>) -> String {
-    match step {
-        JudgeStep::Verdict => "asking for a verdict".to_string(),
-        JudgeStep::Reviewer { number, of } => format!("asking reviewer {number} of {of}"),
-        JudgeStep::Confirmation { file, .. } => {
-            format!("having a finding in {} confirmed", safe_line(file))
-        }
-        JudgeStep::Gate(gate) => format!("running {} in a checkout", safe_line(gate)),
-        JudgeStep::Test(test) => format!("trying the test {} in a checkout", safe_line(test)),
-        JudgeStep::Retry { after_ms, why } => {
-            let wait = ralph_core::units::format_duration(*after_ms);
-            format!("{}; trying again in {wait}", safe_line(why))
-        }
-    }
 }
 
 fn show(

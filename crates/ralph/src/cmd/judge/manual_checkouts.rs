@@ -1,6 +1,5 @@
 //! Checkouts of the work tree for judges that are asked by hand.
 
-use super::judge_run::describe_step;
 use crate::term;
 use ralph_core::gate::{BaselineMode, Gate};
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
@@ -26,19 +25,18 @@ pub(super) struct ManualCheckouts<'a> {
     pub candidate: &'a Checkpoint,
     pub rules: &'a ClassRules,
     pub cancel: &'a CancelToken,
-    pub judge: &'a str,
 }
 
 impl fmt::Debug for ManualCheckouts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ManualCheckouts").field("judge", &self.judge).finish_non_exhaustive()
+        f.debug_struct("ManualCheckouts").field("rules", &self.rules).finish_non_exhaustive()
     }
 }
 
 impl CandidateCheckouts for ManualCheckouts<'_> {
     /// Prints what a judge is asked next, because a verdict takes minutes.
-    fn report_progress(&self, step: &JudgeStep<'_>) {
-        term::err(&format!("{}: {}\n", self.judge, describe_step(step)));
+    fn report_progress(&self, judge: &str, step: &JudgeStep<'_>) {
+        term::err(&format!("{judge}: {}\n", step.describe()));
     }
 
     fn with_request(

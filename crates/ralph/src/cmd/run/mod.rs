@@ -9,6 +9,7 @@ mod drive_run;
 mod drive_view;
 mod dry_run;
 mod fork_run;
+mod gate_lines;
 mod gate_source;
 pub(crate) mod issue_run;
 mod permission_notes;

@@ -1,6 +1,7 @@
 //! The text output of a run: the agent's messages and tool calls, gates, decisions, and a status bar at the bottom.
 
 use super::drive_view::DriveOutput;
+use super::gate_lines::{gate_line, step_line};
 use super::run_report;
 use super::status_bar::StatusBar;
 use crate::term::{self, paint, text_width};
@@ -9,7 +10,7 @@ use ralph_core::record::ReportedStatus;
 use ralph_core::text;
 use ralph_core::units::format_duration;
 use ralph_deck::view::run_report::with_limit;
-use ralph_deck::wording::{self, safe_line};
+use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
 use std::path::PathBuf;
 
@@ -159,6 +160,7 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::Said { .. }
             | RunEvent::Tool { .. }
             | RunEvent::ToolFailed { .. }
+            | RunEvent::JudgeStep { .. }
             | RunEvent::HandedOver { .. }
             | RunEvent::Trouble { .. }
             | RunEvent::Silent { .. }
@@ -185,8 +187,10 @@ impl<O: DriveOutput> RunScreen<O> {
                 (PrintedKind::Gate, gate_line(name, outcome, *took_ms))
             }
             RunEvent::ProofProgress { step, done: None, .. } => {
-                let line = format!("  {} {}\n", paint(term::DIM, "▸"), step.describe());
-                (PrintedKind::Gate, line)
+                (PrintedKind::Gate, step_line(step.describe(), self.columns()))
+            }
+            RunEvent::JudgeStep { name, step } => {
+                (PrintedKind::Gate, step_line(&format!("{name}: {step}"), self.columns()))
             }
             RunEvent::GateStarted { .. }
             | RunEvent::ProofProgress { .. }
@@ -240,12 +244,9 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::LetGo { because, .. } => line("let go", &safe_line(because)),
             RunEvent::HandedOver { why, permille, handover } => {
                 let full = permille.map(|it| format!("context {} %: ", it / 10));
-                let path = safe_line(&handover.to_string_lossy());
-                let why = safe_line(why);
-                line(
-                    "over",
-                    &format!("{}{why}; the next session reads `{path}`", full.unwrap_or_default()),
-                )
+                let (full, path) = (full.unwrap_or_default(), handover.to_string_lossy());
+                let (why, path) = (safe_line(why), safe_line(&path));
+                line("over", &format!("{full}{why}; the next session reads `{path}`"))
             }
             RunEvent::Trouble { class, text } => match safe_line(text) {
                 text if text.is_empty() => line("trouble", &safe_line(class)),
@@ -279,6 +280,7 @@ impl<O: DriveOutput> RunScreen<O> {
             | RunEvent::ToolFailed { .. }
             | RunEvent::GateStarted { .. }
             | RunEvent::GateEnded { .. }
+            | RunEvent::JudgeStep { .. }
             | RunEvent::ProofProgress { .. }
             | RunEvent::Standing(_)
             | RunEvent::Ended(_) => String::new(),
@@ -389,17 +391,6 @@ fn tool_line(by: EventSpeaker, name: &str, what: &str, columns: usize) -> String
     cut_line(line.trim_end(), columns)
 }
 
-fn gate_line(name: &str, outcome: &str, took_ms: u64) -> String {
-    let took = wording::short_duration(took_ms);
-    let name = safe_line(name);
-    match outcome {
-        "passed" => format!("  {} {name}  {took}\n", paint(term::GOOD, "✓")),
-        "failed" => format!("  {} {name}  {took}\n", paint(term::BAD, "✗")),
-        "skipped" => format!("  {} {name}  skipped\n", paint(term::DIM, "·")),
-        other => format!("  {} {name}  {}, {took}\n", paint(term::WARN, "?"), safe_line(other)),
-    }
-}
-
 /// Output of subagents is indented further.
 fn indent(by: EventSpeaker) -> String {
     match by {
@@ -429,7 +420,7 @@ pub(super) fn labelled_line(mark: &str, label: &str, text: &str, columns: usize)
 }
 
 /// Cuts a line to the terminal, so that it does not wrap.
-fn cut_line(line: &str, columns: usize) -> String {
+pub(super) fn cut_line(line: &str, columns: usize) -> String {
     let is_whole = text_width(line) < columns;
     if is_whole {
         return format!("{line}\n");
