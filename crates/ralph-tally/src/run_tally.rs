@@ -2,9 +2,10 @@
 //! a stop needs. A test of `ralph-deck` compares both.
 
 use crate::day_tally::{self, DayAddition, DayCache, DayTally};
+use crate::dispute_outcome::DisputeOutcomes;
 use crate::gate_tally::GateTallies;
 use crate::journal_line::{
-    CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
+    CostLine, JournalLine, LineChange, LineText, OutcomeLine, RunnerLine, StartLine, StopLine,
 };
 use crate::judge_tally::JudgeTallies;
 use crate::question_tally::AskedQuestion;
@@ -52,6 +53,8 @@ pub struct RunTally {
     /// The requirements that are waived now.
     pub waivers: Vec<String>,
     pub disputes: u32,
+    /// The disputes and how they ended.
+    pub disputed: DisputeOutcomes,
     pub questions: u32,
     pub denied: u32,
     pub accepted_by: Option<String>,
@@ -164,6 +167,7 @@ impl RunTally {
             self.apply_change(line);
             if self.has_ended() {
                 self.ended_ms = Some(line.at_ms);
+                self.disputed.end_run(line.at_ms);
             }
         }
         let (spent, stops, held) = before;
@@ -185,6 +189,7 @@ impl RunTally {
             && status.is_acceptable()
         {
             self.accepted_by = Some(bounded(acceptance.by.as_str()));
+            self.disputed.accept(acceptance.by.as_str(), line.at_ms);
             self.phase = TallyPhase::Ended(RunStatus::Verified);
         }
     }
@@ -232,11 +237,17 @@ impl RunTally {
                     self.waivers.push(bounded(name));
                 }
                 self.requirements.mark_waived(name, at_ms);
+                self.disputed.waive(name, waiver.by.as_str(), at_ms);
             }
-            LineChange::WaiverRevoked(waiver) => self.revoke_waiver(waiver.requirement.as_str()),
+            LineChange::WaiverRevoked(waiver) => {
+                self.revoke_waiver(waiver.requirement.as_str());
+                self.disputed.revoke_waiver(waiver.requirement.as_str());
+            }
             LineChange::Disputed(dispute) => {
+                let name = dispute.requirement.as_str();
                 self.disputes = self.disputes.saturating_add(1);
-                self.requirements.mark_disputed(dispute.requirement.as_str(), at_ms);
+                self.requirements.mark_disputed(name, at_ms);
+                self.disputed.raise(name, Some(line.seq));
             }
             LineChange::Limited(limits) => self.limits = Some(limits.clone()),
             // The runner reads the message within a second. It approves nothing.
@@ -299,6 +310,7 @@ impl RunTally {
         self.is_held = state.answer.is_some();
         self.waivers = state.waivers.iter().map(|waiver| bounded(&waiver.requirement)).collect();
         self.disputes = u32::try_from(state.disputes.len()).unwrap_or(u32::MAX);
+        self.disputed.restore(state, self.clock_ms);
         match &state.declared {
             Some(DeclaredPause::NeedsHuman(question)) => self.ask(question, self.clock_ms, None),
             Some(DeclaredPause::Approval(question)) => {
@@ -353,6 +365,7 @@ impl RunTally {
             let open = report.unmet.saturating_add(report.unknown).saturating_add(report.pending);
             self.set_report(Some((report.total, open)));
             self.requirements.add_report(report, &stop.outcome, at_ms);
+            self.disputed.mark_met(report.met.iter().map(LineText::as_str), at_ms);
         }
         for gate in &stop.gates {
             self.gates.add(gate);
