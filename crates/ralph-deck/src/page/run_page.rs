@@ -361,6 +361,52 @@ mod tests {
         "#);
     }
 
+    /// The journal of a real run, whose chain is unbroken.
+    #[test]
+    fn a_recorded_run_has_its_proof_and_its_disputes() {
+        const JUDGED: &[u8] = include_bytes!("../../../../fixtures/state/v2/judged-journal.jsonl");
+        let _filter = without_times();
+        let read = journal::parse_journal(JUDGED, 0, "");
+        assert_eq!((read.untrusted.len(), read.damage), (0, None));
+        let entries = read.entries;
+        insta::assert_snapshot!(show_timeline(&entries), @"
+        0 started: Let add.sh add any number of arguments, and print `none` without any.
+        1 held: suite: 2 findings, lint: 1 finding, notes: 1 finding, 17 more #1 4/30
+        2 held: suite: 2 findings, as before, lint: 1 finding, as before, notes: 1 finding, as before, 17 more #2 4/30
+        3 agent: disputes lint (met later): the note is only a reminder
+        4 agent: disputes suite (met later): zero.sh wants the old output
+        5 message: zero.sh may change: without arguments the output is none (by ada)
+        6 person: waived lint until TIME, by ada: the note may stay for now
+        7 held: message from a person, suite 2 → 1, notes: 1 finding, as before, 1 more, sum-1 done, sum-2 done, sum-3 done #3 26/30
+        8 held: notes: 1 finding, as before, review: not reached, message from a person done, suite done #4 28/30
+        9 person: revoked the waiver of lint
+        10 ended: verified: all 55 requirements are met after 4 iterations and 1 s, 1 of them by the judge review; 1 old test and 1 check pass on the new code; 2 tests and 23 checks fail without the change; allowed to change: tests/zero.sh #5 55/55
+        ");
+        let table = latest_stop(&entries, |decided| decided.proof.is_some()).and_then(proof_table);
+        let rows = table.unwrap().rows;
+        let rows: Vec<_> = rows.iter().map(|row| format!("{} {}", row.name, row.result)).collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+        T0 1 of 25 gates passed, 2 tests, 1 failed
+        T1 25 of 25 gates passed, 3 tests
+        T2 2 of 2 old tests pass
+        T3 25 tests fail without the change
+        ");
+        let first = super::super::look_first::look_first(&entries);
+        let first: Vec<_> =
+            first.iter().map(|one| format!("{}: {}", one.kind.label(), one.text)).collect();
+        insta::assert_snapshot!(first.join("\n"), @"
+        an old test was changed: tests/zero.sh was allowed to change
+        waived: lint waived by ada: the note may stay for now
+        disputed by the agent: lint (met later): the note is only a reminder
+        disputed by the agent: suite (met later): zero.sh wants the old output
+        ");
+        let gates = gate_history(&entries);
+        let lint: Vec<_> = gates.iter().filter(|gate| gate.name == "lint").collect();
+        let counts: Vec<_> =
+            lint.iter().map(|gate| (gate.site, gate.executed, gate.flaky)).collect();
+        assert_eq!(counts, [(MeasuredSite::Tree, 4, 1), (MeasuredSite::Clean, 1, 0)]);
+    }
+
     #[test]
     fn sessions_have_their_cost_and_their_end() {
         let _filter = without_times();
