@@ -109,8 +109,10 @@ impl DisputeOutcomes {
         } else if let RunChange::Decided(decided) = &entry.change
             && decided.outcome != StopOutcome::Repeated
         {
-            let met = decided.report.iter().flat_map(|report| &report.met).map(String::as_str);
-            self.mark_met(met, at_ms);
+            let report = decided.report.as_ref();
+            let is_met =
+                |name: &str| report.is_some_and(|report| report.met.iter().any(|met| met == name));
+            self.mark_met(is_met, at_ms);
             if let StopOutcome::Ended(status) = decided.outcome {
                 ended = Some(status);
             }
@@ -170,9 +172,9 @@ impl DisputeOutcomes {
         }
     }
 
-    pub(crate) fn mark_met<'a>(&mut self, met: impl Iterator<Item = &'a str> + Clone, at_ms: u64) {
+    pub(crate) fn mark_met(&mut self, is_met: impl Fn(&str) -> bool, at_ms: u64) {
         for dispute in self.undecided() {
-            if met.clone().any(|name| name == dispute.requirement) {
+            if is_met(&dispute.requirement) {
                 dispute.finish(DisputeEnd::Met, at_ms, None);
             }
         }

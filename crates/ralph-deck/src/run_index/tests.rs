@@ -186,22 +186,13 @@ fn the_end_of_a_dispute_is_a_column() {
     }));
     put_journal(&home, "k7f2", &entries.iter().flat_map(line).collect::<Vec<_>>());
     let index = refreshed(&home);
-    let sql = "SELECT name, disputed, dispute_ended, dispute_ended_ms, dispute_ended_by FROM run_requirement";
+    let sql =
+        "SELECT concat_ws(' | ', name, disputed, dispute_ended, dispute_ended_ms, dispute_ended_by)
+        FROM run_requirement";
     let mut statement = index.connection.prepare(sql).unwrap();
-    let rows = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)));
-    let rows: Vec<(String, bool, Option<String>, Option<i64>, Option<String>)> =
-        rows.unwrap().map(Result::unwrap).collect();
-    let text = |text: &str| Some(text.to_string());
-    assert_eq!(
-        rows,
-        [
-            ("docs".to_string(), false, None, None, None),
-            ("fmt".to_string(), true, None, None, None),
-            ("lint".to_string(), true, text("upheld"), Some(103), text("ada")),
-            ("tests".to_string(), true, None, None, None),
-        ]
-    );
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let rows: Vec<String> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows, ["docs | 0", "fmt | 1", "lint | 1 | upheld | 103 | ada", "tests | 1"]);
 }
 
 #[test]
