@@ -14,6 +14,7 @@ mod question_tally;
 mod requirement_history;
 mod run_tally;
 mod spend_tally;
+mod tally_clock;
 
 pub use day_tally::{DayCache, DayTally};
 pub use dispute_outcome::{DisputeEnd, DisputeOutcome, DisputeOutcomes};

@@ -11,6 +11,7 @@ use crate::judge_tally::JudgeTallies;
 use crate::question_tally::AskedQuestion;
 use crate::requirement_history::RequirementHistories;
 use crate::spend_tally::SpendTally;
+use crate::tally_clock::{TallyClock, clock_effect};
 use ralph_core::approval;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
@@ -87,14 +88,6 @@ pub enum TallyPhase {
 pub struct OpenWait {
     pub cause: WaitCause,
     pub until_ms: u64,
-}
-
-/// The effect of an entry on the clock of a driven run: see `run_clock` of the core.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TallyClock {
-    Advance,
-    Restart,
-    Unchanged,
 }
 
 impl RunTally {
@@ -462,32 +455,6 @@ impl RunTally {
     fn revoke_waiver(&mut self, name: &str) {
         let name = bounded(name);
         self.waivers.retain(|known| *known != name);
-    }
-}
-
-fn clock_effect(change: &LineChange<'_>) -> TallyClock {
-    match change {
-        LineChange::Resumed => TallyClock::Restart,
-        LineChange::HintGiven
-        | LineChange::Approved
-        | LineChange::Waived(_)
-        | LineChange::WaiverRevoked(_)
-        | LineChange::Limited(_)
-        | LineChange::Accepted(_)
-        | LineChange::Drove(RunnerLine::Granted) => TallyClock::Unchanged,
-        LineChange::Started(_)
-        | LineChange::Restored(_)
-        | LineChange::Decided(_)
-        | LineChange::Paused
-        | LineChange::Cancelled
-        | LineChange::Asked(_)
-        | LineChange::Waits(_)
-        | LineChange::Moved(_)
-        | LineChange::Denied
-        | LineChange::Overridden(_)
-        | LineChange::Disputed(_)
-        | LineChange::Drove(_)
-        | LineChange::Other => TallyClock::Advance,
     }
 }
 

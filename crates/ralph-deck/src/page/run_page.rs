@@ -376,11 +376,11 @@ mod tests {
         3 agent: disputes lint (met later): the note is only a reminder
         4 agent: disputes suite (met later): zero.sh wants the old output
         5 message: zero.sh may change: without arguments the output is none (by ada)
-        6 person: waived lint until TIME, by ada: the note may stay for now
+        6 person: waived lint until TIME, by ada: the note may stay
         7 held: message from a person, suite 2 → 1, notes: 1 finding, as before, 1 more, sum-1 done, sum-2 done, sum-3 done #3 26/30
         8 held: notes: 1 finding, as before, review: not reached, message from a person done, suite done #4 28/30
         9 person: revoked the waiver of lint
-        10 ended: verified: all 55 requirements are met after 4 iterations and 1 s, 1 of them by the judge review; 1 old test and 1 check pass on the new code; 2 tests and 23 checks fail without the change; allowed to change: tests/zero.sh #5 55/55
+        10 ended: verified: all 55 requirements are met after 4 iterations and 12 s, 1 of them by the judge review; 1 old test and 1 check pass on the new code; 2 tests and 23 checks fail without the change; allowed to change: tests/zero.sh #5 55/55
         ");
         let table = latest_stop(&entries, |decided| decided.proof.is_some()).and_then(proof_table);
         let rows = table.unwrap().rows;
@@ -396,7 +396,7 @@ mod tests {
             first.iter().map(|one| format!("{}: {}", one.kind.label(), one.text)).collect();
         insta::assert_snapshot!(first.join("\n"), @"
         an old test was changed: tests/zero.sh was allowed to change
-        waived: lint waived by ada: the note may stay for now
+        waived: lint waived by ada: the note may stay
         disputed by the agent: lint (met later): the note is only a reminder
         disputed by the agent: suite (met later): zero.sh wants the old output
         ");

@@ -88,7 +88,7 @@ impl AmendedRun {
             &self.run,
             "zero.sh may change: without arguments the output is none",
         ]);
-        self.person(&["waive", "lint", "--until", "2h", "--why", "the note may stay for now"]);
+        self.person(&["waive", "lint", "--until", "2h", "--why", "the note may stay"]);
         sandbox.write("add.sh", HALF_SUM);
         sandbox.write("tests/zero.sh", "test \"$(sh add.sh)\" = none\n");
         sandbox.write("tests/three.sh", "test \"$(sh add.sh 1 2 3)\" = 6\n");
@@ -141,7 +141,7 @@ fn a_report_begins_with_what_a_person_has_to_judge() {
     assert_snapshot!(first.unwrap(), @"
     Look at this first
 
-    1. waived (stop 2): lint waived by ada: the note may stay for now
+    1. waived (stop 2): lint waived by ada: the note may stay
     2. disputed by the agent (stop 2): lint (upheld by ada): the note is only a reminder
     3. disputed by the agent (stop 2): `suite (met later): zero.sh wants the old output`
     4. perhaps not asked for: `NOTES`, `tests/three.sh`, `tests/zero.sh` (a guess: the goal names other files)
@@ -235,7 +235,7 @@ fn a_journal_records_everything_that_a_stop_rests_on() {
     disputed: {"requirement":"lint","why":"the note is only a reminder"}
     disputed: {"requirement":"suite","why":"zero.sh wants the old output"}
     hint_given: {"by":"ada","text":"zero.sh may change: without arguments the output is none"}
-    waived: {"by":"ada","requirement":"lint","until_ms":"TIME","why":"the note may stay for now"}
+    waived: {"by":"ada","requirement":"lint","until_ms":"TIME","why":"the note may stay"}
     waiver_revoked: {"requirement":"lint"}
     "#);
 }
