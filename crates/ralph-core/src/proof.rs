@@ -17,9 +17,11 @@
 
 mod new_judge;
 mod old_settings;
+mod proof_runs;
 mod proof_step;
 
 pub use old_settings::{SettingsRuns, judge_old_settings};
+pub use proof_runs::{BaseRun, ProofRuns};
 pub use proof_step::ProofStep;
 
 use crate::gate::{GateOutcome, GateReport};
@@ -114,6 +116,9 @@ pub struct Proof {
     /// Whether nothing that the agent does can improve it.
     #[serde(default)]
     pub is_final: bool,
+    /// Empty if the proof could not be made.
+    #[serde(default)]
+    pub runs: ProofRuns,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -203,6 +208,7 @@ pub fn evaluate(gates: &[GateProof<'_>], files: &ChangedFileFacts) -> Proof {
     let inseparable = &files.inseparable;
     let mut proof = Proof::new(ProofVerdict::Verified);
     proof.allowed.clone_from(&files.allowed);
+    proof.runs = ProofRuns::count(gates);
     for gate in gates {
         gate.check_now(&mut proof);
         if gate.has_new_judge(files) {
@@ -276,6 +282,7 @@ impl Proof {
             removed: Vec::new(),
             allowed: Vec::new(),
             is_final: false,
+            runs: ProofRuns::default(),
         }
     }
 

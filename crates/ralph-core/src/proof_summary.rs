@@ -1,6 +1,6 @@
 //! A proof in words: one line for reports, a requirement for the agent, and a bounded copy for the journal.
 
-use crate::proof::{BrokenHow, BrokenTest, Proof, ProofVerdict};
+use crate::proof::{BrokenHow, BrokenTest, Proof, ProofRuns, ProofVerdict};
 use crate::requirement::{
     Finding, Requirement, RequirementFailure, RequirementStage, RequirementStatus,
     RequirementWeight,
@@ -123,6 +123,7 @@ impl Proof {
                 .collect(),
             removed: bounded_names(&self.removed),
             allowed: bounded_names(&self.allowed),
+            runs: Some(self.runs),
         }
     }
 }
@@ -170,9 +171,24 @@ pub struct ProofRecord {
     /// Files with tests that a person allowed to change, and that did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
+    /// How much was measured. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<ProofRuns>,
 }
 
 impl ProofRecord {
+    /// How much was measured. An older version recorded a proof that could not be made without any test, and with why.
+    pub fn runs_or_assumed(&self) -> ProofRuns {
+        let has_tests = self.held > 0 || self.broken_count > 0 || self.telling > 0;
+        let assumed = u32::from(has_tests || self.doubts.is_empty());
+        self.runs.unwrap_or(ProofRuns {
+            gates: assumed,
+            base: None,
+            old_tests: assumed,
+            new_tests: assumed,
+        })
+    }
+
     /// `test_adds fails on the new code: 3 != 4`
     pub fn broken_lines(&self) -> Vec<String> {
         self.broken.iter().map(describe_broken).collect()

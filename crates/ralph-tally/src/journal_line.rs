@@ -74,7 +74,7 @@ pub(crate) enum LineChange<'a> {
     Moved(MoveLine),
     Denied,
     Overridden(OverrideLine<'a>),
-    Waived(RequirementName<'a>),
+    Waived(WaiverLine<'a>),
     WaiverRevoked(RequirementName<'a>),
     Disputed(RequirementName<'a>),
     HintGiven,
@@ -302,6 +302,14 @@ pub(crate) struct OverrideLine<'a> {
 pub(crate) struct RequirementName<'a> {
     #[serde(borrow)]
     pub requirement: LineText<'a>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WaiverLine<'a> {
+    #[serde(borrow)]
+    pub requirement: LineText<'a>,
+    #[serde(borrow)]
+    pub by: LineText<'a>,
 }
 
 #[derive(Deserialize)]

@@ -4,6 +4,8 @@
 //! evidence. The index of runs in `ralph-deck` stores the tallies; its tests compare them with the state that a stop sees.
 
 mod day_tally;
+mod dispute_outcome;
+mod flaky_results;
 mod gate_tally;
 mod journal_line;
 mod journal_reader;
@@ -12,8 +14,11 @@ mod question_tally;
 mod requirement_history;
 mod run_tally;
 mod spend_tally;
+mod tally_clock;
 
 pub use day_tally::{DayCache, DayTally};
+pub use dispute_outcome::{DisputeEnd, DisputeOutcome, DisputeOutcomes};
+pub use flaky_results::{FlakyResults, KeyedResult};
 pub use gate_tally::{GateTallies, GateTally};
 pub use journal_reader::{JournalPosition, ReaderBuffers, read_journal};
 pub use judge_tally::{JudgeTallies, JudgeTally};

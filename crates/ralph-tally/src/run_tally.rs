@@ -2,6 +2,7 @@
 //! a stop needs. A test of `ralph-deck` compares both.
 
 use crate::day_tally::{self, DayAddition, DayCache, DayTally};
+use crate::dispute_outcome::DisputeOutcomes;
 use crate::gate_tally::GateTallies;
 use crate::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
@@ -10,6 +11,7 @@ use crate::judge_tally::JudgeTallies;
 use crate::question_tally::AskedQuestion;
 use crate::requirement_history::RequirementHistories;
 use crate::spend_tally::SpendTally;
+use crate::tally_clock::{TallyClock, clock_effect};
 use ralph_core::approval;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
@@ -52,6 +54,8 @@ pub struct RunTally {
     /// The requirements that are waived now.
     pub waivers: Vec<String>,
     pub disputes: u32,
+    /// The disputes and how they ended.
+    pub disputed: DisputeOutcomes,
     pub questions: u32,
     pub denied: u32,
     pub accepted_by: Option<String>,
@@ -84,14 +88,6 @@ pub enum TallyPhase {
 pub struct OpenWait {
     pub cause: WaitCause,
     pub until_ms: u64,
-}
-
-/// The effect of an entry on the clock of a driven run: see `run_clock` of the core.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum TallyClock {
-    Advance,
-    Restart,
-    Unchanged,
 }
 
 impl RunTally {
@@ -164,6 +160,7 @@ impl RunTally {
             self.apply_change(line);
             if self.has_ended() {
                 self.ended_ms = Some(line.at_ms);
+                self.disputed.end_run(line.at_ms);
             }
         }
         let (spent, stops, held) = before;
@@ -185,6 +182,7 @@ impl RunTally {
             && status.is_acceptable()
         {
             self.accepted_by = Some(bounded(acceptance.by.as_str()));
+            self.disputed.accept(acceptance.by.as_str(), line.at_ms);
             self.phase = TallyPhase::Ended(RunStatus::Verified);
         }
     }
@@ -232,11 +230,17 @@ impl RunTally {
                     self.waivers.push(bounded(name));
                 }
                 self.requirements.mark_waived(name, at_ms);
+                self.disputed.waive(name, waiver.by.as_str(), at_ms);
             }
-            LineChange::WaiverRevoked(waiver) => self.revoke_waiver(waiver.requirement.as_str()),
+            LineChange::WaiverRevoked(waiver) => {
+                self.revoke_waiver(waiver.requirement.as_str());
+                self.disputed.revoke_waiver(waiver.requirement.as_str());
+            }
             LineChange::Disputed(dispute) => {
+                let name = dispute.requirement.as_str();
                 self.disputes = self.disputes.saturating_add(1);
-                self.requirements.mark_disputed(dispute.requirement.as_str(), at_ms);
+                self.requirements.mark_disputed(name, at_ms);
+                self.disputed.raise(name, Some(line.seq));
             }
             LineChange::Limited(limits) => self.limits = Some(limits.clone()),
             // The runner reads the message within a second. It approves nothing.
@@ -299,6 +303,7 @@ impl RunTally {
         self.is_held = state.answer.is_some();
         self.waivers = state.waivers.iter().map(|waiver| bounded(&waiver.requirement)).collect();
         self.disputes = u32::try_from(state.disputes.len()).unwrap_or(u32::MAX);
+        self.disputed.restore(state, self.clock_ms);
         match &state.declared {
             Some(DeclaredPause::NeedsHuman(question)) => self.ask(question, self.clock_ms, None),
             Some(DeclaredPause::Approval(question)) => {
@@ -353,6 +358,8 @@ impl RunTally {
             let open = report.unmet.saturating_add(report.unknown).saturating_add(report.pending);
             self.set_report(Some((report.total, open)));
             self.requirements.add_report(report, &stop.outcome, at_ms);
+            let is_met = |name: &str| report.met.iter().any(|met| met.as_str() == name);
+            self.disputed.mark_met(is_met, at_ms);
         }
         for gate in &stop.gates {
             self.gates.add(gate);
@@ -448,32 +455,6 @@ impl RunTally {
     fn revoke_waiver(&mut self, name: &str) {
         let name = bounded(name);
         self.waivers.retain(|known| *known != name);
-    }
-}
-
-fn clock_effect(change: &LineChange<'_>) -> TallyClock {
-    match change {
-        LineChange::Resumed => TallyClock::Restart,
-        LineChange::HintGiven
-        | LineChange::Approved
-        | LineChange::Waived(_)
-        | LineChange::WaiverRevoked(_)
-        | LineChange::Limited(_)
-        | LineChange::Accepted(_)
-        | LineChange::Drove(RunnerLine::Granted) => TallyClock::Unchanged,
-        LineChange::Started(_)
-        | LineChange::Restored(_)
-        | LineChange::Decided(_)
-        | LineChange::Paused
-        | LineChange::Cancelled
-        | LineChange::Asked(_)
-        | LineChange::Waits(_)
-        | LineChange::Moved(_)
-        | LineChange::Denied
-        | LineChange::Overridden(_)
-        | LineChange::Disputed(_)
-        | LineChange::Drove(_)
-        | LineChange::Other => TallyClock::Advance,
     }
 }
 

@@ -1,9 +1,15 @@
 //! Files on users' disks stay readable: a fixture of every format that was ever written.
 
-use ralph_core::drive::RunnerEvent;
+use ralph_core::drive::{MeterReading, RunnerEvent};
+use ralph_core::gate::TestCounts;
 use ralph_core::host_name::HostName;
+use ralph_core::proof::{BaseRun, BrokenTest, ProofRuns};
+use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
-    DecisionRule, FORMAT_VERSION, JournalEntry, RunChange, RunRecord, StopOutcome, StopRecord,
+    Acceptance, CostReading, DecisionRule, DeliveryId, Dispute, FORMAT_VERSION, GateRecord,
+    GateTool, JournalEntry, JudgeRecord, JudgedContent, MeasuredSite, PolicySeal, ReportLine,
+    ReportedStatus, RunBase, RunChange, RunRecord, StopOutcome, StopRecord, StopReport,
+    TranscriptReading, Waiver,
 };
 use ralph_core::run::RunState;
 use ralph_core::status::RunStatus;
@@ -90,6 +96,63 @@ fn a_journal_of_format_2_round_trips_and_replays_to_its_state() {
     assert_eq!((written(&run), written(&state)), (stored(RUN), stored(STATE)));
     assert_eq!(run.prices.len(), 1);
     assert_eq!(state.cost.and_then(|cost| cost.spent_micro_usd()), Some(1600));
+}
+
+/// A recorded run in which a stop rests on everything that it can rest on, and a person and the agent adjust the run.
+#[test]
+fn a_judged_run_of_format_2_round_trips_and_replays_to_its_state() {
+    const STATE: &str = include_str!("../../../../fixtures/state/v2/judged-state.json");
+    const JOURNAL: &str = include_str!("../../../../fixtures/state/v2/judged-journal.jsonl");
+    let mut names = BTreeSet::new();
+    let mut entries = Vec::new();
+    for line in JOURNAL.lines() {
+        let entry: JournalEntry = serde_json::from_str(line).unwrap();
+        assert_eq!((written(&entry), entry.v), (stored(line), 2));
+        collect_paths(&stored(line)["change"], "", &mut names);
+        entries.push(entry);
+    }
+    let (_, state) = RunState::replay(&entries).unwrap();
+    assert_eq!(written(&state), stored(STATE));
+    for name in [
+        "decided.report.lines.judge",
+        "decided.report.also_open",
+        "decided.report.met",
+        "decided.gates.cached",
+        "decided.gates.steadiness",
+        "decided.gates.findings",
+        "decided.gates.tests.failed",
+        "decided.gates.key",
+        "decided.gates.log",
+        "decided.judged.checkpoint",
+        "decided.judged.commit",
+        "decided.judged.tree",
+        "decided.judges.prompt_hash",
+        "decided.judge_spending.micro_usd",
+        "decided.proof.allowed",
+        "decided.proof.runs.base.failed",
+        "decided.proof.runs.new_tests",
+        "disputed.why",
+        "hint_given.by",
+        "waived.until_ms",
+        "waiver_revoked.requirement",
+    ] {
+        assert!(names.contains(name), "the fixture has no `{name}`: {names:#?}");
+    }
+}
+
+/// The paths of all fields, without the places in lists.
+fn collect_paths(value: &Value, path: &str, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect_paths(field, &path, names);
+                names.insert(path);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|one| collect_paths(one, path, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// A cancelled run and a lost journal, which a single journal cannot both contain. The run had ended and stays ended.
@@ -240,8 +303,32 @@ fn names_of_the_current_format() {
         ("DecisionRule", serde_names::<DecisionRule>()),
         ("RunnerEvent", serde_names::<RunnerEvent>()),
         ("RunStatus", RunStatus::ALL.map(RunStatus::name).join(" ")),
+        ("JournalEntry", serde_names::<JournalEntry>()),
+        ("RunRecord", serde_names::<RunRecord>()),
+        ("PolicySeal", serde_names::<PolicySeal>()),
+        ("RunBase", serde_names::<RunBase>()),
+        ("GateTool", serde_names::<GateTool>()),
+        ("StopReport", serde_names::<StopReport>()),
+        ("ReportLine", serde_names::<ReportLine>()),
+        ("ReportedStatus", serde_names::<ReportedStatus>()),
+        ("GateRecord", serde_names::<GateRecord>()),
+        ("MeasuredSite", serde_names::<MeasuredSite>()),
+        ("TestCounts", serde_names::<TestCounts>()),
+        ("JudgedContent", serde_names::<JudgedContent>()),
+        ("JudgeRecord", serde_names::<JudgeRecord>()),
+        ("ProofRecord", serde_names::<ProofRecord>()),
+        ("ProofRuns", serde_names::<ProofRuns>()),
+        ("BaseRun", serde_names::<BaseRun>()),
+        ("BrokenTest", serde_names::<BrokenTest>()),
+        ("CostReading", serde_names::<CostReading>()),
+        ("DeliveryId", serde_names::<DeliveryId>()),
+        ("TranscriptReading", serde_names::<TranscriptReading>()),
+        ("MeterReading", serde_names::<MeterReading>()),
+        ("Waiver", serde_names::<Waiver>()),
+        ("Dispute", serde_names::<Dispute>()),
+        ("Acceptance", serde_names::<Acceptance>()),
     ];
-    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @r"
+    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @"
     RunState: seq phase iteration started_ms last_seen_ms ran_ms clock_ms seen stale odd_stops delivery answer report observed process trouble tampered owner declared in_a_row background memory anchored_ms heeded parts hints waivers disputes limits way garbled driving accepted held_for_proof cost moved_ms judges approvals awaited answered_ms
     RunChange: started restored decided trouble paused interrupted resumed cancelled asked waits moved compacted anchored denied overridden part hint_given waived waiver_revoked disputed limited stepped recalled learned drove approved accepted
     StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof gates judged judges judge_spending cost awaited arrived_ms took_ms
@@ -249,6 +336,30 @@ fn names_of_the_current_format() {
     DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block passed
     RunnerEvent: session metered hands_over waits asks_person woke waited_enough tried silent broke parked settled proof_base passed_on granted
     RunStatus: verified green claimed exhausted stuck needs_human needs_review gate_broken rate_limited cancelled overridden crashed
+    JournalEntry: v seq at_ms prev iteration after change
+    RunRecord: v id owner started_ms project origin first_iteration limits features promise checklist goal_bytes goal_hash title on_tampering prompt listed lists tasks phases transcript_length process seal drive host prices
+    PolicySeal: policy project hash base path tools complexity git files checks variables mounts_checkouts
+    RunBase: commit identity absent outside_links
+    GateTool: gate path content
+    StopReport: total unmet unknown pending failures lines also_open met claimed
+    ReportLine: name stage judge standing pending was note first listed findings signature
+    ReportedStatus: unmet unknown pending advisory
+    GateRecord: name site outcome took_ms cached steadiness findings tests coverage changed_coverage key log
+    MeasuredSite: tree clean base
+    TestCounts: run failed skipped
+    JudgedContent: checkpoint commit tree
+    JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd took_ms cached findings misquoted unconfirmed unread shown_by_tests rejected_tests unseen raised
+    ProofRecord: verdict held telling broken_count broken doubts removed allowed runs
+    ProofRuns: gates base old_tests new_tests
+    BaseRun: gates passed tests failed
+    BrokenTest: gate test how message
+    CostReading: estimated_micro_usd reported_micro_usd unpriced meter
+    DeliveryId: stop length
+    TranscriptReading: inode offset context_tokens context_window cost_micro_usd first_cost_micro_usd checklist queued
+    MeterReading: session source micro_usd tokens turns meter
+    Waiver: requirement why by until_ms
+    Dispute: requirement why
+    Acceptance: by why at_ms was
     ");
 }
 

@@ -12,7 +12,9 @@ use ralph_core::hold::StopHold;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::RunLimits;
 use ralph_core::policy::Policy;
-use ralph_core::proof::{BrokenHow, BrokenTest, Proof as WorkProof, ProofVerdict, TellingTest};
+use ralph_core::proof::{
+    BrokenHow, BrokenTest, Proof as WorkProof, ProofRuns, ProofVerdict, TellingTest,
+};
 use ralph_core::reason::ReasonContext;
 use ralph_core::record::{
     DecisionRule, DeliveryId, FORMAT_VERSION, JournalEntry, PolicySeal, ProcessIdentity, RunChange,
@@ -392,6 +394,7 @@ impl TestStop {
             removed: Vec::new(),
             allowed: Vec::new(),
             is_final: false,
+            runs: ProofRuns::default(),
         });
         self
     }

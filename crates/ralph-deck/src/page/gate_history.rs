@@ -4,8 +4,8 @@ use crate::json_units;
 use ralph_core::gate::{ResultStability, TestCounts};
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange};
 use ralph_core::text;
+use ralph_tally::{FlakyResults, KeyedResult};
 use serde::Serialize;
-use std::collections::HashMap;
 
 const LONGEST_NAME: usize = 200;
 /// How many of the latest results of a gate are listed.
@@ -49,7 +49,7 @@ pub struct GateMeasurement {
 /// The gates of a journal, in the order of their first result.
 pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
     let mut rows: Vec<GateHistoryRow> = Vec::new();
-    let mut outcomes: HashMap<(usize, &str), &str> = HashMap::new();
+    let mut measured = FlakyResults::default();
     for entry in entries {
         let RunChange::Decided(decided) = &entry.change else { continue };
         for gate in &decided.gates {
@@ -61,11 +61,13 @@ pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
             }
             let Some(row) = rows.get_mut(position) else { continue };
             let outcome = text::clean_line(&gate.outcome, LONGEST_NAME);
-            let contradicts = outcomes
-                .insert((position, &gate.key), &gate.outcome)
-                .is_some_and(|before| before != gate.outcome);
-            let is_flaky =
-                contradicts || (gate.steadiness == ResultStability::Flaky && !gate.cached);
+            let is_flaky = measured.add(&KeyedResult {
+                key: &gate.key,
+                site: site_name(gate.site),
+                outcome: &gate.outcome,
+                cached: gate.cached,
+                is_unsteady: gate.steadiness == ResultStability::Flaky,
+            });
             row.flaky = row.flaky.saturating_add(u32::from(is_flaky));
             let has_failed = gate.outcome == "failed" && !gate.cached;
             row.failed = row.failed.saturating_add(u32::from(has_failed));
@@ -97,6 +99,15 @@ pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
     rows
 }
 
+/// As the journal has it.
+fn site_name(site: MeasuredSite) -> &'static str {
+    match site {
+        MeasuredSite::Tree => "tree",
+        MeasuredSite::Clean => "clean",
+        MeasuredSite::Base => "base",
+    }
+}
+
 fn new_row(name: String, site: MeasuredSite) -> GateHistoryRow {
     GateHistoryRow {
         name,
@@ -113,5 +124,67 @@ fn new_row(name: String, site: MeasuredSite) -> GateHistoryRow {
         flaky: 0,
         log: None,
         measurements: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_tally::{DayCache, RunTally};
+    use serde_json::json;
+
+    /// The results of the gate `tests`, a stop each: `a+` passes on the content `a`, `a-` fails, `a?` has no result. `=`
+    /// is a cached result, `~` one that passed when it ran again, and `@` one in a clean checkout.
+    fn entries(results: &str) -> Vec<JournalEntry> {
+        let entry = |(seq, word): (usize, &str)| {
+            let outcome = match word.as_bytes()[1] {
+                b'+' => "passed",
+                b'-' => "failed",
+                _ => "timed out",
+            };
+            let gate = json!({
+                "name": "tests", "site": if word.contains('@') { "clean" } else { "tree" }, "outcome": outcome,
+                "took_ms": 5, "cached": word.contains('='), "key": &word[..1],
+                "steadiness": if word.contains('~') { "flaky" } else { "once" },
+            });
+            let change = json!({"decided": {
+                "rule": "block", "outcome": "allowed", "because": "", "took_ms": 1, "gates": [gate],
+            }});
+            let line = json!({"v": 2, "seq": seq, "at_ms": 0, "prev": "", "iteration": 0, "change": change});
+            serde_json::from_value(line).unwrap()
+        };
+        results.split(' ').enumerate().map(entry).collect()
+    }
+
+    /// The run page and the index of all runs count the same results as flaky.
+    #[test]
+    fn a_result_is_flaky_if_a_measurement_of_the_same_content_differs() {
+        for (results, flaky) in [
+            ("a+ a+", 0),
+            ("a- b+", 0),
+            ("a+ a-", 1),
+            ("a+ a- a+", 2),
+            // No result contradicts nothing.
+            ("a- a? a-", 0),
+            ("a- a? a+", 1),
+            // A cached result is the earlier measurement again.
+            ("a+ a+=", 0),
+            ("a+= a-", 1),
+            ("a- a+=", 0),
+            ("a+~ a+=", 1),
+            ("a+ a+~=", 0),
+            ("a+@ a-", 0),
+        ] {
+            let entries = entries(results);
+            let rows = gate_history(&entries);
+            let mut tally = RunTally::default();
+            let mut days = DayCache::default();
+            for entry in &entries {
+                tally.add_line(&serde_json::to_vec(entry).unwrap(), &mut days);
+            }
+            let on_page: u32 = rows.iter().map(|row| row.flaky).sum();
+            let in_index: u32 = tally.gates.gates.iter().map(|gate| gate.flaky).sum();
+            assert_eq!((on_page, in_index), (flaky, flaky), "{results}");
+        }
     }
 }

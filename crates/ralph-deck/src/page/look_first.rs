@@ -3,12 +3,14 @@
 use super::board_row::stop_report;
 use super::run_sessions::QuestionRow;
 use super::run_standing::RunStanding;
+use super::timeline::outcome_in_brackets;
 use crate::view::decisions::journal_damage_text;
 use ralph_core::record::{JournalEntry, ReportLine, ReportedStatus, RunChange, StopRecord};
 use ralph_core::requirement::{OLD_FAILURES_REQUIREMENT, TEST_CHANGES_REQUIREMENT};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::journal::JournalDamage;
+use ralph_tally::DisputeOutcomes;
 use serde::Serialize;
 
 const LONGEST_LINE: usize = 300;
@@ -159,6 +161,7 @@ pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
     let mut stop = 0_u32;
     let mut last: Option<&StopRecord> = None;
     let mut guarded: Vec<(&str, u32, Option<u32>)> = Vec::new();
+    let disputes = DisputeOutcomes::from_journal(entries);
     for entry in entries {
         if let RunChange::Decided(decided) = &entry.change {
             if let Some(report) = &decided.report {
@@ -169,6 +172,11 @@ pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
             if let Some(what) = &decided.tampering {
                 found.push(line(LookFirstKind::Tampering, what, Some(stop)));
             }
+        }
+        if let RunChange::Disputed(dispute) = &entry.change {
+            let outcome = outcome_in_brackets(disputes.of_line(entry.seq));
+            let text = format!("{}{outcome}: {}", dispute.requirement, dispute.why);
+            found.push(line(LookFirstKind::Dispute, &text, Some(stop)));
         }
         found.extend(change_line(&entry.change, stop));
     }
@@ -219,8 +227,6 @@ fn change_line(change: &RunChange, stop: u32) -> Option<LookFirst> {
     let (kind, text) = if let RunChange::Waived(waiver) = change {
         let text = format!("{} waived by {}: {}", waiver.requirement, waiver.by, waiver.why);
         (LookFirstKind::Waiver, text)
-    } else if let RunChange::Disputed(dispute) = change {
-        (LookFirstKind::Dispute, format!("{}: {}", dispute.requirement, dispute.why))
     } else if let RunChange::Accepted(acceptance) = change {
         (LookFirstKind::Accepted, acceptance.describe())
     } else if let RunChange::Denied { tool, what, call } = change {
@@ -268,4 +274,107 @@ fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn stop(lines: &Value, rest: &Value) -> Value {
+        let mut stop = json!({
+            "rule": "block", "outcome": {"blocked": {"reason": "not yet"}}, "because": "not yet", "took_ms": 1,
+            "report": {
+                "total": 9, "unmet": 1, "unknown": 0, "failures": "0000000000000000", "lines": lines, "met": ["tests"],
+            },
+        });
+        stop.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        json!({ "decided": stop })
+    }
+
+    fn open(name: &str, standing: &str, first: &str, listed: &[&str]) -> Value {
+        let findings = listed.len() + 1;
+        json!({
+            "name": name, "stage": "quality", "standing": standing, "note": "a note", "first": first,
+            "listed": listed, "findings": findings, "signature": "0000000000000000",
+        })
+    }
+
+    /// One line for each kind, in the order of the page. `Question`, `Unmet`, `Halted` and `JournalEdit` are not in the
+    /// journal alone.
+    fn show(changes: &[Value]) -> String {
+        let entry = |(seq, change): (usize, &Value)| {
+            let line = json!({"v": 2, "seq": seq, "at_ms": 0, "prev": "", "iteration": 0, "change": change});
+            serde_json::from_value::<JournalEntry>(line).unwrap()
+        };
+        let entries: Vec<_> = changes.iter().enumerate().map(entry).collect();
+        let line = |one: LookFirst| {
+            let stop = one.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
+            format!("{}{stop}: {}", one.kind.label(), one.text)
+        };
+        look_first(&entries).into_iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn every_kind_has_its_place() {
+        let judge = json!({"judge": "prompt"});
+        let mut advice = open("review", "advisory", "no test of the limit", &[]);
+        advice.as_object_mut().unwrap().extend(judge.as_object().unwrap().clone());
+        let last = [
+            open("test changes", "advisory", "cart.sh: 3 is 4 now", &["tax.sh: a line is gone"]),
+            open("old failures", "advisory", "e2e failed before too", &[]),
+            open("style", "advisory", "not shown", &[]),
+            advice,
+        ];
+        let proof = json!({
+            "verdict": "needs_review", "held": 3, "telling": 1, "broken_count": 1,
+            "broken": [{"gate": "tests", "test": "test_total", "how": "fails", "message": "3 is not 4"}],
+            "removed": ["test_tax"], "allowed": ["tests/cart.sh"],
+        });
+        let integrity = open("test integrity", "unmet", "an assertion is gone", &[]);
+        let waiver =
+            json!({"requirement": "lint", "why": "the tool is down", "by": "ada", "until_ms": 9});
+        let changes = [
+            json!({"denied": {"tool": "Bash", "what": "git", "call": "git push"}}),
+            stop(&json!([integrity]), &json!({"tampering": "`run.json` was changed"})),
+            json!({"disputed": {"requirement": "tests", "why": "one wants the year 2025"}}),
+            json!({"disputed": {"requirement": "fmt", "why": "the goal is another"}}),
+            json!({ "waived": waiver }),
+            json!({"disputed": {"requirement": "lint", "why": "the tool is down"}}),
+            json!({ "waived": waiver }),
+            stop(&json!(last), &json!({"proof": proof, "outcome": {"ended": "needs_review"}})),
+            json!({"accepted": {"by": "ada", "why": "the goal asks for it", "at_ms": 9, "was": "needs_review"}}),
+        ];
+        insta::assert_snapshot!(show(&changes), @"
+        ralph's own files were edited (stop 1): `run.json` was changed
+        an old test no longer passes (stop 2): test_total fails on the new code: 3 is not 4
+        an old test was changed (stop 2): tests/cart.sh was allowed to change
+        an old test was changed (stop 2): cart.sh: 3 is 4 now
+        an old test was changed (stop 2): tax.sh: a line is gone
+        an old test no longer runs (stop 2): test_tax no longer runs
+        an advisory judge says not met (stop 2): review: no test of the limit
+        accepted without proof (stop 2): accepted by ada: the goal asks for it
+        waived (stop 1): lint waived by ada: the tool is down
+        disputed by the agent (stop 1): tests (met later): one wants the year 2025
+        disputed by the agent (stop 1): fmt (upheld by ada): the goal is another
+        disputed by the agent (stop 1): lint (upheld by ada): the tool is down
+        made and undone (stop 1): test integrity: not met at stop 1, repaired by stop 2
+        failed before the work too (stop 2): e2e failed before too
+        a tool call was denied: Bash (git): git push
+        ");
+    }
+
+    /// A requirement that is still open at the last stop was not undone, and of many lines only the first are shown.
+    #[test]
+    fn lines_of_a_kind_are_limited_and_not_repeated() {
+        let integrity = || json!([open("test integrity", "unmet", "an assertion is gone", &[])]);
+        let denied = |call: usize| json!({"denied": {"tool": "Bash", "what": "git", "call": format!("git push {call}")}});
+        let mut changes = vec![stop(&integrity(), &json!({})), stop(&integrity(), &json!({}))];
+        changes.extend((0..30).map(|call| denied(call / 2)));
+        assert_eq!(show(&changes).lines().count(), 15);
+        changes.extend((0..30).map(denied));
+        let shown = show(&changes);
+        assert_eq!(shown.lines().count(), MAX_OF_A_KIND, "{shown}");
+        assert!(shown.lines().all(|line| line.starts_with("a tool call was denied")), "{shown}");
+    }
 }

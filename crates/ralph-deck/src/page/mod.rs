@@ -16,6 +16,7 @@ mod judge_history;
 mod look_first;
 pub mod metrics;
 mod open_question;
+mod proof_table;
 mod requirement_matrix;
 mod run_page;
 mod run_sessions;
@@ -34,11 +35,12 @@ pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use judge_history::JudgeHistoryRow;
 pub use look_first::{LookFirst, LookFirstKind, look_first};
 pub use open_question::{open_question, view_question};
+pub use proof_table::{ProofTable, ProofTableRow};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };
+pub use run_page::RunPage;
 pub(crate) use run_page::{MetCount, proof_text};
-pub use run_page::{ProofTable, ProofTableRow, RunPage};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
 pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};

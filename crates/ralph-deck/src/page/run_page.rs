@@ -5,6 +5,7 @@ use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spen
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::judge_history::{JudgeHistoryRow, judge_history, judged_count};
 use super::look_first::{LookFirst, LookFirstContext, run_look_first};
+use super::proof_table::{ProofTable, proof_table};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
@@ -15,7 +16,6 @@ use crate::json_units;
 use crate::view::decisions::journal_damage_text;
 use crate::view::next_step::{AsksPerson, next_step};
 use ralph_core::id::RunId;
-use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -86,34 +86,6 @@ pub struct RunPage {
     pub claimed: u32,
     /// How many of them only the verdict of a judge meets.
     pub judged: u32,
-}
-
-/// The four runs of a proof.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ProofTable {
-    /// `verified`, `green`, `needs_review` or `failed`.
-    pub verdict: String,
-    pub rows: Vec<ProofTableRow>,
-    pub doubts: Vec<String>,
-}
-
-/// A run of a proof: which code with which tests, and its result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ProofTableRow {
-    /// `T0` to `T3`.
-    pub name: &'static str,
-    pub code: &'static str,
-    pub tests: &'static str,
-    pub result: String,
-    /// `None` where nothing is required of the run.
-    pub passed: Option<bool>,
-}
-
-impl ProofTable {
-    /// Whether the proof rests on tests that fail without the change.
-    pub fn has_telling_tests(&self) -> bool {
-        self.rows.iter().any(|row| row.name == "T3" && row.passed == Some(true))
-    }
 }
 
 impl RunPage {
@@ -309,88 +281,6 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
     sentences
 }
 
-fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
-    let proof = decided.proof.as_ref()?;
-    let mut rows = vec![
-        ProofTableRow {
-            name: "T1",
-            code: "new",
-            tests: "new",
-            result: new_result(decided),
-            passed: Some(new_gates(decided).all(|outcome| outcome == "passed")),
-        },
-        ProofTableRow {
-            name: "T2",
-            code: "new",
-            tests: "old",
-            result: old_tests_result(proof),
-            passed: Some(proof.broken_count == 0),
-        },
-        ProofTableRow {
-            name: "T3",
-            code: "old",
-            tests: "new",
-            result: match proof.telling {
-                0 => "no test fails without the change".to_string(),
-                1 => "1 test fails without the change".to_string(),
-                count => format!("{count} tests fail without the change"),
-            },
-            passed: Some(proof.telling > 0),
-        },
-    ];
-    // Nothing is required of the old code with its own tests, so it is measured only where it tells old failures apart.
-    if decided.gates.iter().any(|gate| gate.site == MeasuredSite::Base) {
-        let result = site_result(decided, MeasuredSite::Base);
-        let row = ProofTableRow { name: "T0", code: "old", tests: "old", result, passed: None };
-        rows.insert(0, row);
-    }
-    let doubts = proof.doubts.iter().map(|doubt| text::clean_line(doubt, LONGEST_LINE)).collect();
-    Some(ProofTable { verdict: proof.verdict.name().to_string(), rows, doubts })
-}
-
-fn old_tests_result(proof: &ProofRecord) -> String {
-    let removed = match proof.removed.len() {
-        0 => String::new(),
-        1 => "; 1 of them no longer runs".to_string(),
-        count => format!("; {count} of them no longer run"),
-    };
-    match proof.held.saturating_add(proof.broken_count) {
-        0 => "no old tests".to_string(),
-        all => {
-            let verb = if all == 1 { "passes" } else { "pass" };
-            format!("{} of {} {verb}{removed}", proof.held, text::count_noun(all, "old test"))
-        }
-    }
-}
-
-fn new_gates(decided: &StopRecord) -> impl Iterator<Item = &str> {
-    let is_new = |site: MeasuredSite| site != MeasuredSite::Base;
-    decided.gates.iter().filter(move |gate| is_new(gate.site)).map(|gate| gate.outcome.as_str())
-}
-
-fn new_result(decided: &StopRecord) -> String {
-    let has_clean = decided.gates.iter().any(|gate| gate.site == MeasuredSite::Clean);
-    site_result(decided, if has_clean { MeasuredSite::Clean } else { MeasuredSite::Tree })
-}
-
-/// `6 of 6 gates passed, 148 tests`
-fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {
-    let gates: Vec<_> = decided.gates.iter().filter(|gate| gate.site == site).collect();
-    if gates.is_empty() {
-        return "not recorded at this stop".to_string();
-    }
-    let passed = gates.iter().filter(|gate| gate.outcome == "passed").count();
-    let tests = gates.iter().filter_map(|gate| gate.tests);
-    let tests = tests.map(|tests| tests.run).fold(0, u32::saturating_add);
-    let tests = if tests > 0 {
-        format!(", {}", text::count_noun(u64::from(tests), "test"))
-    } else {
-        String::new()
-    };
-    let of = text::count_noun(u64::try_from(gates.len()).unwrap_or(u64::MAX), "gate");
-    format!("{passed} of {of} passed{tests}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,6 +359,52 @@ mod tests {
         9 held: tests 2 → 1, audit done #2 3/4
         10 ended: needs review: all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way #3 4/4
         "#);
+    }
+
+    /// The journal of a real run, whose chain is unbroken.
+    #[test]
+    fn a_recorded_run_has_its_proof_and_its_disputes() {
+        const JUDGED: &[u8] = include_bytes!("../../../../fixtures/state/v2/judged-journal.jsonl");
+        let _filter = without_times();
+        let read = journal::parse_journal(JUDGED, 0, "");
+        assert_eq!((read.untrusted.len(), read.damage), (0, None));
+        let entries = read.entries;
+        insta::assert_snapshot!(show_timeline(&entries), @"
+        0 started: Let add.sh add any number of arguments, and print `none` without any.
+        1 held: suite: 2 findings, lint: 1 finding, notes: 1 finding, 17 more #1 4/30
+        2 held: suite: 2 findings, as before, lint: 1 finding, as before, notes: 1 finding, as before, 17 more #2 4/30
+        3 agent: disputes lint (met later): the note is only a reminder
+        4 agent: disputes suite (met later): zero.sh wants the old output
+        5 message: zero.sh may change: without arguments the output is none (by ada)
+        6 person: waived lint until TIME, by ada: the note may stay
+        7 held: message from a person, suite 2 → 1, notes: 1 finding, as before, 1 more, sum-1 done, sum-2 done, sum-3 done #3 26/30
+        8 held: notes: 1 finding, as before, review: not reached, message from a person done, suite done #4 28/30
+        9 person: revoked the waiver of lint
+        10 ended: verified: all 55 requirements are met after 4 iterations and 12 s, 1 of them by the judge review; 1 old test and 1 check pass on the new code; 2 tests and 23 checks fail without the change; allowed to change: tests/zero.sh #5 55/55
+        ");
+        let table = latest_stop(&entries, |decided| decided.proof.is_some()).and_then(proof_table);
+        let rows = table.unwrap().rows;
+        let rows: Vec<_> = rows.iter().map(|row| format!("{} {}", row.name, row.result)).collect();
+        insta::assert_snapshot!(rows.join("\n"), @"
+        T0 1 of 25 gates passed, 2 tests, 1 failed
+        T1 25 of 25 gates passed, 3 tests
+        T2 2 of 2 old tests pass
+        T3 25 tests fail without the change
+        ");
+        let first = super::super::look_first::look_first(&entries);
+        let first: Vec<_> =
+            first.iter().map(|one| format!("{}: {}", one.kind.label(), one.text)).collect();
+        insta::assert_snapshot!(first.join("\n"), @"
+        an old test was changed: tests/zero.sh was allowed to change
+        waived: lint waived by ada: the note may stay
+        disputed by the agent: lint (met later): the note is only a reminder
+        disputed by the agent: suite (met later): zero.sh wants the old output
+        ");
+        let gates = gate_history(&entries);
+        let lint: Vec<_> = gates.iter().filter(|gate| gate.name == "lint").collect();
+        let counts: Vec<_> =
+            lint.iter().map(|gate| (gate.site, gate.executed, gate.flaky)).collect();
+        assert_eq!(counts, [(MeasuredSite::Tree, 4, 1), (MeasuredSite::Clean, 1, 0)]);
     }
 
     #[test]
@@ -685,10 +621,6 @@ mod tests {
             }
         }
         let gate = gate_history(&entries).remove(0);
-        let decided = entries.iter().find_map(|entry| {
-            let RunChange::Decided(decided) = &entry.change else { return None };
-            Some(site_result(decided, MeasuredSite::Tree))
-        });
         let shown = [
             ("time of a gate", Some(gate.took_ms)),
             ("saved by the cache", Some(gate.saved_ms)),
@@ -698,7 +630,6 @@ mod tests {
         for (name, value) in shown {
             assert_eq!(value, Some(u64::MAX), "{name}");
         }
-        assert_eq!(decided.as_deref(), Some("0 of 4 gates passed, 4294967295 tests"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use ralph_core::record::{
     StopRecord, StopReport,
 };
 use ralph_core::text;
+use ralph_tally::{DisputeOutcome, DisputeOutcomes};
 use serde::Serialize;
 
 const LONGEST_LINE: usize = 300;
@@ -100,6 +101,7 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     let mut stop = 0_u32;
     let mut before: Option<&StopReport> = None;
     let mut repeated = RepeatedText::default();
+    let disputes = DisputeOutcomes::from_journal(entries);
     for entry in entries {
         meter.read(&entry.change);
         let mut row = TimelineRow {
@@ -125,6 +127,11 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
             add_decision(&mut row, decided, before, stop);
             row.cost_micro_usd = meter.take_since_last();
             before = decided.report.as_ref().or(before);
+        } else if let RunChange::Disputed(dispute) = &entry.change {
+            row.kind = TimelineKind::Agent;
+            let outcome = outcome_in_brackets(disputes.of_line(entry.seq));
+            let text = format!("disputes {}{outcome}: {}", dispute.requirement, dispute.why);
+            row.text = text::clean_line(&text, LONGEST_LINE);
         } else if let Some((kind, text)) = describe_change(&entry.change) {
             row.kind = kind;
             row.text = text;
@@ -182,6 +189,12 @@ impl RepeatedText {
         }
         true
     }
+}
+
+/// ` (upheld by ada)`; empty while the dispute is undecided.
+pub(super) fn outcome_in_brackets(dispute: Option<&DisputeOutcome>) -> String {
+    let outcome = dispute.and_then(DisputeOutcome::describe);
+    outcome.map(|outcome| format!(" ({outcome})")).unwrap_or_default()
 }
 
 /// What the agent was given to read at the stop with this journal line.
@@ -326,10 +339,6 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
         RunChange::WaiverRevoked { requirement } => {
             (TimelineKind::Person, line(&format!("revoked the waiver of {requirement}")))
         }
-        RunChange::Disputed(dispute) => (
-            TimelineKind::Agent,
-            line(&format!("disputes {}: {}", dispute.requirement, dispute.why)),
-        ),
         RunChange::Approved(one) => (
             TimelineKind::Person,
             line(&format!("approved {}, by {}", approval::approval_name(&one.requirement), one.by)),
@@ -359,7 +368,8 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
                 part.because
             )),
         ),
-        RunChange::Anchored | RunChange::Decided(_) => return None,
+        // The caller describes the last two.
+        RunChange::Anchored | RunChange::Decided(_) | RunChange::Disputed(_) => return None,
     })
 }
 

@@ -5,7 +5,7 @@ use ralph_core::cost_reading::CostBasis;
 use ralph_core::id::RunId;
 use ralph_core::record::RunOrigin;
 use ralph_core::text;
-use ralph_tally::RunTally;
+use ralph_tally::{DisputeEnd, RunTally};
 use rusqlite::{CachedStatement, Transaction, params};
 
 const MAX_TITLE_CHARS: usize = 300;
@@ -24,7 +24,7 @@ const PUT_RUN: &str = "INSERT OR REPLACE INTO run (
 const PUT_JOURNAL: &str = "INSERT OR REPLACE INTO journal
     (run, inode, length, modified_ns, read_to, tail, tally) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
-    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const PUT_GATE: &str = "INSERT OR REPLACE INTO run_gate VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const PUT_JUDGE: &str = "INSERT OR REPLACE INTO run_judge VALUES
@@ -93,6 +93,7 @@ impl<'a> RunWriter<'a> {
         for known in &tally.requirements.0 {
             let met = known.met_ms.map(u64::cast_signed);
             let until_met = known.met_ms.map(|_| known.open_stops);
+            let dispute = tally.disputed.latest(&known.name);
             self.requirement.execute(params![
                 run,
                 name(&known.name),
@@ -104,7 +105,10 @@ impl<'a> RunWriter<'a> {
                 until_met,
                 known.waived,
                 known.disputed,
-                known.findings_max
+                known.findings_max,
+                dispute.and_then(|dispute| dispute.end).map(DisputeEnd::name),
+                dispute.and_then(|dispute| dispute.ended_ms).map(u64::cast_signed),
+                dispute.and_then(|dispute| dispute.by.as_deref()).map(name)
             ])?;
         }
         for gate in &tally.gates.gates {

@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 4, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 5, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -73,6 +73,10 @@ CREATE TABLE run_requirement ( -- requirements that were open at least once
     waived INTEGER NOT NULL,  -- 1 if a person ever waived it
     disputed INTEGER NOT NULL, -- 1 if the agent ever disputed it
     findings_max INTEGER NOT NULL,
+    dispute_ended TEXT,       -- how the last dispute ended: `upheld`, by a waiver or a person who accepted the work,
+                              -- `met`: it was met later, or `open`: the run ended with it; NULL while undecided
+    dispute_ended_ms INTEGER,
+    dispute_ended_by TEXT,    -- the person who upheld it
     PRIMARY KEY (run, name)
 ) WITHOUT ROWID;
 CREATE TABLE run_gate (
@@ -85,7 +89,7 @@ CREATE TABLE run_gate (
     passed INTEGER NOT NULL,
     failed INTEGER NOT NULL,
     no_result INTEGER NOT NULL,
-    flaky INTEGER NOT NULL,   -- results that differ from another one on the same content
+    flaky INTEGER NOT NULL,   -- results that differ from another one on the same content, without cached ones
     took_ms INTEGER NOT NULL, -- time of the executed ones
     saved_ms INTEGER NOT NULL, -- time that the cached ones did not cost
     longest_ms INTEGER NOT NULL,

@@ -7,11 +7,12 @@ use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
     strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), phase, status, iteration,
-    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, accepted_by IS NOT NULL,
+    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held,
     micro_usd IS NOT NULL AND cost_basis != 'incomplete'
     FROM run ORDER BY last_ms, id";
 const REQUIREMENTS: &str =
-    "SELECT run, name, stage, held_stops, stops_until_met, waived, disputed FROM run_requirement";
+    "SELECT run, name, stage, held_stops, stops_until_met, waived, disputed, dispute_ended IS 'upheld'
+    FROM run_requirement";
 const GATES: &str =
     "SELECT run, name, site, executed, cached, passed, failed, no_result, flaky, took_ms,
     saved_ms, longest_ms FROM run_gate";
@@ -63,8 +64,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<StatsRun> {
         tokens: optional(15)?,
         stops: row.get(16)?,
         held: row.get(17)?,
-        is_accepted: row.get(18)?,
-        is_cost_known: row.get(19)?,
+        is_cost_known: row.get(18)?,
     })
 }
 
@@ -77,6 +77,7 @@ fn read_requirement(row: &Row<'_>) -> rusqlite::Result<StatsRequirement> {
         stops_until_met: row.get(4)?,
         waived: row.get(5)?,
         disputed: row.get(6)?,
+        is_dispute_upheld: row.get(7)?,
     })
 }
 
@@ -128,11 +129,8 @@ mod tests {
         for run in &rows.runs {
             let id = RunId::parse(&run.id).unwrap();
             let known = index.run(&id).unwrap().unwrap();
-            let counts = (run.stops, run.held, run.iteration, run.is_accepted);
-            assert_eq!(
-                counts,
-                (known.stops, known.held, known.iteration, known.accepted_by.is_some())
-            );
+            let counts = (run.stops, run.held, run.iteration);
+            assert_eq!(counts, (known.stops, known.held, known.iteration));
             assert_eq!((&run.phase, &run.status), (&known.phase, &known.status));
             assert_eq!(run.ended_ms, known.ended_ms);
             assert_eq!((run.micro_usd, run.tokens), (known.micro_usd, known.tokens));

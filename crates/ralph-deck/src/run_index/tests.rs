@@ -6,8 +6,9 @@ use ralph_core::limits::LimitUsage;
 use ralph_core::record::JournalEntry;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_sys::fs::{self, Durability};
-use ralph_tally::{DayCache, RunTally};
+use ralph_tally::{DayCache, DisputeOutcomes, RunTally};
 use rusqlite::types::ValueRef;
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -157,10 +158,43 @@ fn tallies_agree_with_the_state_of_the_run() {
             assert_eq!(tally.accepted_by.is_some(), state.accepted.is_some(), "seed {seed}, {at}");
         }
         assert_eq!(tally.damaged, 0);
+        assert_eq!(tally.disputed, DisputeOutcomes::from_journal(&entries), "seed {seed}");
     }
 }
 
 /// Reading journals in pieces, in any order and torn anywhere, gives the same rows as reading them at once.
+#[test]
+fn the_end_of_a_dispute_is_a_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = home(&directory);
+    let mut entries = sample_entries("k7f2", 3, 1);
+    let waiver =
+        json!({"requirement": "lint", "why": "the tool is down", "by": "ada", "until_ms": 9});
+    let changes = [
+        json!({"disputed": {"requirement": "lint", "why": "the tool is down"}}),
+        json!({"disputed": {"requirement": "tests", "why": "one wants the year 2025"}}),
+        json!({ "waived": waiver }),
+        json!({"disputed": {"requirement": "fmt", "why": "the goal is another"}}),
+        json!({"waived": {"requirement": "docs", "why": "later", "by": "ada", "until_ms": 9}}),
+    ];
+    let first = entries[0].clone();
+    entries.extend((1..).zip(changes).map(|(seq, change)| JournalEntry {
+        seq,
+        at_ms: 100 + seq,
+        change: serde_json::from_value(change).unwrap(),
+        ..first.clone()
+    }));
+    put_journal(&home, "k7f2", &entries.iter().flat_map(line).collect::<Vec<_>>());
+    let index = refreshed(&home);
+    let sql =
+        "SELECT concat_ws(' | ', name, disputed, dispute_ended, dispute_ended_ms, dispute_ended_by)
+        FROM run_requirement";
+    let mut statement = index.connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    let rows: Vec<String> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows, ["docs | 0", "fmt | 1", "lint | 1 | upheld | 103 | ada", "tests | 1"]);
+}
+
 #[test]
 fn an_incremental_refresh_equals_a_rebuild() {
     for seed in 0..12 {
@@ -207,9 +241,9 @@ fn journals_of_every_version_are_indexed() {
     insta::assert_snapshot!(dump(&refreshed(&home)).join("\n"), @"
     run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | unknown | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | - | -
     run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | estimated | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | - | -
-    run_requirement: v1v1 | audit | security | 1 | 1 | 1790000060000 | 1790000720000 | 1 | 0 | 0 | 0
-    run_requirement: v1v1 | tests | correctness | 2 | 2 | 1790000060000 | 1790000780000 | 2 | 0 | 0 | 2
-    run_requirement: v2v2 | goal | correctness | 2 | 2 | 1794915244149 | - | - | 0 | 0 | 0
+    run_requirement: v1v1 | audit | security | 1 | 1 | 1790000060000 | 1790000720000 | 1 | 0 | 0 | 0 | - | - | -
+    run_requirement: v1v1 | tests | correctness | 2 | 2 | 1790000060000 | 1790000780000 | 2 | 0 | 0 | 2 | - | - | -
+    run_requirement: v2v2 | goal | correctness | 2 | 2 | 1794915244149 | - | - | 0 | 0 | 0 | - | - | -
     run_day: v1v1 | 2026-09-21 | 0 | 0 | 5 | 2
     run_day: v2v2 | 2026-11-17 | 1600 | 0 | 2 | 2
     ");

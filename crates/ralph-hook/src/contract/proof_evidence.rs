@@ -38,7 +38,7 @@ use ralph_sys::fs::{self, file_slot};
 use ralph_sys::proc::cancel::CancelToken;
 
 /// Increased when proofs that an older version cached must no longer be used.
-const PROOF_FORMAT: u8 = 4;
+const PROOF_FORMAT: u8 = 5;
 
 /// The proof of a stop.
 #[derive(Debug)]

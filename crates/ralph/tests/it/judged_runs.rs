@@ -115,6 +115,7 @@ fn a_report_keeps_opinions_apart() {
 
     | Run | Code | Tests | Result |
     |---|---|---|---|
+    | T0 | old | old | 1 of 1 gate passed, 2 tests |
     | T1 | new | new | 1 of 1 gate passed, 3 tests |
     | T2 | new | old | 2 of 2 old tests pass |
     | T3 | old | new | 1 test fails without the change |

@@ -25,7 +25,8 @@ echo "1..$number"
 exit $failed
 "#;
 
-/// A run with stops that are held, a command that is denied, a full context, and a question that a person answers later.
+/// A run with stops that are held, a command that is denied, a disputed test that the person then lets the agent change,
+/// a full context, a question that a person answers later, and a file that has nothing to do with the goal.
 const SAMPLE_STEPS: &str = r#"
 [[step]]
 tools = [{ run = "sh export.sh" }]
@@ -35,14 +36,20 @@ agent = "The export is simple enough. I am done."
 usage = { input = 60000 }
 
 [[step]]
-tools = [{ edit = "export.sh", old = "'id,customer,total'", new = "'ID,CUSTOMER,TOTAL' # LATER: quote" }]
+tools = [
+  { edit = "export.sh", old = "'id,customer,total'", new = "'ID,CUSTOMER,TOTAL' # LATER: which quotes?" },
+  { edit = "export.sh", old = "sed 's/;/,/g' orders.txt", new = "awk -F';' -v q=\"'\" '{ for (i = 1; i <= NF; i++) printf \"%s%s\", $i ~ /,/ ? q $i q : $i, i < NF ? \",\" : \"\\n\" }' orders.txt" },
+]
 
 [[step]]
-agent = "The header is in upper case now. Done."
+agent = "The header is in upper case now, and fields are quoted. Done."
 usage = { input = 240000 }
 
 [[step]]
 tools = [{ run = "ralph waive lint --why 'the note is only a reminder'" }]
+
+[[step]]
+tools = [{ run = "RALPH dispute tests 'tests/comma.sh wants no quotes, but the goal asks for them'" }]
 
 [[step]]
 agent = "The note may stay. Done."
@@ -52,11 +59,11 @@ usage = { input = 520000 }
 tools = [{ edit = "export.sh", old = "orders as CSV.", new = "orders as CSV, one per line." }]
 
 [[step]]
-agent = "Quoting is next."
+agent = "The quotes are next."
 usage = { input = 850000 }
 
 [[step]]
-agent = "The header is done. Fields have to be quoted in the sed call of export.sh."
+agent = "The header is done. The quotes are in the awk call of export.sh."
 
 [[step]]
 tools = [{ run = "RALPH ask 'Are fields quoted with single or with double quotes?'" }]
@@ -66,16 +73,18 @@ agent = "I asked which quotes are meant."
 
 [[step]]
 tools = [
-  { edit = "export.sh", old = "sed 's/;/,/g' orders.txt", new = "awk -F';' '{ for (i = 1; i <= NF; i++) printf \"%s%s\", $i ~ /,/ ? \"\\\"\" $i \"\\\"\" : $i, i < NF ? \",\" : \"\\n\" }' orders.txt" },
-  { edit = "export.sh", old = " # LATER: quote", new = "" },
-  { write = "tests/commas.sh", text = "sh export.sh | grep -q '^3,\"Doe, Jane\",7$'\n" },
+  { edit = "export.sh", old = "-v q=\"'\"", new = "-v q='\"'" },
+  { edit = "export.sh", old = " # LATER: which quotes?", new = "" },
+  { edit = "tests/comma.sh", old = "^3,Doe, Jane,7$", new = "^3,\"Doe, Jane\",7$" },
+  { write = "tests/quotes.sh", text = "test \"$(sh export.sh | grep -c '\"')\" = 1\n" },
+  { write = "scripts/release.sh", text = "git tag \"v$1\" && git push --tags\n" },
 ]
 
 [[step]]
 tools = [{ run = "git add -A . && git -c user.name=agent -c user.email=agent@localhost commit -qm 'Quote fields with a comma'" }]
 
 [[step]]
-agent = "Fields with a comma are quoted, the header is in upper case, and tests/commas.sh checks it."
+agent = "Fields with a comma are quoted, the header is in upper case, and tests/quotes.sh checks it."
 "#;
 
 /// Plays the run, and returns the report that was written at its end.
@@ -88,10 +97,11 @@ fn play_sample_run() -> (RunnerSandbox, String) {
         sandbox
             .write("tests/header.sh", "sh export.sh | head -n 1 | grep -q '^ID,CUSTOMER,TOTAL$'\n");
         sandbox.write("tests/rows.sh", "sh export.sh | grep -q '^2,Miller,30$'\n");
+        sandbox.write("tests/comma.sh", "sh export.sh | grep -q '^3,Doe, Jane,7$'\n");
         sandbox.write("lint.sh", "! grep -n LATER export.sh\n");
         sandbox.write(
             "ralph.toml",
-            "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\nreport = \"tap\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"sh\", \"lint.sh\"]\n",
+            "[verify]\nmay_change = [\"tests/comma.sh\"]\n\n[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\nreport = \"tap\"\n\n[[gate]]\nname = \"lint\"\nrun = [\"sh\", \"lint.sh\"]\n",
         );
     });
     fs::write(runner.sandbox.ralph_home("config.toml"), "[runner]\nquestion_after = \"1s\"\n")
@@ -100,7 +110,11 @@ fn play_sample_run() -> (RunnerSandbox, String) {
     let parked = run_text(&runner, &[&[SAMPLE_GOAL], &flags[..]].concat());
     assert_eq!(parked.code, Some(5), "{parked}");
     let id = runner.run_id();
-    let told = runner.sandbox.ralph(["tell", &id, "Double quotes, as in RFC 4180."]);
+    let told = runner.sandbox.ralph([
+        "tell",
+        &id,
+        "Double quotes, as in RFC 4180. tests/comma.sh may change.",
+    ]);
     assert_eq!(told.code, Some(0), "{told}");
     let ended = run_text(&runner, &["--resume", &id]);
     assert_eq!(ended.code, Some(0), "{ended}");

@@ -37,7 +37,7 @@ pub struct HoldRow {
     pub stops_until_met: Option<u64>,
     pub waived: u64,
     pub disputed: u64,
-    /// Runs that it held and in which a person then waived it, or accepted the work although the agent disputed it.
+    /// Runs that it held and in which a person then waived it, or upheld the agent's dispute.
     pub false_holds: u64,
     /// The latest run that it held.
     pub last_run: String,
@@ -99,11 +99,11 @@ fn hold_row(group: &[(&StatsRun, &StatsRequirement)], held_stops: u64) -> Option
         stops_until_met: quartile(&until_met, 2),
         waived: count(&|_, one| one.waived),
         disputed: count(&|_, one| one.disputed),
-        false_holds: count(&|run, one| is_false_hold(run, one)),
+        false_holds: count(&|_, one| is_false_hold(one)),
         last_run: last.0.id.clone(),
     })
 }
 
-fn is_false_hold(run: &StatsRun, one: &StatsRequirement) -> bool {
-    one.held_stops > 0 && (one.waived || one.disputed && run.is_accepted)
+fn is_false_hold(one: &StatsRequirement) -> bool {
+    one.held_stops > 0 && (one.waived || one.is_dispute_upheld)
 }

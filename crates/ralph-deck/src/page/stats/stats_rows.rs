@@ -45,8 +45,6 @@ pub struct StatsRun {
     pub tokens: Option<u64>,
     pub stops: u32,
     pub held: u32,
-    /// Whether a person accepted its work without proof.
-    pub is_accepted: bool,
 }
 
 /// A requirement of a run that was open at least once.
@@ -61,6 +59,8 @@ pub struct StatsRequirement {
     pub stops_until_met: Option<u32>,
     pub waived: bool,
     pub disputed: bool,
+    /// Whether a person agreed with the last dispute.
+    pub is_dispute_upheld: bool,
 }
 
 /// The results of a gate of a run at one site.

@@ -370,15 +370,15 @@ fn a_dispute_is_a_false_hold_only_if_a_person_agreed() {
         (2, true, false, false, 1),
         (2, false, true, true, 1),
         (2, false, true, false, 0),
-        (2, false, false, true, 0),
-        (0, true, false, false, 0),
+        (0, true, true, true, 0),
     ];
-    for (held_stops, waived, disputed, is_accepted, expected) in cases {
+    for (held_stops, waived, disputed, is_dispute_upheld, expected) in cases {
         let rows = StatsRows {
-            runs: vec![StatsRun { is_accepted, ..ended_run(0, "verified", 1) }],
+            runs: vec![ended_run(0, "verified", 1)],
             requirements: vec![StatsRequirement {
                 waived,
                 disputed,
+                is_dispute_upheld,
                 ..requirement(0, "tests", held_stops)
             }],
             ..StatsRows::default()
