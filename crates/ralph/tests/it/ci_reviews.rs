@@ -278,8 +278,8 @@ fn a_workflow_is_written_once() {
     $ ralph ci generate gitlab --write --output ../outside.yml
     exit 1
     --- stderr
-    error: `$ROOT/project/../outside.yml` is not in the project
-      hint: name a file of the project
+    error: `$ROOT/project/../outside.yml` is not in the repository
+      hint: name a file of the repository
 
 
     $ ralph ci generate github --source https://example.com/$(x)
