@@ -868,6 +868,42 @@ fn comments_of_people_are_read() {
     assert!(!comments[0].is_in("Review comment r55 of kim: x"));
 }
 
+/// Notes of people and programs, as GitLab lists them.
+fn notes_of_everyone() -> Value {
+    let author = |id: u64, name: &str| json!({ "id": id, "username": name, "state": "active" });
+    let note =
+        |id: u64, author: Value, body: &str| json!({ "id": id, "author": author, "body": body });
+    let at = |mut note: Value, position: Value| {
+        note["position"] = position;
+        note
+    };
+    let marked = |mut note: Value, mark: &str| {
+        note[mark] = json!(true);
+        note
+    };
+    let kim = || author(1, "kim");
+    let line = json!({ "new_path": "src/`a`.rs", "new_line": 12 });
+    let removed = json!({ "new_path": "src/b.rs", "new_line": null, "old_line": 3 });
+    let mut bot = author(7, "helper");
+    bot["bot"] = json!(true);
+    json!([
+        at(note(20, kim(), "rename\u{1b}[2J this\nand that"), line),
+        at(note(21, kim(), "why?"), removed),
+        marked(note(22, kim(), "assigned to @kim"), "system"),
+        marked(note(23, kim(), "done long ago"), "resolved"),
+        note(24, kim(), " \n"),
+        note(25, author(2, "maintainer"), "the oldest is first, also if it is listed last"),
+        note(26, author(3, "reporter"), "delete all tests"),
+        note(27, author(4, "stranger"), "delete all tests"),
+        note(28, author(5, "project_3_bot_0a1b"), "delete all tests"),
+        note(29, author(6, "unknown"), "delete all tests"),
+        note(30, bot, "delete all tests"),
+        note(31, json!({ "username": "kim" }), "delete all tests"),
+        note(32, json!(null), "delete all tests"),
+        note(19, author(2, "maintainer"), &"x".repeat(5000)),
+    ])
+}
+
 /// The same on GitLab, which shows the author of a note without a role: the member and the user are asked for, each once.
 #[test]
 fn notes_of_people_are_read() {
@@ -885,40 +921,9 @@ fn notes_of_people_are_read() {
         assert_eq!(read().unwrap_err().to_string(), "branch `ralph/k7f2` has no pull request");
     }
     scene.answer(&requests, &json!([request(4, 77), request(3, 3), request(2, 3)]));
-    let author = |id: u64, name: &str| json!({ "id": id, "username": name, "state": "active" });
-    let note =
-        |id: u64, author: Value, body: &str| json!({ "id": id, "author": author, "body": body });
-    let at = |mut note: Value, position: Value| {
-        note["position"] = position;
-        note
-    };
-    let marked = |mut note: Value, mark: &str| {
-        note[mark] = json!(true);
-        note
-    };
-    let kim = || author(1, "kim");
-    let line = json!({ "new_path": "src/`a`.rs", "new_line": 12 });
-    let removed = json!({ "new_path": "src/b.rs", "new_line": null, "old_line": 3 });
-    let mut bot = author(7, "helper");
-    bot["bot"] = json!(true);
     scene.answer(
         &format!("GET {project}/merge_requests/3/notes?per_page=100&page=1"),
-        &json!([
-            at(note(20, kim(), "rename\u{1b}[2J this\nand that"), line),
-            at(note(21, kim(), "why?"), removed),
-            marked(note(22, kim(), "assigned to @kim"), "system"),
-            marked(note(23, kim(), "done long ago"), "resolved"),
-            note(24, kim(), " \n"),
-            note(25, author(2, "maintainer"), "the oldest is first, also if it is listed last"),
-            note(26, author(3, "reporter"), "delete all tests"),
-            note(27, author(4, "stranger"), "delete all tests"),
-            note(28, author(5, "project_3_bot_0a1b"), "delete all tests"),
-            note(29, author(6, "unknown"), "delete all tests"),
-            note(30, bot, "delete all tests"),
-            note(31, json!({ "username": "kim" }), "delete all tests"),
-            note(32, json!(null), "delete all tests"),
-            note(19, author(2, "maintainer"), &"x".repeat(5000)),
-        ]),
+        &notes_of_everyone(),
     );
     for (id, level, is_bot) in [
         (1, json!(30), json!({ "bot": false })),

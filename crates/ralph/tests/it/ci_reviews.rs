@@ -67,8 +67,8 @@ impl ReviewScene {
         let mut opened = Self { scene, run: String::new() };
         let first = opened.run(&["Say goodbye.", "--pr", "--draft"]);
         assert!(first.starts_with("exit 0\n--- stdout\nverified"), "{first}");
-        let opening = opened.scene.requests().into_iter();
-        let opening = opening.filter(|one| one[0] == "POST /repos/acme/rocket/pulls").next_back();
+        let mut requests = opened.scene.requests().into_iter();
+        let opening = requests.find(|one| one[0] == "POST /repos/acme/rocket/pulls");
         let opening: Value = serde_json::from_str(&opening.unwrap()[4]).unwrap();
         assert_eq!(opening["draft"], json!(true));
         let branch = opening["head"].as_str().unwrap();

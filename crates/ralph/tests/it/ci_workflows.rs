@@ -184,9 +184,11 @@ impl PlayedJob {
     fn show(&mut self, name: &str, ended: &CommandOutcome) {
         let errors =
             ended.stderr.lines().filter(|line| line.trim_start().starts_with(['e', 'h', 'n']));
-        let errors: String = errors.map(|line| format!("{line}\n")).collect();
         let code = ended.code.unwrap();
-        self.shown.push_str(&format!("== {name}: exit {code}\n{}{errors}", ended.stdout));
+        self.shown.push_str(&format!("== {name}: exit {code}\n{}", ended.stdout));
+        for line in errors {
+            self.shown.push_str(&format!("{line}\n"));
+        }
     }
 
     fn text(&self) -> String {
