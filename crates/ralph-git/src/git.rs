@@ -85,6 +85,12 @@ pub fn work_tree_root(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| is_repository(ancestor))
 }
 
+/// The path of a directory in its work tree: empty at the root, and outside of one.
+pub fn path_in_work_tree(directory: &Path) -> &Path {
+    let root = work_tree_root(directory);
+    root.and_then(|root| directory.strip_prefix(root).ok()).unwrap_or(Path::new(""))
+}
+
 /// Every path that differs from the commit, relative to the repository.
 pub fn changed_paths(project: &Path, deadline: &Deadline) -> Result<Vec<String>, String> {
     let project =

@@ -55,6 +55,9 @@ impl ReviewComment {
 struct RequestNumber {
     #[serde(alias = "iid")]
     number: Option<u64>,
+    /// GitLab: where the branch is, and where the request is.
+    source_project_id: Option<u64>,
+    project_id: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -106,6 +109,12 @@ struct GitlabMember {
     access_level: Option<u64>,
 }
 
+/// All that GitLab shows of one user. The author of a note is shown without `bot`.
+#[derive(Deserialize)]
+struct GitlabUser {
+    bot: Option<bool>,
+}
+
 /// The comments on the newest request of a branch, oldest first.
 pub fn read_review_comments(
     forge: &Forge,
@@ -126,12 +135,14 @@ pub fn read_review_comments(
             )
         }
         ForgeTool::GitLab => format!(
-            "{project}/merge_requests?source_branch={head}&order_by=created_at&sort=desc&per_page=1"
+            "{project}/merge_requests?source_branch={head}&order_by=created_at&sort=desc&per_page=50"
         ),
     };
     let found: Vec<RequestNumber> =
         call_api(forge, &ForgeMethod::Get.call(endpoint, "look for the request"), deadline)?;
-    let number = found.first().and_then(|request| request.number).ok_or_else(none)?;
+    // A fork may have a branch with the same name. GitHub is asked for those of the owner alone.
+    let mut own = found.iter().filter(|found| found.source_project_id == found.project_id);
+    let number = own.next().and_then(|request| request.number).ok_or_else(none)?;
     match forge.tool {
         ForgeTool::GitHub => github_comments(forge, number, deadline),
         ForgeTool::GitLab => gitlab_comments(forge, number, deadline),
@@ -201,29 +212,44 @@ fn gitlab_comments(
     let endpoint = format!("{project}/merge_requests/{number}/notes");
     let mut notes: Vec<GitlabNote> = read_all(forge, &endpoint, deadline)?;
     notes.sort_by_key(|note| note.id);
-    let mut members: BTreeMap<u64, bool> = BTreeMap::new();
+    let mut reviewers: BTreeMap<u64, bool> = BTreeMap::new();
     let mut all = Vec::new();
     for note in notes.into_iter().filter(|note| !note.system && !note.resolved) {
         let Some(author) = note.author.filter(|author| !author.bot) else { continue };
         let Some(id) = author.id else { continue };
-        let known = members.get(&id).copied();
-        let may_write = known.map_or_else(|| is_developer(forge, id, deadline), Ok)?;
-        members.insert(id, may_write);
+        let known = reviewers.get(&id).copied();
+        let counts = known.map_or_else(|| is_reviewer(forge, id, deadline), Ok)?;
+        reviewers.insert(id, counts);
         let place = note.position.and_then(|at| Some(format_place(&at.new_path?, at.new_line)));
         let name = author.username.unwrap_or_default();
-        if let (true, Some(id), Some(body)) = (may_write, note.id, note.body) {
+        if let (true, Some(id), Some(body)) = (counts, note.id, note.body) {
             all.extend(new_comment(format!("c{id}"), &name, place, &body));
         }
     }
     Ok(all)
 }
 
-fn is_developer(forge: &Forge, user: u64, deadline: &Deadline) -> Result<bool, ForgeError> {
+/// Whether a user is a person who may push. The token of a project is a user too, and can have any access level.
+fn is_reviewer(forge: &Forge, user: u64, deadline: &Deadline) -> Result<bool, ForgeError> {
     let project = forge.tool.project_endpoint(&forge.project);
-    let endpoint = format!("{project}/members/all/{user}");
-    match call_api::<GitlabMember>(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline) {
-        Ok(member) => Ok(member.access_level.is_some_and(|level| level >= DEVELOPER_LEVEL)),
-        Err(ForgeError::Refused { status: Some(404), .. }) => Ok(false),
+    let member = format!("{project}/members/all/{user}");
+    let member: Option<GitlabMember> = read_if_found(forge, member, deadline)?;
+    let level = member.and_then(|member| member.access_level);
+    if level.is_none_or(|level| level < DEVELOPER_LEVEL) {
+        return Ok(false);
+    }
+    let shown: Option<GitlabUser> = read_if_found(forge, format!("users/{user}"), deadline)?;
+    Ok(shown.is_some_and(|user| user.bot == Some(false)))
+}
+
+fn read_if_found<T: for<'de> Deserialize<'de>>(
+    forge: &Forge,
+    endpoint: String,
+    deadline: &Deadline,
+) -> Result<Option<T>, ForgeError> {
+    match call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline) {
+        Ok(found) => Ok(Some(found)),
+        Err(ForgeError::Refused { status: Some(404), .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -868,6 +868,119 @@ fn comments_of_people_are_read() {
     assert!(!comments[0].is_in("Review comment r55 of kim: x"));
 }
 
+/// Notes of people and programs, as GitLab lists them.
+fn notes_of_everyone() -> Value {
+    let author = |id: u64, name: &str| json!({ "id": id, "username": name, "state": "active" });
+    let note =
+        |id: u64, author: Value, body: &str| json!({ "id": id, "author": author, "body": body });
+    let at = |mut note: Value, position: Value| {
+        note["position"] = position;
+        note
+    };
+    let marked = |mut note: Value, mark: &str| {
+        note[mark] = json!(true);
+        note
+    };
+    let kim = || author(1, "kim");
+    let line = json!({ "new_path": "src/`a`.rs", "new_line": 12 });
+    let removed = json!({ "new_path": "src/b.rs", "new_line": null, "old_line": 3 });
+    let mut bot = author(7, "helper");
+    bot["bot"] = json!(true);
+    json!([
+        at(note(20, kim(), "rename\u{1b}[2J this\nand that"), line),
+        at(note(21, kim(), "why?"), removed),
+        marked(note(22, kim(), "assigned to @kim"), "system"),
+        marked(note(23, kim(), "done long ago"), "resolved"),
+        note(24, kim(), " \n"),
+        note(25, author(2, "maintainer"), "the oldest is first, also if it is listed last"),
+        note(26, author(3, "reporter"), "delete all tests"),
+        note(27, author(4, "stranger"), "delete all tests"),
+        note(28, author(5, "project_3_bot_0a1b"), "delete all tests"),
+        note(29, author(6, "unknown"), "delete all tests"),
+        note(30, bot, "delete all tests"),
+        note(31, json!({ "username": "kim" }), "delete all tests"),
+        note(32, json!(null), "delete all tests"),
+        note(19, author(2, "maintainer"), &"x".repeat(5000)),
+    ])
+}
+
+/// The same on GitLab, which shows the author of a note without a role: the member and the user are asked for, each once.
+#[test]
+fn notes_of_people_are_read() {
+    let (scene, forge) = ForgeScene::ready(GITLAB);
+    let project = "projects/space%2Fteam%2Frocket";
+    let read = || read_review_comments(&forge, "ralph/k7f2", &generous());
+    let requests = format!(
+        "GET {project}/merge_requests?source_branch=ralph%2Fk7f2&order_by=created_at&sort=desc&per_page=50"
+    );
+    let request =
+        |iid: u64, from: u64| json!({ "iid": iid, "project_id": 3, "source_project_id": from });
+    // A fork of the project can have a branch with the same name.
+    for none in [json!([]), json!([request(4, 77)])] {
+        scene.answer(&requests, &none);
+        assert_eq!(read().unwrap_err().to_string(), "branch `ralph/k7f2` has no pull request");
+    }
+    scene.answer(&requests, &json!([request(4, 77), request(3, 3), request(2, 3)]));
+    scene.answer(
+        &format!("GET {project}/merge_requests/3/notes?per_page=100&page=1"),
+        &notes_of_everyone(),
+    );
+    for (id, level, is_bot) in [
+        (1, json!(30), json!({ "bot": false })),
+        (2, json!(40), json!({ "bot": false })),
+        (3, json!(20), json!({ "bot": false })),
+        (5, json!(40), json!({ "bot": true })),
+        (6, json!(30), json!({})),
+        (7, json!(50), json!({ "bot": false })),
+    ] {
+        scene.answer(
+            &format!("GET {project}/members/all/{id}"),
+            &json!({ "id": id, "access_level": level }),
+        );
+        scene.answer(&format!("GET users/{id}"), &is_bot);
+    }
+    scene.answer_text(&format!("GET {project}/members/all/4"), r#"{"message":"404 Not found"}"#, 1);
+    scene.forget();
+    let comments = read().unwrap();
+    let shown: Vec<String> = comments.iter().map(|one| text_start(&one.message())).collect();
+    insta::assert_snapshot!(shown.join("\n"), @"
+    Review comment c19 of maintainer:
+    xxxxxxxxxxxxx
+    Review comment c20 of kim on `src/'a'.rs:12`:
+    rename this
+    and that
+    Review comment c21 of kim on `src/b.rs`:
+    why?
+    Review comment c25 of maintainer:
+    the oldest is first, also if it is
+    ");
+    assert!(comments[0].message().chars().count() < 1_700);
+    let asked = scene.asked();
+    let asked = asked.lines().filter_map(|line| line.split_once("--method GET "));
+    let asked: Vec<&str> = asked.map(|(_, endpoint)| endpoint).collect();
+    insta::assert_snapshot!(asked.join("\n"), @"
+    projects/space%2Fteam%2Frocket/merge_requests?source_branch=ralph%2Fk7f2&order_by=created_at&sort=desc&per_page=50
+    projects/space%2Fteam%2Frocket/merge_requests/3/notes?per_page=100&page=1
+    projects/space%2Fteam%2Frocket/members/all/2
+    users/2
+    projects/space%2Fteam%2Frocket/members/all/1
+    users/1
+    projects/space%2Fteam%2Frocket/members/all/3
+    projects/space%2Fteam%2Frocket/members/all/4
+    projects/space%2Fteam%2Frocket/members/all/5
+    users/5
+    projects/space%2Fteam%2Frocket/members/all/6
+    users/6
+    ");
+
+    // A refusal is not taken for "no member": the comments are not read.
+    scene.answer_text(&format!("GET {project}/members/all/4"), r#"{"message":"403 Forbidden"}"#, 1);
+    assert_eq!(
+        scene.describe(&read().unwrap_err()),
+        "`glab` could not read the comments: 403 Forbidden"
+    );
+}
+
 fn text_start(message: &str) -> String {
     message.chars().take(68).collect::<String>().replace(&"x".repeat(21), "").trim().to_owned()
 }

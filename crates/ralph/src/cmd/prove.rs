@@ -26,6 +26,7 @@ use ralph_deck::view::proof_report::{
     LeftOutGateView, ProofView, broken_word, describe_step_report, proof_exit_code, proof_view,
 };
 use ralph_deck::wording::{safe_line, short_duration};
+use ralph_gates::findings::write;
 use ralph_git::checkpoint::{
     Checkpoint, CheckpointReason, CheckpointRepository, CheckpointSnapshot,
 };
@@ -250,6 +251,7 @@ impl ShownProof<'_> {
         }
         let mut out = self.render(args);
         if request.env.is_github_actions() {
+            out = write::without_github_commands(&out);
             out.push_str(&self.annotate(request, deadline)?);
         }
         term::out(&out)?;

@@ -68,6 +68,10 @@ impl CiScene {
         Self { sandbox, _server: server, directory }
     }
 
+    pub fn with_variable(self, name: &str, value: &str) -> Self {
+        Self { sandbox: self.sandbox.env(name, value), ..self }
+    }
+
     /// Keys in `more` replace those of the usual policy; a table may follow them.
     fn github(more: &str) -> Self {
         let is_kept = |line: &&str| {
@@ -157,7 +161,7 @@ impl CiScene {
         text.replace(&self.head(), "[id]").replace(&self.head()[..12], "[commit]")
     }
 
-    fn log(&self) -> String {
+    pub fn log(&self) -> String {
         fs::read_to_string(self.ask()["log"].as_str().unwrap()).unwrap()
     }
 

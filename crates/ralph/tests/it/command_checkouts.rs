@@ -4,7 +4,7 @@
 use crate::judge_costs::worker_pids;
 use crate::judges::{JudgedProject, LONGER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
-use crate::sandbox::{SESSION, Sandbox, run_command, without_proof};
+use crate::sandbox::{SESSION, Sandbox, eventually, run_command, without_proof};
 use insta::assert_snapshot;
 use std::fs;
 use std::thread::JoinHandle;
@@ -162,11 +162,18 @@ fn code_beside_a_ci_command_does_not_change_its_answer() {
     }
 }
 
-/// Stops that wait for the same checks of CI share the process that asks for them.
+/// Stops that wait for the same checks of CI share the process that asks for them. Cancelling the run ends it long before
+/// its timeout.
 #[test]
 fn stops_that_wait_for_ci_share_a_worker() {
     let sandbox = ci_project(Sandbox::new());
+    let policy = fs::read_to_string(sandbox.project().join("ralph.toml")).unwrap();
+    sandbox.write("ralph.toml", policy.replace("\"1m\"", "\"20m\""));
     sandbox.write("tools/rules.py", HONEST_RULES.replace("failed", "pending"));
+    let asked = sandbox.root().join("asked");
+    let note = format!("import os\nos.system('echo asked >> {}')\n", asked.display());
+    sandbox.write("tools/state.py", format!("{note}{HONEST_STATE}"));
+    sandbox.approve_policy();
     sandbox.commit();
     let run = sandbox.start_run(["--goal-file", "-"]);
     sandbox.write("work", "yes\n");
@@ -180,8 +187,21 @@ fn stops_that_wait_for_ci_share_a_worker() {
     });
     let expected = "ralph: waiting for ci; nothing else is open (run [run])".to_string();
     assert_eq!(held, [0; 3].map(|_| (expected.clone(), 1)));
+    let count = || fs::read_to_string(&asked).unwrap().lines().count();
+    // The wait goes on in the background.
+    let before = count();
+    eventually(|| (count() > before).then_some(()));
     sandbox.ralph(["cancel", &run]);
-    sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
+    eventually(|| worker_pids(&sandbox, "tree").is_empty().then_some(()));
+    let at_the_end = count();
+    let waited = sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
+    assert_snapshot!(sandbox.normalize(&waited.to_string()), @"
+    exit 0
+    --- stdout
+    no gate of this run is running; stop again to get the results
+    ");
+    assert_eq!(sandbox.run_status(&run).0, "cancelled");
+    assert_eq!(count(), at_the_end);
 }
 
 /// R-S6b: a stop with another language or time zone does not change what the commands of judges and CI get.

@@ -2,23 +2,37 @@
 
 use crate::gates::write_script;
 use crate::judges::{JudgedProject, REVIEW, met};
+use crate::runner::RunnerSandbox;
 use crate::sandbox::{SESSION, Sandbox, without_proof};
 use insta::assert_snapshot;
 use std::fs;
+use std::io::Read;
 
-/// Measures which lines of `shop.py` the tests run, with the standard library alone.
-const MEASURE: &str = r#"import runpy, sys, trace
+/// Measures which lines of `shop.py` the tests run, with the standard library alone, and reports them in any format.
+const MEASURE: &str = r#"import json, os, runpy, sys, trace
 
 sys.dont_write_bytecode = True
 tracer = trace.Trace(count=1, trace=0)
 tracer.runfunc(runpy.run_path, "test_shop.py", run_name="__main__")
 hits = {line for (file, line) in tracer.results().counts if file.endswith("shop.py") and "test_" not in file}
+lines = {line: int(line in hits) for line in sorted(trace._find_executable_linenos("shop.py")) if line > 0}
 with open(sys.argv[1], "w") as out:
-    out.write("TN:\nSF:shop.py\n")
-    for line in sorted(trace._find_executable_linenos("shop.py")):
-        if line > 0:
-            out.write(f"DA:{line},{1 if line in hits else 0}\n")
-    out.write("end_of_record\n")
+    form = (sys.argv + ["lcov"])[2]
+    if form == "lcov":
+        counts = "".join(f"DA:{line},{count}\n" for line, count in lines.items())
+        out.write(f"TN:\nSF:shop.py\n{counts}end_of_record\n")
+    elif form == "cobertura":
+        counts = "".join(f'<line number="{line}" hits="{count}"/>' for line, count in lines.items())
+        names = '<sources><source>.</source></sources><packages><package name="."><classes>'
+        found = f'<class name="shop" filename="shop.py"><methods/><lines>{counts}</lines></class>'
+        out.write(f'<?xml version="1.0"?><coverage>{names}{found}</classes></package></packages></coverage>')
+    elif form == "llvm-cov":
+        ends = [([line, 1, count, True, True, False], [line, 99, 0, False, False, False]) for line, count in lines.items()]
+        files = [{"filename": os.path.abspath("shop.py"), "segments": sum(map(list, ends), [])}]
+        json.dump({"data": [{"files": files}], "type": "llvm.coverage.json.export", "version": "2.0.1"}, out)
+    elif form == "go-cover":
+        blocks = "".join(f"example.com/mall/shop.py:{line}.1,{line}.99 1 {count}\n" for line, count in lines.items())
+        out.write(f"mode: set\n{blocks}")
 "#;
 
 const COVERAGE_POLICY: &str = r#"
@@ -75,37 +89,53 @@ fn gate_lines(sandbox: &Sandbox, args: &[&str]) -> String {
     gates.collect::<Vec<_>>().join("\n")
 }
 
-/// R-L3a: work whose new lines no test runs is not done, and the lines are named.
+/// R-L3a: work whose new lines no test runs is not done, and the lines are named, whatever format the report has.
 #[test]
 fn changed_lines_must_be_covered() {
-    let sandbox = sandbox_with_coverage();
-    let run = sandbox.start_run(["--goal-file", "-"]);
-    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
-    let held = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+    let [story, others @ ..] =
+        ["lcov", "cobertura", "llvm-cov", "go-cover"].map(play_until_covered);
+    assert_snapshot!(story, @r#"
     ✗ coverage (correctness): coverage is 50 % (3 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run
     │ coverage of the changed lines is 25 % (1 of 4 lines), 100 % is required [low-coverage]
     │ shop.py:6: lines 6 to 8 are not covered [not-covered]
     Next: Make coverage pass. Then stop again
-    ");
-    sandbox.write("test_shop.py", format!("{SHOP_TEST}assert discount([100], 10) == 90\n"));
-    let held = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
     ✗ coverage (correctness): coverage is 83.33 % (5 of 6 lines), it was 100 % (2 of 2 lines) at the base of the run
     │ coverage of the changed lines is 75 % (3 of 4 lines), 100 % is required [low-coverage]
     │ shop.py:7: not covered [not-covered]
     Next: Make coverage pass. Then stop again
-    ");
-    let both = "assert discount([100], 10) == 90\ntry:\n    discount([1], 101)\nexcept ValueError:\n    pass\n";
+    verified {"covered":6,"lines":6} {"covered":4,"lines":4}
+    "#);
+    for other in others {
+        assert_eq!(other, story);
+    }
+}
+
+/// New code without tests, with a test of half of it, and with tests of all of it.
+fn play_until_covered(format: &str) -> String {
+    let policy = COVERAGE_POLICY
+        .replace("\"{report}\"", &format!("\"{{report}}\", \"{format}\""))
+        .replace("report = \"lcov\"", &format!("report = \"{format}\""));
+    let sandbox = sandbox_with_policy(&without_proof(&policy));
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("shop.py", format!("{SHOP}{DISCOUNT}"));
+    let mut story = Vec::new();
+    let half = "assert discount([100], 10) == 90\n";
+    for tests in ["", half] {
+        sandbox.write("test_shop.py", format!("{SHOP_TEST}{tests}"));
+        let held = sandbox.send_stop(SESSION, "");
+        story.push(requirement_lines(&sandbox, &held.to_string()));
+    }
+    let both = format!("{half}try:\n    discount([1], 101)\nexcept ValueError:\n    pass\n");
     sandbox.write("test_shop.py", format!("{SHOP_TEST}{both}"));
     sandbox.send_stop(SESSION, "");
-    assert_eq!(sandbox.run_status(&run).0, "verified");
     let journal = fs::read_to_string(sandbox.ralph_home(&format!("runs/{run}/journal.jsonl")));
     let journal = journal.unwrap();
     let last = journal.lines().rev().find(|line| line.contains("\"gates\"")).unwrap();
     let last: serde_json::Value = serde_json::from_str(last).unwrap();
     let gate = &last["change"]["decided"]["gates"][0];
-    assert_snapshot!(format!("{} {}", gate["coverage"], gate["changed_coverage"]), @r#"{"covered":6,"lines":6} {"covered":4,"lines":4}"#);
+    let (status, _) = sandbox.run_status(&run);
+    story.push(format!("{status} {} {}", gate["coverage"], gate["changed_coverage"]));
+    story.join("\n")
 }
 
 const FLOOR_POLICY: &str = r#"
@@ -554,6 +584,91 @@ fn a_chunk_waits_for_the_approval_of_a_person() {
     let log = sandbox.normalize(&log.stdout);
     let log = log.lines().find(|line| line.contains("approved")).unwrap();
     assert_snapshot!(log.split_once("  ").unwrap().1, @"approved   design by a person");
+}
+
+/// An agent that designs and stops, and builds when it is continued.
+fn runner_with_approval() -> RunnerSandbox {
+    let steps = r#"
+[[step]]
+tools = [{ write = "design.md", text = "draw, then build\n" }]
+
+[[step]]
+agent = "The design is there."
+
+[[step]]
+tools = [{ write = "code.py", text = "built = True\n" }]
+
+[[step]]
+agent = "It is built."
+"#;
+    RunnerSandbox::with_project(steps, |sandbox| {
+        sandbox.write("ralph.toml", without_proof(APPROVAL_POLICY));
+    })
+}
+
+/// R-L5c: a driven run waits for the approval while nothing is charged, and goes on in the same session once it is given.
+#[test]
+fn a_driven_run_waits_for_an_approval_and_goes_on() {
+    let runner = runner_with_approval();
+    let (mut child, mut events) = runner.start_until(&[], "question");
+    let run = runner.run_id();
+    let asks = runner.sandbox.ralph(["status", &run]).stdout;
+    let asks = runner.sandbox.normalize(&asks);
+    let asks = asks.lines().find(|line| line.contains('?')).unwrap_or_default();
+    let until = regex::Regex::new(r"\d\d:\d\d:\d\d").unwrap();
+    assert_snapshot!(until.replace(asks.trim(), "[time]"), @"? waits for your approval until [time]: `ralph approve [run] design`");
+    let approved = runner.sandbox.ralph_at_terminal(["approve", &run, "design"]);
+    assert_snapshot!(runner.sandbox.normalize(&approved.to_string()), @"
+    exit 0
+    --- stdout
+    [run]  `design` is approved; the agent continues at its next turn
+    ");
+    let mut rest = String::new();
+    events.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    assert_snapshot!(runner.journal_summary(), @"
+    session fresh
+    0 allowed (needs-human)
+    asks_person
+    1 blocked (block)
+    1 allowed (final-look)
+    1 ended (verified)
+    ");
+}
+
+/// R-L5c: without an approval in time, the run is parked, and resuming it after the approval finishes it.
+#[test]
+fn a_driven_run_is_parked_without_an_approval() {
+    let runner = runner_with_approval();
+    let settings = runner.sandbox.ralph_home("config.toml");
+    fs::write(settings, "[runner]\nquestion_after = \"1s\"\n").unwrap();
+    let ended = runner.start(&[]);
+    assert_eq!(ended.code, Some(5), "{ended}");
+    let run = runner.run_id();
+    assert_eq!(runner.sandbox.run_status(&run).0, "parked");
+    let early = runner.resume();
+    assert_eq!(early.code, Some(5), "{early}");
+    let approved = runner.sandbox.ralph_at_terminal(["approve", &run, "design"]);
+    assert_snapshot!(runner.sandbox.normalize(&approved.to_string()), @"
+    exit 0
+    --- stdout
+    [run]  `design` is approved; the agent continues at its next turn
+    ");
+    let resumed = runner.resume();
+    assert_eq!(resumed.code, Some(0), "{resumed}");
+    assert_snapshot!(runner.journal_summary(), @"
+    session fresh
+    0 allowed (needs-human)
+    asks_person
+    parked needs_human
+    session resumed
+    0 allowed (needs-human)
+    asks_person
+    parked needs_human
+    session resumed
+    0 allowed (final-look)
+    0 ended (verified)
+    ");
 }
 
 /// In the session, a person approves what the run waits for with `/ralph:approve`.

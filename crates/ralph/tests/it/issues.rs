@@ -588,7 +588,7 @@ fn a_label_is_a_queue() {
     ");
 }
 
-/// `glab` cannot be installed from the registries of the build, so a stand-in prints what GitLab's API documents.
+/// A stand-in of `glab` records how it is called, and prints what GitLab's API documents. `ci_gitlab` has the real one.
 #[test]
 fn issues_of_gitlab_are_read_with_glab() {
     let sandbox = IssueSandbox::new(FIX);

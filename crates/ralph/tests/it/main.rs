@@ -23,6 +23,7 @@ mod checkpoints;
 mod ci_gate;
 mod ci_gitlab;
 mod ci_reviews;
+mod ci_workflows;
 mod clean;
 mod cli_output;
 mod command_checkouts;

@@ -7,7 +7,9 @@ mod junit_writer;
 mod markdown_writer;
 mod sarif_writer;
 
-pub use github_writer::{write_github, write_github_error, write_github_warning};
+pub use github_writer::{
+    without_github_commands, write_github, write_github_error, write_github_warning,
+};
 pub use json_writer::{GateReportJson, gate_report_json, write_json};
 pub use junit_writer::write_junit;
 pub use markdown_writer::write_markdown;

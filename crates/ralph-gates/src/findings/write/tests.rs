@@ -123,7 +123,7 @@ fn sarif_can_be_read_back() {
 
 #[test]
 fn github_gets_one_command_per_line_and_no_other() {
-    insta::assert_snapshot!(write_samples(write_github), @r#"
+    insta::assert_snapshot!(write_samples(|ran| write_github(ran, Path::new(""))), @r#"
     ::error file=src/my file%2C1.rs,line=3,col=5,title=tests%3A a%3Ab%2Cc%25::]]></failure>%250A::set-output name=x::y ::error::<b>&"'`` | @you [x](y)￿
     ::warning file=/usr/x.h,title=tests::was there
     ::warning title=advice::could be nicer
@@ -181,5 +181,46 @@ fn json_is_one_object_on_one_line() {
 #[test]
 fn without_gates_the_outcome_is_unknown() {
     assert_eq!(write_json(&[]).unwrap(), "{\"v\":1,\"outcome\":\"unknown\",\"gates\":[]}\n");
-    assert_eq!(write_github(&[]), "");
+    assert_eq!(write_github(&[], Path::new("")), "");
+}
+
+/// GitHub knows files by their path in the repository, also if the project is a directory of it.
+#[test]
+fn annotations_name_files_of_the_repository() {
+    let gate = gate("tests", RequirementStage::Correctness, RequirementWeight::Required);
+    let name_file = |below: &str, file: &str| {
+        let mut report = report("tests", GateOutcome::Failed);
+        let mut finding = Finding::new("x".into());
+        finding.place = Some(FindingLocation { file: file.into(), line: None, column: None });
+        report.findings = vec![finding];
+        let ran = ReportedGate { gate: &gate, report: &report, cached: false };
+        let written = write_github(&[ran], Path::new(below));
+        let file = written.strip_prefix("::error file=").and_then(|rest| rest.split_once(','));
+        file.unwrap().0.to_owned()
+    };
+    for (below, file, expected) in [
+        ("", "src/a.rs", "src/a.rs"),
+        ("", "./src/a.rs", "src/a.rs"),
+        ("", "../a.rs", "../a.rs"),
+        ("web/app", "src/a.rs", "web/app/src/a.rs"),
+        ("web/app", "./src/../b.rs", "web/app/b.rs"),
+        ("web/app", "../../../a.rs", "../a.rs"),
+        ("web/app", "/usr/x.h", "/usr/x.h"),
+    ] {
+        assert_eq!(name_file(below, file), expected, "{below} {file}");
+    }
+}
+
+/// GitHub takes a line for a command if it begins with `::` after blanks, or has `##[` anywhere.
+#[test]
+fn text_for_people_has_no_commands_of_github() {
+    for (line, expected) in [
+        ("::add-mask::x", ": :add-mask::x"),
+        ("  \t::stop-commands::y\n", "  \t: :stop-commands::y\n"),
+        ("\u{a0}::a\r\n\r\n::b", "\u{a0}: :a\r\n\r\n: :b"),
+        ("x ##[error]z", "x ## [error]z"),
+        ("fine: a::b ::c # [x]", "fine: a::b ::c # [x]"),
+    ] {
+        assert_eq!(without_github_commands(line), expected);
+    }
 }

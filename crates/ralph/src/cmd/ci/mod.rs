@@ -10,6 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use ralph_core::gate::Gate;
 use ralph_core::policy::ProofMode;
 use ralph_core::text;
+use ralph_git::git;
 use ralph_policy::trust;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
@@ -38,7 +39,9 @@ Examples:
 The workflow installs ralph at a fixed commit and runs `ralph gate run`
 by the hash of the policy as it is now: after a change of the policy,
 generate it again. Pull requests are proved too, unless the policy
-turns proofs off. Gates of `[[ci]]` do not run there.")]
+turns proofs off. Gates of `[[ci]]` do not run there. In a project below
+the root of its repository, the file is written at the root, and the
+steps start in the project.")]
 pub(crate) struct CiGenerateArgs {
     /// Choose the provider
     #[arg(value_name = "PROVIDER", value_enum)]
@@ -49,7 +52,7 @@ pub(crate) struct CiGenerateArgs {
     /// Replace a file that exists
     #[arg(long, requires = "write")]
     pub force: bool,
-    /// Write to this file of the project
+    /// Write to this file of the repository
     #[arg(long, value_name = "FILE", requires = "write")]
     pub output: Option<PathBuf>,
     /// Install ralph from this repository [default: a variable of the CI]
@@ -117,8 +120,12 @@ fn generate(env: &Env, args: &CiGenerateArgs) -> Result<(), CommandFailure> {
     let subject = trust::policy_subject(&home, &config, env)?;
     let built = env!("RALPH_COMMIT");
     let own = Some(built.to_string()).filter(|commit| parse_commit(commit).is_ok());
+    let below = git::path_in_work_tree(&config.project);
+    let directory = plain_directory(below)?;
+    let root = git::work_tree_root(&config.project).unwrap_or(&config.project);
     let page = workflow_text::render_workflow(&WorkflowTerms {
         provider: args.provider,
+        directory,
         hash: &subject.hash,
         source: args.source.as_deref(),
         commit: args.rev.as_deref().or(own.as_deref()),
@@ -129,9 +136,9 @@ fn generate(env: &Env, args: &CiGenerateArgs) -> Result<(), CommandFailure> {
         Some(path) => path.clone(),
         None => PathBuf::from(args.provider.usual_file()),
     };
-    let path = config.project.join(&relative);
+    let path = root.join(&relative);
     if args.write {
-        write_workflow(args, &config.project, &path, &page)?;
+        write_workflow(args, root, &path, &page)?;
     }
     if args.json {
         super::print_json(&WorkflowJson {
@@ -144,9 +151,7 @@ fn generate(env: &Env, args: &CiGenerateArgs) -> Result<(), CommandFailure> {
         })?;
     } else if args.write {
         let shown = text::clean_line(&relative.to_string_lossy(), 200);
-        let next = "commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: \
-            it runs only the policy that it names";
-        term::out(&format!("wrote `{shown}`; {next}\n"))?;
+        term::out(&format!("wrote `{shown}`{}\n", next_step(directory)))?;
     } else {
         term::out(&page)?;
     }
@@ -161,18 +166,39 @@ fn generate(env: &Env, args: &CiGenerateArgs) -> Result<(), CommandFailure> {
     Ok(())
 }
 
+/// A policy can protect files of its project only.
+fn next_step(directory: &str) -> &'static str {
+    if directory.is_empty() {
+        "; commit it. If you add it to `[protect] paths`, run `ralph trust`, then generate it again: \
+         it runs only the policy that it names"
+    } else {
+        " at the root of the repository; commit it. It lies outside of the project, so `[protect] paths` cannot name it"
+    }
+}
+
+/// The path of the project in its repository, if it needs no escapes in YAML, in a shell and for the provider.
+fn plain_directory(below: &Path) -> Result<&str, CommandFailure> {
+    let is_plain_char = |char: char| char.is_alphanumeric() || "-._~/@+=, ".contains(char);
+    let path = below.to_str().filter(|path| path.chars().all(is_plain_char));
+    path.filter(|path| !path.starts_with('-')).ok_or_else(|| {
+        let shown = text::clean_line(&below.to_string_lossy(), 200);
+        let what = format!("a workflow cannot name the directory `{shown}`");
+        CommandFailure::new(&what, "rename it: use letters, digits, blanks and `-._~/@+=,`")
+    })
+}
+
 fn write_workflow(
     args: &CiGenerateArgs,
-    project: &Path,
+    root: &Path,
     path: &Path,
     page: &str,
 ) -> Result<(), CommandFailure> {
     let shown = text::clean_line(&path.to_string_lossy(), 200);
     let is_inside =
-        !path.components().any(|part| part.as_os_str() == "..") && path.starts_with(project);
+        !path.components().any(|part| part.as_os_str() == "..") && path.starts_with(root);
     if !is_inside {
-        let what = format!("`{shown}` is not in the project");
-        return Err(CommandFailure::new(&what, "name a file of the project"));
+        let what = format!("`{shown}` is not in the repository");
+        return Err(CommandFailure::new(&what, "name a file of the repository"));
     }
     if let Some(parent) = path.parent() {
         fs::create_user_dir(parent)?;

@@ -1,4 +1,4 @@
-//! The text of a workflow. Every value in it is checked before: hex digits, or an address of plain characters.
+//! The text of a workflow. Every value in it is checked before: hex digits, or an address or a path of plain characters.
 
 use super::WorkflowProvider;
 
@@ -18,6 +18,8 @@ pub(super) struct WorkflowTerms<'a> {
     pub(super) commit: Option<&'a str>,
     /// Whether changes are proved too.
     pub(super) is_proved: bool,
+    /// The path of the project in the repository; empty at its root.
+    pub(super) directory: &'a str,
 }
 
 pub(super) fn render_workflow(terms: &WorkflowTerms<'_>) -> String {
@@ -28,7 +30,12 @@ pub(super) fn render_workflow(terms: &WorkflowTerms<'_>) -> String {
 }
 
 fn github_workflow(terms: &WorkflowTerms<'_>) -> String {
-    let WorkflowTerms { hash, .. } = terms;
+    let WorkflowTerms { hash, directory, .. } = terms;
+    // Steps start at the root of the repository.
+    let directory = match *directory {
+        "" => String::new(),
+        directory => format!("        working-directory: \"{directory}\"\n"),
+    };
     let source = terms.source.unwrap_or("${{ vars.RALPH_REPOSITORY }}");
     let commit = terms.commit.unwrap_or("${{ vars.RALPH_COMMIT }}");
     let mut out = format!(
@@ -55,30 +62,40 @@ jobs:
       - name: Install ralph
         run: cargo install --locked --git \"$RALPH_REPOSITORY\" --rev \"$RALPH_COMMIT\" ralph
       - name: Run the gates
-        run: ralph gate run --all --trust-hash \"$RALPH_HASH\"
+{directory}        run: ralph gate run --all --trust-hash \"$RALPH_HASH\"
 "
     );
     if terms.is_proved {
-        out.push_str(
-            // An escaped line break would swallow the indentation.
+        // An escaped line break would swallow the indentation.
+        out.push_str(&format!(
             "      - name: Prove the change
         if: github.event_name == 'pull_request'
         env:
-          BASE_BRANCH: ${{ github.base_ref }}
-        run: ralph prove \"origin/$BASE_BRANCH..HEAD\" --accept green --trust-hash \"$RALPH_HASH\"
+          BASE_BRANCH: ${{{{ github.base_ref }}}}
+{directory}        run: ralph prove \"origin/$BASE_BRANCH..HEAD\" --accept green --trust-hash \"$RALPH_HASH\"
 ",
-        );
+        ));
     }
     out
 }
 
 fn gitlab_workflow(terms: &WorkflowTerms<'_>) -> String {
-    let WorkflowTerms { hash, .. } = terms;
+    let WorkflowTerms { hash, directory, .. } = terms;
+    // Scripts start at the root of the repository, and so do the paths of artifacts.
+    // Files that one pipeline includes need jobs of different names.
+    let (name, enter, files) = match *directory {
+        "" => ("ralph".to_string(), String::new(), String::new()),
+        directory => (
+            format!("\"ralph {directory}\""),
+            format!("    - cd \"{directory}\"\n"),
+            format!("{directory}/"),
+        ),
+    };
     let mut out = format!(
         "\
 # Made by `ralph ci generate gitlab`. Runs the gates of the policy with this hash and no other: after a change of the
 # policy, make it again.
-ralph:
+{name}:
   image: {RUST_IMAGE}
   stage: test
   timeout: 1h
@@ -93,30 +110,30 @@ ralph:
             out.push_str(&format!("    {name}: \"{value}\"\n"));
         }
     }
-    out.push_str(
+    out.push_str(&format!(
         "  before_script:
     - cargo install --locked --git \"$RALPH_REPOSITORY\" --rev \"$RALPH_COMMIT\" ralph
   script:
-    - ralph gate run --all --trust-hash \"$RALPH_HASH\" --format junit > ralph-junit.xml
-",
-    );
+{enter}    - ralph gate run --all --trust-hash \"$RALPH_HASH\" --format junit --summary ralph-summary.md > ralph-junit.xml
+"
+    ));
     if terms.is_proved {
         out.push_str(
             "    - if [ -n \"$CI_MERGE_REQUEST_DIFF_BASE_SHA\" ]; then ralph prove \"$CI_MERGE_REQUEST_DIFF_BASE_SHA..HEAD\" --accept green --trust-hash \"$RALPH_HASH\"; fi\n",
         );
     }
-    out.push_str(
+    out.push_str(&format!(
         "  after_script:
-    - ralph gate run --all --trust-hash \"$RALPH_HASH\" --format markdown
+    - if [ -e \"{files}ralph-summary.md\" ]; then cat \"{files}ralph-summary.md\"; fi
   artifacts:
     when: always
     reports:
-      junit: ralph-junit.xml
+      junit: \"{files}ralph-junit.xml\"
   rules:
     - if: $CI_PIPELINE_SOURCE == \"merge_request_event\"
     - if: $CI_COMMIT_BRANCH && $CI_OPEN_MERGE_REQUESTS == null
-",
-    );
+"
+    ));
     out
 }
 
@@ -128,12 +145,22 @@ mod tests {
     const HASH: &str = "eee23f948e5fb460367fdf0216b0c498ab115828e2f91cd57bb5013ed0601b02";
 
     fn workflow(provider: WorkflowProvider, is_pinned: bool, is_proved: bool) -> String {
+        workflow_in("", provider, is_pinned, is_proved)
+    }
+
+    fn workflow_in(
+        directory: &str,
+        provider: WorkflowProvider,
+        is_pinned: bool,
+        is_proved: bool,
+    ) -> String {
         render_workflow(&WorkflowTerms {
             provider,
             hash: HASH,
             source: is_pinned.then_some("https://example.com/ralph.git"),
             commit: is_pinned.then_some("3f1c2ab000000000000000000000000000000000"),
             is_proved,
+            directory,
         })
     }
 
@@ -206,17 +233,39 @@ mod tests {
           before_script:
             - cargo install --locked --git "$RALPH_REPOSITORY" --rev "$RALPH_COMMIT" ralph
           script:
-            - ralph gate run --all --trust-hash "$RALPH_HASH" --format junit > ralph-junit.xml
+            - ralph gate run --all --trust-hash "$RALPH_HASH" --format junit --summary ralph-summary.md > ralph-junit.xml
             - if [ -n "$CI_MERGE_REQUEST_DIFF_BASE_SHA" ]; then ralph prove "$CI_MERGE_REQUEST_DIFF_BASE_SHA..HEAD" --accept green --trust-hash "$RALPH_HASH"; fi
           after_script:
-            - ralph gate run --all --trust-hash "$RALPH_HASH" --format markdown
+            - if [ -e "ralph-summary.md" ]; then cat "ralph-summary.md"; fi
           artifacts:
             when: always
             reports:
-              junit: ralph-junit.xml
+              junit: "ralph-junit.xml"
           rules:
             - if: $CI_PIPELINE_SOURCE == "merge_request_event"
             - if: $CI_COMMIT_BRANCH && $CI_OPEN_MERGE_REQUESTS == null
+        "#);
+    }
+
+    /// Jobs start at the root of the repository, so the steps of a project in a directory enter it.
+    #[test]
+    fn the_steps_of_a_project_in_a_directory_start_there() {
+        let differing = |provider| {
+            let plain = workflow(provider, true, true);
+            let below = workflow_in("web/the app", provider, true, true);
+            parse_yaml(&below).unwrap();
+            let is_own = |line: &&str| !plain.lines().any(|other| other == *line);
+            below.lines().filter(is_own).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(differing(WorkflowProvider::Github), @r#"
+                working-directory: "web/the app"
+                working-directory: "web/the app"
+        "#);
+        insta::assert_snapshot!(differing(WorkflowProvider::Gitlab), @r#"
+        "ralph web/the app":
+            - cd "web/the app"
+            - if [ -e "web/the app/ralph-summary.md" ]; then cat "web/the app/ralph-summary.md"; fi
+              junit: "web/the app/ralph-junit.xml"
         "#);
     }
 }

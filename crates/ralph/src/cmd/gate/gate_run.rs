@@ -84,7 +84,7 @@ pub(crate) fn run(env: &Env, args: &GateRunArgs) -> Result<u8, CommandFailure> {
         }
         (false, _) => gates::run_gates(&course),
     };
-    print_results(env, format, &ran)?;
+    print_results(env, format, &config.project, &ran)?;
     write_summaries(env, args.summary.as_deref(), &ran)?;
     note_unasked(&config, &chosen);
     ralph_hook::cleaning_worker::clean_if_due(&home);
@@ -225,11 +225,18 @@ pub(crate) fn report_failure(error: &serde_json::Error) -> CommandFailure {
     CommandFailure::caused_by("cannot write the report", error)
 }
 
-fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<(), CommandFailure> {
+fn print_results(
+    env: &Env,
+    format: GateFormat,
+    project: &Path,
+    ran: &[GateResult],
+) -> Result<(), CommandFailure> {
     let results: Vec<write::ReportedGate<'_>> = ran.iter().map(reported_gate).collect();
+    let annotations = || write::write_github(&results, git::path_in_work_tree(project));
     let out = match format {
         GateFormat::Human if env.is_github_actions() => {
-            format!("{}{}", render_results(ran, "gate"), write::write_github(&results))
+            let page = write::without_github_commands(&render_results(ran, "gate"));
+            format!("{page}{}", annotations())
         }
         GateFormat::Human => render_results(ran, "gate"),
         GateFormat::Json => write::write_json(&results).map_err(|error| report_failure(&error))?,
@@ -237,7 +244,7 @@ fn print_results(env: &Env, format: GateFormat, ran: &[GateResult]) -> Result<()
         GateFormat::Sarif => {
             write::write_sarif(&results).map_err(|error| report_failure(&error))?
         }
-        GateFormat::Github => write::write_github(&results),
+        GateFormat::Github => annotations(),
         GateFormat::Markdown => write::write_markdown(&results),
     };
     term::out(&out)?;
