@@ -147,7 +147,7 @@ pub fn stats_page(
         proposals: if is_compared {
             proposal_rules::propose_changes(&rows, &gates, projects)
         } else {
-            Vec::new()
+            proposal_rules::propose_learned(projects)
         },
         applied: applied_proposals::compare_applied(&all, applied),
         scope,
