@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 4, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 5, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -102,6 +102,8 @@ CREATE TABLE run_judge (
     unmet INTEGER NOT NULL,
     impossible INTEGER NOT NULL,
     no_verdict INTEGER NOT NULL,
+    misquoted INTEGER NOT NULL, -- dropped findings of the others: their quote is not in the file
+    unconfirmed INTEGER NOT NULL, -- dropped findings of the others: no other reviewer confirmed them
     calls INTEGER NOT NULL,   -- calls, tokens, cost and time of the others
     tokens INTEGER NOT NULL,
     micro_usd INTEGER,        -- NULL if unknown

@@ -8,7 +8,7 @@ use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::IndexCoverage;
 use ralph_deck::page::state_label;
 use ralph_deck::page::stats::{
-    AppliedComparison, CostRange, FlakyTable, HoldTable, LimitHitRow, PolicyProposal,
+    AppliedComparison, CostRange, FlakyTable, HoldTable, JudgeTable, LimitHitRow, PolicyProposal,
     RunSummaryRow, SlowTable, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
@@ -32,6 +32,7 @@ pub(crate) fn stats_page(stats: &LoadedStats) -> Markup {
         (holds("h-holds", "What holds agents", &page.holds))
         (flaky(&page.flaky))
         (slow(&page.slow))
+        (judges(&page.judges))
         @if page.is_compared && !page.weeks.is_empty() { (weeks(page)) }
         @if !page.limits.is_empty() { (limits(&page.limits)) }
         (holds("h-sessions", "What holds sessions without a run", &page.session_holds))
@@ -155,6 +156,36 @@ fn slow(table: &SlowTable) -> Markup {
                             td.num.wide { (row.executed) }
                             td.num.wide { (row.cached) " · " (percent(row.cached_permille)) }
                             td.num data-k="saved" { (format_duration(row.saved_ms)) }
+                        }
+                    } }
+                }
+                (next_step(table.next.as_deref()))
+            }
+        }
+    }
+}
+
+fn judges(table: &JudgeTable) -> Markup {
+    html! {
+        @if !table.rows.is_empty() {
+            section aria-labelledby="h-judges" {
+                div.head { h2 #h-judges { "Judges" } span.quiet { "a dropped finding quotes what is not in the file" } }
+                table.tbl.cards {
+                    thead { tr {
+                        th scope="col" { "Judge" } th.num scope="col" { "Asked" } th.num scope="col" { "From cache" }
+                        th.num scope="col" { "Met" } th.num scope="col" { "Unmet" } th.num scope="col" { "No verdict" }
+                        th.num scope="col" { "Dropped quotes" } th.num scope="col" { "Cost" }
+                    } }
+                    tbody { @for row in &table.rows {
+                        tr {
+                            th scope="row" { (row.judge) (quiet_project(&row.project)) }
+                            td.num.r { (row.asked) }
+                            td.num.wide { (row.cached) }
+                            td.num data-k="met" { (row.met) }
+                            td.num data-k="unmet" { (row.unmet.saturating_add(row.impossible)) }
+                            td.num data-k="no verdict" { (row.no_verdict) }
+                            td.num data-k="dropped" { (row.misquoted) }
+                            td.num data-k="cost" { @if let Some(amount) = row.micro_usd { (format_usd(amount)) } @else { "unknown" } }
                         }
                     } }
                 }
@@ -307,7 +338,8 @@ fn runs(page: &StatsPage) -> Markup {
 mod tests {
     use super::*;
     use ralph_deck::page::stats::{
-        ComparedFigure, GateStatistics, HoldRow, LimitHit, ProposalKind, ProposedEdit,
+        ComparedFigure, GateStatistics, HoldRow, JudgeStatistics, LimitHit, ProposalKind,
+        ProposedEdit,
     };
 
     const HOSTILE: &str = "<b onclick=x>`\"'&";
@@ -353,6 +385,17 @@ mod tests {
             holds,
             flaky: FlakyTable { rows: gates.clone(), next: Some(text()) },
             slow: SlowTable { rows: gates, next: Some(text()), ..SlowTable::default() },
+            judges: JudgeTable {
+                rows: vec![JudgeStatistics {
+                    judge: text(),
+                    project: project(),
+                    kind: text(),
+                    asked: 7,
+                    ..JudgeStatistics::default()
+                }],
+                next: Some(text()),
+                ..JudgeTable::default()
+            },
             weeks: vec![WeekRow { week: text(), cost, ..WeekRow::default() }],
             limits: vec![LimitHitRow { limit: LimitHit::Cost, runs: 3, last_run: text() }],
             proposals: vec![hostile_proposal()],
