@@ -1,6 +1,7 @@
 //! One run: how it stands, what that rests on, and how it got there.
 
 use super::board_row::{BoardRow, clean_paragraph};
+use super::cost_rows::{CostRow, cost_rows};
 use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::judge_history::{JudgeHistoryRow, judge_history, judged_count};
@@ -70,6 +71,8 @@ pub struct RunPage {
     #[serde(serialize_with = "spend_points")]
     pub spend: Vec<CurvePoint>,
     pub sessions: Vec<SessionRow>,
+    /// What the sessions and the judges cost. The rows add up to what the run has spent.
+    pub costs: Vec<CostRow>,
     pub handovers: Vec<HandoverRow>,
     pub questions: Vec<QuestionRow>,
     /// What the agent read at the last stop that was held.
@@ -132,6 +135,7 @@ impl RunPage {
         }
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
+        let owner = state.owner(record).map(ToString::to_string);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
         let look_first = run_look_first(
@@ -156,7 +160,6 @@ impl RunPage {
             now_ms,
             goal: clean_paragraph(&goal, LONGEST_GOAL),
             host: ralph_host::recorded_host(&record.host).name.to_string(),
-            owner: state.owner(record).map(ToString::to_string),
             rests_on: match journal_edit {
                 Some(edit) => vec![format!("not known: {edit}")],
                 None => rests_on(entries),
@@ -172,6 +175,8 @@ impl RunPage {
             handover_at_permille: state.limits(record).handover_at_permille,
             spend: spend_curve(entries, MAX_POINTS),
             handovers: handover_rows(&home.run(run), sessions.len()),
+            costs: cost_rows(entries, &sessions, owner.as_deref()),
+            owner,
             sessions,
             questions,
             last_reason: latest_reason(entries),

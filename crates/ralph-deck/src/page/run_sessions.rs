@@ -92,9 +92,12 @@ pub(super) fn session_rows(entries: &[JournalEntry]) -> Vec<SessionRow> {
                 CostSource::Agent => {
                     row.turns = metered.turns;
                     row.tokens = metered.tokens;
-                    row.micro_usd = metered.micro_usd;
+                    // A meter that goes backwards was reset.
+                    row.micro_usd = metered.micro_usd.max(row.micro_usd);
                 }
-                CostSource::Gate | CostSource::Judge => row.gates_micro_usd = metered.micro_usd,
+                CostSource::Gate | CostSource::Judge => {
+                    row.gates_micro_usd = metered.micro_usd.max(row.gates_micro_usd);
+                }
             }
             row.is_assumed |= metered.meter == MeterBasis::Assumed;
         } else if let RunnerEvent::HandsOver { why, permille } = drove.as_ref()
