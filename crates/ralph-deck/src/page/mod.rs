@@ -35,7 +35,7 @@ pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use judge_history::JudgeHistoryRow;
 pub use look_first::{LookFirst, LookFirstKind, look_first};
-pub use open_question::{open_question, view_question};
+pub use open_question::{AskedQuestion, asked_question, open_question, view_question};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };

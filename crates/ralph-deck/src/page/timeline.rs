@@ -128,7 +128,10 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
             before = decided.report.as_ref().or(before);
         } else if let Some((kind, text)) = describe_change(&entry.change) {
             row.kind = kind;
-            row.text = text;
+            row.text = match &entry.by {
+                Some(by) => text::clean_line(&format!("{text}, by {by}"), LONGEST_LINE),
+                None => text,
+            };
         } else {
             continue;
         }
@@ -310,7 +313,7 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
             (TimelineKind::Denied, line(&format!("{tool} ({what}): {call}")))
         }
         RunChange::Overridden { how } => (TimelineKind::Ended, line(&format!("overridden: {how}"))),
-        RunChange::HintGiven { text, by } => {
+        RunChange::HintGiven { text, by, .. } => {
             let by = by.as_ref().map(|by| format!(" (by {by})")).unwrap_or_default();
             (TimelineKind::Answered, line(&format!("{text}{by}")))
         }
@@ -399,11 +402,11 @@ pub(super) struct SpendMeter {
     sessions: Vec<(String, u64)>,
     /// The total of a session that a person started.
     estimated: Option<u64>,
+    /// The total of all judges.
+    judges: Spending,
     taken: u64,
 }
 
-    /// The total of all judges.
-    judges: Spending,
 impl SpendMeter {
     pub(super) fn read(&mut self, change: &RunChange) {
         if let RunChange::Drove(drove) = change
