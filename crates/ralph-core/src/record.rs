@@ -193,6 +193,9 @@ pub struct JournalEntry {
     #[serde(default)]
     pub after: String,
     pub change: RunChange,
+    /// The person whose action it records, if the change itself does not name them. Missing in journals of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 /// What was known when a lost or damaged journal was replaced by a new one.

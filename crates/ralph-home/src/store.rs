@@ -281,6 +281,8 @@ pub struct RunTransaction<'a> {
     pub home: &'a RalphHome,
     pub run: &'a RunId,
     pub deadline: Deadline,
+    /// The person whose action is recorded; `None` for events of agents and hosts.
+    pub by: Option<&'a str>,
     /// A copy loaded earlier. It is used instead of loading again if the journal has not grown since.
     pub loaded: Option<&'a LoadedRun>,
 }
@@ -300,7 +302,7 @@ pub fn transact<T>(
     match step(&opened) {
         TransactionStep::Leave(answer) => Ok(answer),
         TransactionStep::Write { change, durability, answer } => {
-            append_entry(&paths, &mut opened, change, durability)?;
+            append_entry(&paths, &mut opened, change, transaction.by, durability)?;
             Ok(answer)
         }
     }
@@ -331,7 +333,7 @@ fn repair_files(paths: &RunPaths, opened: &mut LoadedRun) -> Result<(), StoreErr
                 run: opened.run.clone(),
                 state: opened.state.clone(),
             }));
-            append_entry(paths, opened, change, Durability::Synced)?;
+            append_entry(paths, opened, change, None, Durability::Synced)?;
         }
     }
     opened.repair = RunRepair::NotNeeded;
@@ -375,6 +377,7 @@ fn append_entry(
     paths: &RunPaths,
     opened: &mut LoadedRun,
     change: RunChange,
+    by: Option<&str>,
     durability: Durability,
 ) -> Result<(), StoreError> {
     let mut entry = JournalEntry {
@@ -385,6 +388,7 @@ fn append_entry(
         iteration: 0,
         after: String::new(),
         change,
+        by: by.map(str::to_string),
     };
     let mut after = opened.state.clone();
     after.apply(&entry);
@@ -469,6 +473,7 @@ pub fn create_run(
         &paths,
         &mut opened,
         RunChange::Started(Box::new(run.clone())),
+        None,
         Durability::Synced,
     )?;
     Ok(true)

@@ -68,6 +68,7 @@ impl World {
 
     /// A transaction on `run` that has to finish within [`World::step_deadline`].
     pub fn transaction<'a>(&'a self, run: &'a RunId) -> RunTransaction<'a> {
-        RunTransaction { home: &self.home, run, deadline: self.step_deadline(), loaded: None }
+        let deadline = self.step_deadline();
+        RunTransaction { home: &self.home, run, deadline, by: None, loaded: None }
     }
 }

@@ -6,10 +6,14 @@ use ralph_core::id::RunId;
 use ralph_core::limits::{LimitOverrides, RunLimits};
 use ralph_core::record::{Acceptance, RunChange, Waiver};
 use ralph_core::run::RunPhase;
+use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun, RunTransaction, TransactionStep};
 use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use ralph_sys::fs::Durability;
+
+const MAX_AUTHOR_CHARS: usize = 60;
 
 /// A run to change, and the caller that asks for it.
 #[derive(Clone, Copy, Debug)]
@@ -17,25 +21,48 @@ pub struct RunAdjustment<'a> {
     pub home: &'a RalphHome,
     pub run: &'a RunId,
     pub caller: CommandCaller,
+    /// The person, for the journal; `None` if a program of ralph acts for them.
+    pub by: Option<&'a str>,
     pub deadline: &'a Deadline,
 }
 
-/// Adds a hint of this person, which the agent receives at its next stop.
-pub fn add_hint(adjustment: &RunAdjustment<'_>, text: &str, by: &str) -> Result<(), ControlError> {
+/// The person whose name an action is recorded with.
+pub fn person_name(env: &Env) -> String {
+    let name = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string())
+}
+
+/// A message of a person.
+#[derive(Clone, Copy, Debug)]
+pub struct PersonHint<'a> {
+    pub text: &'a str,
+    pub by: &'a str,
+    /// The journal line of the question that it answers.
+    pub answers: Option<u64>,
+}
+
+/// Adds a hint, which the agent receives at its next stop.
+pub fn add_hint(adjustment: &RunAdjustment<'_>, hint: &PersonHint<'_>) -> Result<(), ControlError> {
+    let PersonHint { text, by, answers } = *hint;
     adjustment.require_person("send a hint to")?;
-    adjustment.apply(|now| {
+    // The change names the person itself.
+    RunAdjustment { by: None, ..*adjustment }.apply(|now| {
         // A hook registered twice delivers the same hint twice.
         let is_duplicate = adjustment.caller == CommandCaller::Session
             && now.state.hints.last().is_some_and(|last| last == text);
-        Ok((!is_duplicate)
-            .then(|| RunChange::HintGiven { text: text.to_string(), by: Some(by.to_string()) }))
+        Ok((!is_duplicate).then(|| RunChange::HintGiven {
+            text: text.to_string(),
+            by: Some(by.to_string()),
+            answers,
+        }))
     })
 }
 
 /// Waives a requirement until the waiver expires: it is still reported, but no longer holds the agent.
 pub fn add_waiver(adjustment: &RunAdjustment<'_>, waiver: &Waiver) -> Result<(), ControlError> {
     adjustment.require_person("waive a requirement of")?;
-    adjustment.apply(|_| Ok(Some(RunChange::Waived(waiver.clone()))))
+    let unnamed = RunAdjustment { by: None, ..*adjustment };
+    unnamed.apply(|_| Ok(Some(RunChange::Waived(waiver.clone()))))
 }
 
 /// Revokes a waiver, so that the requirement holds the agent again.
@@ -88,7 +115,7 @@ pub fn accept_run(
 ) -> Result<Acceptance, ControlError> {
     adjustment.require_person("accept")?;
     let RunAdjustment { home, run, deadline, .. } = *adjustment;
-    let transaction = RunTransaction { home, run, deadline: *deadline, loaded: None };
+    let transaction = RunTransaction { home, run, deadline: *deadline, by: None, loaded: None };
     store::transact(&transaction, |now| match effective_phase(home, now) {
         RunPhase::Ended(was) if was.is_acceptable() => {
             let acceptance = Acceptance { by, why, at_ms: clock::now_ms(), was };
@@ -117,9 +144,10 @@ impl RunAdjustment<'_> {
         &self,
         change: impl FnOnce(&LoadedRun) -> Result<Option<RunChange>, ControlError>,
     ) -> Result<(), ControlError> {
-        let Self { home, run, deadline, .. } = *self;
+        let Self { home, run, deadline, by, .. } = *self;
         store::load_run(home, run)?;
-        store::transact(&RunTransaction { home, run, deadline: *deadline, loaded: None }, |now| {
+        let transaction = RunTransaction { home, run, deadline: *deadline, by, loaded: None };
+        store::transact(&transaction, |now| {
             if let RunPhase::Ended(status) = effective_phase(home, now) {
                 return TransactionStep::Leave(Err(ControlError::HasEnded {
                     run: run.clone(),

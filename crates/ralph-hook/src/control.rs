@@ -5,6 +5,7 @@ mod run_request;
 mod start;
 mod start_notes;
 
+use crate::adjustments::RunAdjustment;
 use crate::adopt;
 use crate::cleaning_worker;
 use crate::contract::SealError;
@@ -141,14 +142,10 @@ pub enum CommandCaller {
     Hidden,
 }
 
-pub fn pause_run(
-    home: &RalphHome,
-    run: &RunId,
-    caller: CommandCaller,
-    deadline: &Deadline,
-) -> Result<(), ControlError> {
+pub fn pause_run(adjustment: &RunAdjustment<'_>) -> Result<(), ControlError> {
+    let RunAdjustment { home, run, caller, by, deadline } = *adjustment;
     require_person_caller(home, run, caller, "pause")?;
-    change_phase(home, run, deadline, |phase| match phase {
+    change_phase_by(home, run, by, deadline, |phase| match phase {
         RunPhase::Active | RunPhase::Orphaned => Ok(RunChange::Paused),
         RunPhase::Paused { .. } => Err(ControlError::NothingToDo {
             run: run.clone(),
@@ -159,14 +156,10 @@ pub fn pause_run(
     })
 }
 
-pub fn resume_held_run(
-    home: &RalphHome,
-    run: &RunId,
-    caller: CommandCaller,
-    deadline: &Deadline,
-) -> Result<(), ControlError> {
+pub fn resume_held_run(adjustment: &RunAdjustment<'_>) -> Result<(), ControlError> {
+    let RunAdjustment { home, run, caller, by, deadline } = *adjustment;
     require_person_caller(home, run, caller, "resume")?;
-    change_phase(home, run, deadline, |phase| match phase {
+    change_phase_by(home, run, by, deadline, |phase| match phase {
         RunPhase::Paused { .. } | RunPhase::Orphaned => Ok(RunChange::Resumed),
         RunPhase::Active => {
             Err(ControlError::NothingToDo { run: run.clone(), phase: "active", action: "resume" })
@@ -181,14 +174,24 @@ pub(crate) fn change_phase(
     deadline: &Deadline,
     change: impl FnOnce(RunPhase) -> Result<RunChange, ControlError>,
 ) -> Result<(), ControlError> {
+    change_phase_by(home, run, None, deadline, change)
+}
+
+/// As [`change_phase`], recorded with the name of the person whose action it is.
+pub(crate) fn change_phase_by(
+    home: &RalphHome,
+    run: &RunId,
+    by: Option<&str>,
+    deadline: &Deadline,
+    change: impl FnOnce(RunPhase) -> Result<RunChange, ControlError>,
+) -> Result<(), ControlError> {
     store::load_run(home, run)?;
-    store::transact(&RunTransaction { home, run, deadline: *deadline, loaded: None }, |opened| {
-        match change(effective_phase(home, opened)) {
-            Ok(change) => {
-                TransactionStep::Write { change, durability: Durability::Synced, answer: Ok(()) }
-            }
-            Err(error) => TransactionStep::Leave(Err(error)),
+    let transaction = RunTransaction { home, run, deadline: *deadline, by, loaded: None };
+    store::transact(&transaction, |opened| match change(effective_phase(home, opened)) {
+        Ok(change) => {
+            TransactionStep::Write { change, durability: Durability::Synced, answer: Ok(()) }
         }
+        Err(error) => TransactionStep::Leave(Err(error)),
     })?
 }
 
@@ -281,6 +284,7 @@ pub fn cancel_run_or_session(
     home: &RalphHome,
     name: &RunOrSession,
     caller: CommandCaller,
+    by: &str,
     deadline: &Deadline,
 ) -> Result<(), ControlError> {
     match name {
@@ -308,7 +312,8 @@ pub fn cancel_run_or_session(
                 RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {}
             }
             write_tombstone(home, run.as_str())?;
-            let transaction = RunTransaction { home, run, deadline: *deadline, loaded: None };
+            let by = Some(by);
+            let transaction = RunTransaction { home, run, deadline: *deadline, by, loaded: None };
             let ended = store::transact(&transaction, |now| match now.state.phase {
                 RunPhase::Ended(status) => TransactionStep::Leave(Some(status)),
                 RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => {
@@ -475,7 +480,8 @@ mod tests {
         assert_eq!(remains(), Some(home.tombstone(run.as_str())));
         write_tombstone(&home, run.as_str()).unwrap();
         assert_eq!(remains(), Some(home.run(&run).state()));
-        let transaction = RunTransaction { home: &home, run: &run, deadline, loaded: None };
+        let transaction =
+            RunTransaction { home: &home, run: &run, deadline, by: None, loaded: None };
         let (change, durability) = (RunChange::Cancelled, Durability::Synced);
         store::transact(&transaction, |_| TransactionStep::Write {
             change,

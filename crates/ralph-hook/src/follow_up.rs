@@ -167,6 +167,7 @@ pub fn record_files_decision(
         prev: String::new(),
         iteration: 0,
         after: String::new(),
+        by: None,
         change: RunChange::Decided(Box::new(StopRecord {
             delivery: facts::prompt_mark(stop),
             report: decision.report.clone(),

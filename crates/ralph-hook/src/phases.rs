@@ -212,7 +212,8 @@ pub(crate) fn adopt_edits(
     }
     let run = &opened.run.id;
     for step in steps {
-        let transaction = RunTransaction { home, run, deadline: *deadline, loaded: None };
+        let deadline = *deadline;
+        let transaction = RunTransaction { home, run, deadline, by: None, loaded: None };
         store::transact(&transaction, |_| Writing::Write {
             change: RunChange::Stepped(step),
             durability: Durability::Cached,

@@ -1,6 +1,7 @@
 //! Resumes a run in another session, and records declarations that an agent makes before it stops.
 
-use crate::control::{ControlError, change_phase, effective_phase};
+use crate::adjustments::person_name;
+use crate::control::{ControlError, change_phase, change_phase_by, effective_phase};
 use crate::prompts::{self, CommandRequest};
 use ralph_core::id::RunId;
 use ralph_core::record::{Dispute, MoveReason, RunChange};
@@ -54,8 +55,9 @@ pub fn resume_in_session(
     let opened = store::load_run(home, run)?;
     let owner = opened.state.owner(&opened.run).cloned();
     let process = host_env::host_process(&world.env);
+    let by = person_name(&world.env);
     if owner.as_ref() == Some(session) {
-        return change_phase(home, run, deadline, |phase| match phase {
+        return change_phase_by(home, run, Some(&by), deadline, |phase| match phase {
             RunPhase::Paused { .. } | RunPhase::Orphaned => Ok(RunChange::Moved {
                 to: session.clone(),
                 how: MoveReason::Resumed,
@@ -76,7 +78,7 @@ pub fn resume_in_session(
     {
         return Err(ControlError::AlreadyHeld { session: session.clone(), run: pointer.run });
     }
-    change_phase(home, run, deadline, |phase| match phase {
+    change_phase_by(home, run, Some(&by), deadline, |phase| match phase {
         RunPhase::Ended(status) => Err(ControlError::HasEnded { run: run.clone(), status }),
         // The other session's client is still open.
         RunPhase::Active => Err(ControlError::OwnedElsewhere {

@@ -11,6 +11,8 @@ use axum::http::{HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ralph_core::id::RunId;
 use ralph_deck::IndexCoverage;
+use ralph_deck::view::queue_status::{self, QueueStatus, QueueStatusView};
+use ralph_sys::clock;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -59,6 +61,29 @@ pub(crate) async fn board(State(state): State<Arc<ServerState>>) -> Response {
 pub(crate) async fn stats(State(state): State<Arc<ServerState>>) -> Response {
     json_response(&state, |state| serde_json::to_vec(&stats_source::load_stats(state)?.page).ok())
         .await
+}
+
+#[derive(Serialize)]
+struct QueuesView<'a> {
+    v: u8,
+    now: String,
+    queues: Vec<QueueStatusView<'a>>,
+    /// How many queues cannot be read.
+    unreadable: usize,
+}
+
+pub(crate) async fn queues(State(state): State<Arc<ServerState>>) -> Response {
+    json_response(&state, |state| {
+        let (queues, unreadable) = queue_status::all_queues(&state.home);
+        let view = QueuesView {
+            v: 1,
+            now: clock::format_rfc3339(clock::now_ms()),
+            queues: queues.iter().map(QueueStatus::view).collect(),
+            unreadable: unreadable.len(),
+        };
+        serde_json::to_vec(&view).ok()
+    })
+    .await
 }
 
 /// For a scraper. Without all journals the figures would be too low, and no figures are better than wrong ones.

@@ -38,6 +38,7 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/api/run/{id}", get(api::run))
         .route("/api/history", get(api::history))
         .route("/api/stats", get(api::stats))
+        .route("/api/queues", get(api::queues))
         .route(guard::METRICS_PATH, get(api::metrics))
         .route("/notify/test", post(page_actions::test_notification))
         .route("/states", get(states))

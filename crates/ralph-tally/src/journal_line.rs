@@ -227,6 +227,10 @@ pub(crate) struct JudgeLine<'a> {
     #[serde(borrow, default)]
     pub prompt_hash: Option<LineText<'a>>,
     #[serde(default)]
+    pub misquoted: u32,
+    #[serde(default)]
+    pub unconfirmed: u32,
+    #[serde(default)]
     pub calls: u32,
     #[serde(default)]
     pub input_tokens: u64,

@@ -18,6 +18,10 @@ pub struct JudgeTally {
     pub unmet: u32,
     pub impossible: u32,
     pub no_verdict: u32,
+    /// Findings of the answers that it was asked for that were dropped: their quote is not in the file.
+    pub misquoted: u32,
+    /// The same, because no other reviewer confirmed them.
+    pub unconfirmed: u32,
     pub calls: u32,
     pub tokens: u64,
     /// `None` while no cost is known.
@@ -47,6 +51,8 @@ impl JudgeTallies {
             judge.cached = judge.cached.saturating_add(1);
             return;
         }
+        judge.misquoted = judge.misquoted.saturating_add(line.misquoted);
+        judge.unconfirmed = judge.unconfirmed.saturating_add(line.unconfirmed);
         judge.calls = judge.calls.saturating_add(line.calls);
         let tokens = line.input_tokens.saturating_add(line.output_tokens);
         judge.tokens = judge.tokens.saturating_add(tokens);

@@ -374,6 +374,7 @@ pub(crate) fn sample_run() -> RunPage {
         handover_at_permille: 800,
         spend: Vec::new(),
         sessions: vec![session(1, today(0, 4)), session(2, today(2, 35)), session(3, today(4, 38))],
+        costs: Vec::new(),
         handovers: Vec::new(),
         questions: Vec::new(),
         last_reason: None,

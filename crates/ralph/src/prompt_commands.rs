@@ -12,7 +12,7 @@ use ralph_core::verdict::Verdict;
 use ralph_home::host_env;
 use ralph_home::store;
 use ralph_home::world::World;
-use ralph_hook::adjustments::RunAdjustment;
+use ralph_hook::adjustments::{RunAdjustment, person_name};
 use ralph_hook::approvals::{self, ApprovalTarget, RunApproval};
 use ralph_hook::control::{self, CommandCaller, RunOrSession, RunRequest, StartPrompt, StartedRun};
 use ralph_hook::overview;
@@ -160,7 +160,8 @@ fn verify(world: &World, request: &CommandRequest<'_>) -> Result<String, Command
 
 fn pause(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    match control::pause_run(&world.home, run, CommandCaller::Session, &world.step_deadline()) {
+    let (by, deadline) = (person_name(&world.env), world.step_deadline());
+    match control::pause_run(&session_adjustment(world, run, &by, &deadline)) {
         // A hook that is registered twice pauses twice.
         Ok(()) | Err(control::ControlError::NothingToDo { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -200,8 +201,9 @@ fn cancel(world: &World, request: &CommandRequest<'_>) -> Result<String, Command
 }
 
 fn release(world: &World, named: &RunOrSession) -> Result<(), CommandFailure> {
-    let (caller, deadline) = (CommandCaller::Session, world.step_deadline());
-    Ok(control::cancel_run_or_session(&world.home, named, caller, &deadline)?)
+    let (caller, by) = (CommandCaller::Session, person_name(&world.env));
+    let deadline = world.step_deadline();
+    Ok(control::cancel_run_or_session(&world.home, named, caller, &by, &deadline)?)
 }
 
 fn switch_off(world: &World, request: &CommandRequest<'_>) -> Result<String, CommandFailure> {
@@ -250,11 +252,9 @@ fn approve(world: &World, request: &CommandRequest<'_>) -> Result<Verdict, Comma
 
 fn tell(world: &World, request: &CommandRequest<'_>, text: &str) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    let done = tell::send_message(
-        &world.env,
-        &session_adjustment(world, run, &world.step_deadline()),
-        text,
-    )?;
+    let (by, deadline) = (person_name(&world.env), world.step_deadline());
+    let adjustment = session_adjustment(world, run, &by, &deadline);
+    let done = tell::send_message(&world.env, &adjustment, text)?;
     Ok(format!("ralph: run {run}: {done}"))
 }
 
@@ -264,8 +264,8 @@ fn waive(
     wish: &WaiveCommand,
 ) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    let deadline = world.step_deadline();
-    let adjustment = session_adjustment(world, run, &deadline);
+    let (by, deadline) = (person_name(&world.env), world.step_deadline());
+    let adjustment = session_adjustment(world, run, &by, &deadline);
     let done = match wish {
         WaiveCommand::List => {
             let listed = adjust::waiver_lines(&store::load_run(&world.home, run)?);
@@ -286,17 +286,20 @@ fn limits(
     overrides: &LimitOverrides,
 ) -> Result<String, CommandFailure> {
     let run = held_run(request)?;
-    let (_, done) =
-        adjust::change_limits(&session_adjustment(world, run, &world.step_deadline()), overrides)?;
+    let (by, deadline) = (person_name(&world.env), world.step_deadline());
+    let adjustment = session_adjustment(world, run, &by, &deadline);
+    let (_, done) = adjust::change_limits(&adjustment, overrides)?;
     Ok(format!("ralph: run {run}: {done}"))
 }
 
 fn session_adjustment<'a>(
     world: &'a World,
     run: &'a RunId,
+    by: &'a str,
     deadline: &'a Deadline,
 ) -> RunAdjustment<'a> {
-    RunAdjustment { home: &world.home, run, caller: CommandCaller::Session, deadline }
+    let caller = CommandCaller::Session;
+    RunAdjustment { home: &world.home, run, caller, by: Some(by), deadline }
 }
 
 fn held_run<'a>(request: &'a CommandRequest<'_>) -> Result<&'a RunId, CommandFailure> {

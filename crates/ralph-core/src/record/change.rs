@@ -72,6 +72,9 @@ pub enum RunChange {
         /// Missing in journals of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
+        /// The sequence number of the question that was open. Missing in journals of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answers: Option<u64>,
     },
     /// A person waived a requirement for a while.
     Waived(Waiver),

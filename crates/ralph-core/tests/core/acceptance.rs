@@ -33,6 +33,7 @@ fn state_after(changes: Vec<RunChange>) -> RunState {
             iteration: 0,
             after: String::new(),
             change,
+            by: None,
         })
         .collect();
     let (_, state) = RunState::replay(&entries).expect("it begins with `started`");

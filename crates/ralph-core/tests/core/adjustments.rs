@@ -32,7 +32,7 @@ fn disputed(name: &str) -> RunChange {
 }
 
 fn hint(text: &str) -> RunChange {
-    RunChange::HintGiven { text: text.into(), by: None }
+    RunChange::HintGiven { text: text.into(), by: None, answers: None }
 }
 
 fn red() -> TestStop {

@@ -89,6 +89,7 @@ fn entry(seq: u64, change: RunChange) -> JournalEntry {
         iteration: 0,
         after: String::new(),
         change,
+        by: None,
     }
 }
 

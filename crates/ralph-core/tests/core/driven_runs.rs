@@ -210,7 +210,7 @@ fn no_hand_over_while_only_gates_are_running() {
 fn messages_are_handed_over_with_the_work() {
     let over = driven_run(DriveSettings::DEFAULT)
         .stop(by_runner(1).unmet("tests"))
-        .change(RunChange::HintGiven { text: "use the old format".into(), by: None })
+        .change(RunChange::HintGiven { text: "use the old format".into(), by: None, answers: None })
         .stop(by_runner(2).unmet("tests").context(900, StopDriver::Runner));
     assert_eq!(over.last().decision.outcome, StopOutcome::HandedOver);
     assert_eq!(over.state.hints, Vec::<String>::new());
@@ -309,9 +309,10 @@ fn progress_resets_the_remedies() {
     assert_eq!(changed.state.driving.tried, [Remedy::Approach]);
     let better = changed.clone().stop(failing(by_runner(3), "tests", 3));
     assert_eq!(better.state.driving.tried, []);
-    for change in
-        [RunChange::HintGiven { text: "leave the parser".into(), by: None }, RunChange::Resumed]
-    {
+    for change in [
+        RunChange::HintGiven { text: "leave the parser".into(), by: None, answers: None },
+        RunChange::Resumed,
+    ] {
         assert_eq!(changed.clone().change(change).state.driving.tried, []);
     }
     let recorded_twice =

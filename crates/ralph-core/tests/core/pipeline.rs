@@ -248,6 +248,7 @@ fn entry(change: RunChange) -> JournalEntry {
         iteration: 0,
         after: String::new(),
         change,
+        by: None,
     }
 }
 

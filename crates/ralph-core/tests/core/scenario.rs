@@ -265,6 +265,7 @@ impl TestRun {
             iteration: 0,
             after: String::new(),
             change,
+            by: None,
         };
         self.state.apply(&entry);
         entry.iteration = self.state.iteration;

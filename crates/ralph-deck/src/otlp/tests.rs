@@ -59,6 +59,7 @@ fn entries(changes: Vec<RunChange>) -> Vec<JournalEntry> {
         iteration: u32::try_from(seq).unwrap(),
         after: String::new(),
         change,
+        by: None,
     };
     (0..).zip(changes).map(entry).collect()
 }

@@ -9,6 +9,7 @@ mod board_page;
 mod board_row;
 mod changed_files;
 mod checkpoint_reader;
+mod cost_rows;
 mod curves;
 mod gate_history;
 mod history_page;
@@ -29,12 +30,13 @@ pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
 pub use checkpoint_reader::{CheckpointReadError, CheckpointReader, CheckpointRow};
+pub use cost_rows::{CostRow, CostRowSource};
 pub use curves::{CurvePoint, context_curve, spend_curve};
 pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use judge_history::JudgeHistoryRow;
 pub use look_first::{LookFirst, LookFirstKind, look_first};
-pub use open_question::{open_question, view_question};
+pub use open_question::{AskedQuestion, asked_question, open_question, view_question};
 pub use proof_table::{ProofTable, ProofTableRow};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,

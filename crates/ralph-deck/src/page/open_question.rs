@@ -12,20 +12,35 @@ use ralph_core::run::RunPhase;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, RunView};
 
+/// A question, and the number of the journal line that first asked it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AskedQuestion {
+    pub question: OpenQuestion,
+    pub seq: u64,
+}
+
 /// The newest question, unless something after it answered or ended it.
 pub fn open_question(entries: &[JournalEntry]) -> Option<OpenQuestion> {
-    let mut open: Option<OpenQuestion> = None;
+    last_asked(entries).map(|asked| asked.question)
+}
+
+fn last_asked(entries: &[JournalEntry]) -> Option<AskedQuestion> {
+    let mut open: Option<AskedQuestion> = None;
     for entry in entries {
+        let seq = entry.seq;
         match effect_of(&entry.change) {
             QuestionEffect::Asked { text, approval } => {
                 let text = clean_question(text);
                 let asked_ms = entry.at_ms;
                 match &mut open {
-                    Some(known) if known.text == text && known.approval == approval => {
+                    Some(AskedQuestion { question: known, .. })
+                        if known.text == text && known.approval == approval =>
+                    {
                         known.until_ms = None;
                     }
                     known => {
-                        *known = Some(OpenQuestion { text, asked_ms, until_ms: None, approval });
+                        let question = OpenQuestion { text, asked_ms, until_ms: None, approval };
+                        *known = Some(AskedQuestion { question, seq });
                     }
                 }
             }
@@ -34,19 +49,32 @@ pub fn open_question(entries: &[JournalEntry]) -> Option<OpenQuestion> {
                 let asked_ms = entry.at_ms;
                 let until_ms = Some(until_ms);
                 match &mut open {
-                    Some(known) if known.text == text => known.until_ms = until_ms,
+                    Some(AskedQuestion { question: known, .. }) if known.text == text => {
+                        known.until_ms = until_ms;
+                    }
                     known => {
-                        *known = Some(OpenQuestion { text, asked_ms, until_ms, approval: None });
+                        let question = OpenQuestion { text, asked_ms, until_ms, approval: None };
+                        *known = Some(AskedQuestion { question, seq });
                     }
                 }
             }
             // A message approves nothing.
-            QuestionEffect::Answered => open = open.filter(|known| known.approval.is_some()),
+            QuestionEffect::Answered => {
+                open = open.filter(|known| known.question.approval.is_some());
+            }
             QuestionEffect::Closed => open = None,
             QuestionEffect::Unchanged => {}
         }
     }
     open
+}
+
+/// The question of an active run, and the journal line that asked it; `None` without a readable journal.
+pub fn asked_question(home: &RalphHome, view: &RunView) -> Option<AskedQuestion> {
+    if view.phase != RunPhase::Active {
+        return None;
+    }
+    last_asked(&overview::run_history(home, &view.opened.run.id).ok()?.entries)
 }
 
 /// The question of an active run. Without a readable journal, the one that its state has.
@@ -180,6 +208,7 @@ mod tests {
                 change,
                 prev: String::new(),
                 after: String::new(),
+                by: None,
             })
             .collect();
         open_question(&entries)
@@ -232,7 +261,8 @@ mod tests {
                 by: "kim".into(),
             })
         };
-        let told = || RunChange::HintGiven { text: "MIT".into(), by: Some("kim".into()) };
+        let told =
+            || RunChange::HintGiven { text: "MIT".into(), by: Some("kim".into()), answers: None };
         let passed_on = || RunChange::Drove(Box::new(RunnerEvent::PassedOn));
         for (name, changes, expected) in [
             ("declared", vec![asked()], question("which licence?", 0, None)),

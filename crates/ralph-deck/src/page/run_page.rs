@@ -1,6 +1,7 @@
 //! One run: how it stands, what that rests on, and how it got there.
 
 use super::board_row::{BoardRow, clean_paragraph};
+use super::cost_rows::{CostRow, cost_rows};
 use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::judge_history::{JudgeHistoryRow, judge_history, judged_count};
@@ -70,6 +71,8 @@ pub struct RunPage {
     #[serde(serialize_with = "spend_points")]
     pub spend: Vec<CurvePoint>,
     pub sessions: Vec<SessionRow>,
+    /// What the sessions and the judges cost. The rows add up to what the run has spent.
+    pub costs: Vec<CostRow>,
     pub handovers: Vec<HandoverRow>,
     pub questions: Vec<QuestionRow>,
     /// What the agent read at the last stop that was held.
@@ -104,6 +107,7 @@ impl RunPage {
         }
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
+        let owner = state.owner(record).map(ToString::to_string);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
         let look_first = run_look_first(
@@ -128,7 +132,6 @@ impl RunPage {
             now_ms,
             goal: clean_paragraph(&goal, LONGEST_GOAL),
             host: ralph_host::recorded_host(&record.host).name.to_string(),
-            owner: state.owner(record).map(ToString::to_string),
             rests_on: match journal_edit {
                 Some(edit) => vec![format!("not known: {edit}")],
                 None => rests_on(entries),
@@ -144,6 +147,8 @@ impl RunPage {
             handover_at_permille: state.limits(record).handover_at_permille,
             spend: spend_curve(entries, MAX_POINTS),
             handovers: handover_rows(&home.run(run), sessions.len()),
+            costs: cost_rows(entries, &sessions, owner.as_deref()),
+            owner,
             sessions,
             questions,
             last_reason: latest_reason(entries),
@@ -285,8 +290,10 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::page::RunStanding;
+    use crate::view::journal_log::journal_change_text;
     use ralph_core::drive::RunnerEvent;
     use ralph_core::gate::{ResultStability, TestCounts};
+    use ralph_core::limits::RunLimits;
     use ralph_core::record::GateRecord;
     use ralph_core::record::{DecisionRule, StopOutcome};
     use ralph_home::journal;
@@ -460,6 +467,81 @@ mod tests {
         ");
     }
 
+    #[test]
+    fn an_action_of_a_person_has_their_name() {
+        let limits = RunLimits { max_iterations: Some(7), ..RunLimits::DEFAULT };
+        let changes = [
+            RunChange::Paused,
+            RunChange::Resumed,
+            RunChange::WaiverRevoked { requirement: "tests".to_string() },
+            RunChange::Limited(limits),
+            RunChange::Cancelled,
+        ];
+        let first = read(DRIVEN).remove(0);
+        let named = |by: Option<&str>| {
+            let by = by.map(str::to_string);
+            let entries: Vec<_> = (0..)
+                .zip(changes.clone())
+                .map(|(seq, change)| JournalEntry { seq, change, by: by.clone(), ..first.clone() })
+                .collect();
+            let log = entries.iter().map(|entry| journal_change_text(entry, &[]));
+            let log = log.collect::<Vec<_>>().join("\n");
+            format!("{}\n\n{log}", show_timeline(&entries))
+        };
+        insta::assert_snapshot!(named(Some("kim")), @"
+        0 person: paused, by kim
+        1 person: resumed, by kim
+        2 person: revoked the waiver of tests, by kim
+        3 person: set limits: 7 iterations · 8 h · $20 · stuck at the 3rd stop without progress, by kim
+        4 ended: cancelled, by kim
+
+        paused     by kim
+        resumed    by kim
+        unwaived   tests is required again, by kim
+        limits     7 iterations · 8 h · $20 · stuck at the 3rd stop without progress, by kim
+        cancelled  by kim
+        ");
+        insta::assert_snapshot!(named(None), @"
+        0 person: paused
+        1 person: resumed
+        2 person: revoked the waiver of tests
+        3 person: set limits: 7 iterations · 8 h · $20 · stuck at the 3rd stop without progress
+        4 ended: cancelled
+
+        paused
+        resumed
+        unwaived   tests is required again
+        limits     7 iterations · 8 h · $20 · stuck at the 3rd stop without progress
+        cancelled
+        ");
+    }
+
+    /// Without the link, the answer belongs to the last question.
+    #[test]
+    fn an_answer_belongs_to_the_question_that_it_names() {
+        let asked = |text: &str| RunChange::Asked { question: text.to_string() };
+        let told = |answers: Option<u64>| RunChange::HintGiven {
+            text: "MIT".to_string(),
+            by: Some("kim".to_string()),
+            answers,
+        };
+        let first = read(DRIVEN).remove(0);
+        let answers = |answers: Option<u64>| {
+            let changes = [asked("which licence?"), asked("which port?"), told(answers)];
+            let entries: Vec<_> = (3..)
+                .zip(changes)
+                .map(|(seq, change)| JournalEntry { seq, change, ..first.clone() })
+                .collect();
+            let rows = question_rows(&entries).into_iter();
+            rows.map(|row| (row.question, row.answer)).collect::<Vec<_>>()
+        };
+        let (licence, port) = ("which licence?".to_string(), "which port?".to_string());
+        let mit = || Some("MIT".to_string());
+        assert_eq!(answers(Some(3)), [(licence.clone(), mit()), (port.clone(), None)]);
+        assert_eq!(answers(Some(4)), [(licence.clone(), None), (port.clone(), mit())]);
+        assert_eq!(answers(None), [(licence, None), (port, mit())]);
+    }
+
     /// A question is one line, although the stop and the runner record it again; asked again after an answer, it is two.
     #[test]
     fn a_question_is_shown_once() {
@@ -480,7 +562,7 @@ mod tests {
             RunChange::Asked { question: question() },
             RunChange::Decided(stop.clone()),
             asks(),
-            RunChange::HintGiven { text: "yes".to_string(), by: None },
+            RunChange::HintGiven { text: "yes".to_string(), by: None, answers: None },
             asks(),
         ];
         let first = read(DRIVEN).remove(0);

@@ -92,9 +92,12 @@ pub(super) fn session_rows(entries: &[JournalEntry]) -> Vec<SessionRow> {
                 CostSource::Agent => {
                     row.turns = metered.turns;
                     row.tokens = metered.tokens;
-                    row.micro_usd = metered.micro_usd;
+                    // A meter that goes backwards was reset.
+                    row.micro_usd = metered.micro_usd.max(row.micro_usd);
                 }
-                CostSource::Gate | CostSource::Judge => row.gates_micro_usd = metered.micro_usd,
+                CostSource::Gate | CostSource::Judge => {
+                    row.gates_micro_usd = metered.micro_usd.max(row.gates_micro_usd);
+                }
             }
             row.is_assumed |= metered.meter == MeterBasis::Assumed;
         } else if let RunnerEvent::HandsOver { why, permille } = drove.as_ref()
@@ -123,6 +126,8 @@ pub(super) fn handover_rows(paths: &RunPaths, sessions: usize) -> Vec<HandoverRo
 /// The questions of the agent, oldest first.
 pub(super) fn question_rows(entries: &[JournalEntry]) -> Vec<QuestionRow> {
     let mut rows: Vec<QuestionRow> = Vec::new();
+    // The journal line that first asked each of them.
+    let mut lines: Vec<u64> = Vec::new();
     let mut awaited_approval: Option<&str> = None;
     for entry in entries {
         if let RunChange::Decided(decided) = &entry.change {
@@ -136,8 +141,8 @@ pub(super) fn question_rows(entries: &[JournalEntry]) -> Vec<QuestionRow> {
         {
             (question, Some(*until_ms))
         } else {
-            if let RunChange::HintGiven { text, by } = &entry.change
-                && let Some(row) = rows.last_mut().filter(|row| row.answer.is_none())
+            if let RunChange::HintGiven { text, by, answers } = &entry.change
+                && let Some(row) = answered_row(&mut rows, &lines, *answers)
             {
                 row.answered_ms = Some(entry.at_ms);
                 row.answer = Some(clean_paragraph(text, LONGEST_QUESTION));
@@ -147,17 +152,34 @@ pub(super) fn question_rows(entries: &[JournalEntry]) -> Vec<QuestionRow> {
         };
         let question = clean_paragraph(question, LONGEST_QUESTION);
         // The runner repeats the question of the agent with a deadline.
-        match rows.last_mut().filter(|row| row.question == question && row.answer.is_none()) {
-            Some(row) => row.until_ms = until_ms.or(row.until_ms),
-            None => rows.push(QuestionRow {
-                asked_ms: entry.at_ms,
-                question,
-                until_ms,
-                answered_ms: None,
-                answer: None,
-                by: None,
-            }),
+        let known = rows.last_mut().filter(|row| row.question == question && row.answer.is_none());
+        if let Some(row) = known {
+            row.until_ms = until_ms.or(row.until_ms);
+            continue;
         }
+        lines.push(entry.seq);
+        rows.push(QuestionRow {
+            asked_ms: entry.at_ms,
+            question,
+            until_ms,
+            answered_ms: None,
+            answer: None,
+            by: None,
+        });
     }
     rows
+}
+
+/// The row that a message answers. Journals of older versions do not name the question; there, and if the run no longer
+/// waited for an answer, it is the last one.
+fn answered_row<'a>(
+    rows: &'a mut [QuestionRow],
+    lines: &[u64],
+    answers: Option<u64>,
+) -> Option<&'a mut QuestionRow> {
+    let row = match answers {
+        Some(seq) => rows.get_mut(lines.iter().position(|line| *line == seq)?),
+        None => rows.last_mut(),
+    };
+    row.filter(|row| row.answer.is_none())
 }

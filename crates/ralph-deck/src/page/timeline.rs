@@ -12,6 +12,7 @@ use ralph_core::record::{
     JournalEntry, MoveReason, OrchestratorStep, ReportLine, ReportedStatus, RunChange, StopOutcome,
     StopRecord, StopReport,
 };
+use ralph_core::run::Spending;
 use ralph_core::text;
 use ralph_tally::{DisputeOutcome, DisputeOutcomes};
 use serde::Serialize;
@@ -134,7 +135,10 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
             row.text = text::clean_line(&text, LONGEST_LINE);
         } else if let Some((kind, text)) = describe_change(&entry.change) {
             row.kind = kind;
-            row.text = text;
+            row.text = match &entry.by {
+                Some(by) => text::clean_line(&format!("{text}, by {by}"), LONGEST_LINE),
+                None => text,
+            };
         } else {
             continue;
         }
@@ -322,7 +326,7 @@ fn describe_change(change: &RunChange) -> Option<(TimelineKind, String)> {
             (TimelineKind::Denied, line(&format!("{tool} ({what}): {call}")))
         }
         RunChange::Overridden { how } => (TimelineKind::Ended, line(&format!("overridden: {how}"))),
-        RunChange::HintGiven { text, by } => {
+        RunChange::HintGiven { text, by, .. } => {
             let by = by.as_ref().map(|by| format!(" (by {by})")).unwrap_or_default();
             (TimelineKind::Answered, line(&format!("{text}{by}")))
         }
@@ -408,6 +412,8 @@ pub(super) struct SpendMeter {
     sessions: Vec<(String, u64)>,
     /// The total of a session that a person started.
     estimated: Option<u64>,
+    /// The total of all judges.
+    judges: Spending,
     taken: u64,
 }
 
@@ -417,23 +423,26 @@ impl SpendMeter {
             && let RunnerEvent::Metered(metered) = drove.as_ref()
         {
             let key = format!("{}{:?}", metered.session, metered.source);
-            match self.sessions.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, total)) => *total = metered.micro_usd,
+            // Of hundreds of sessions, the latest are metered.
+            match self.sessions.iter_mut().rev().find(|(known, _)| *known == key) {
+                // A meter that goes backwards was reset.
+                Some((_, total)) => *total = metered.micro_usd.max(*total),
                 None => self.sessions.push((key, metered.micro_usd)),
             }
-        } else if let RunChange::Decided(decided) = change
-            && let Some(cost) = &decided.cost
-        {
-            self.estimated = cost.spent_micro_usd().or(self.estimated);
+        } else if let RunChange::Decided(decided) = change {
+            if let Some(cost) = &decided.cost {
+                self.estimated = cost.spent_micro_usd().max(self.estimated);
+            }
+            if let Some(spent) = decided.judge_spending {
+                self.judges = self.judges.highest(spent);
+            }
         }
     }
 
     /// `None` if nothing was metered.
     pub(super) fn total(&self) -> Option<u64> {
-        if self.sessions.is_empty() {
-            return self.estimated;
-        }
-        Some(self.sessions.iter().map(|(_, total)| *total).fold(0, u64::saturating_add))
+        let sessions = self.sessions.iter().map(|(_, total)| *total).reduce(u64::saturating_add);
+        self.judges.added_to(sessions.or(self.estimated))
     }
 
     fn take_since_last(&mut self) -> Option<u64> {

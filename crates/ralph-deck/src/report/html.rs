@@ -289,7 +289,7 @@ impl HtmlPage<'_> {
     fn cost(&self) -> Markup {
         let page = &self.report.page;
         html! {
-            @if !page.sessions.is_empty() {
+            @if !page.costs.is_empty() {
                 h2 { "Cost by session" }
                 table {
                     thead { tr {
@@ -301,7 +301,7 @@ impl HtmlPage<'_> {
                         th scope="col" class="n" { "Cost" }
                     } }
                     tbody {
-                        @for [number, from, model, turns, tokens, cost] in page.sessions.iter().map(report_lines::session_fields) {
+                        @for [number, from, model, turns, tokens, cost] in page.costs.iter().map(report_lines::cost_fields) {
                             tr {
                                 th scope="row" { (number) }
                                 td { (from) }

@@ -197,12 +197,12 @@ impl MarkdownPage<'_> {
 
     fn cost(&mut self, report: &RunReport) {
         let page = &report.page;
-        if page.sessions.is_empty() {
+        if page.costs.is_empty() {
             return;
         }
         self.add("\n## Cost by session\n\n| Session | From | Model | Turns | Tokens | Cost |\n|---|---|---|--:|--:|--:|\n");
-        for session in &page.sessions {
-            let [number, from, model, turns, tokens, cost] = report_lines::session_fields(session);
+        for row in &page.costs {
+            let [number, from, model, turns, tokens, cost] = report_lines::cost_fields(row);
             let model = self.cell(&model);
             self.add(&format!("| {number} | {from} | {model} | {turns} | {tokens} | {cost} |\n"));
         }

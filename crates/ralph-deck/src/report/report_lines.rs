@@ -3,15 +3,16 @@
 
 use super::RunReport;
 use crate::page::{
-    Attention, ChangedFileRow, GateHistoryRow, LookFirst, RunPage, RunStanding, SessionRow,
-    TimelineKind, TimelineRow,
+    Attention, ChangedFileRow, CostRow, CostRowSource, GateHistoryRow, LookFirst, RunPage,
+    RunStanding, TimelineKind, TimelineRow,
 };
 use crate::page::{MetCount, proof_text};
 use crate::wording::short_duration;
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
 use ralph_core::text::{self, count_noun, short_id};
-use ralph_core::units::{format_duration, format_tokens, format_usd};
+use ralph_core::units::{format_duration, format_tokens};
 use ralph_sys::clock;
 use std::collections::BTreeSet;
 
@@ -260,28 +261,39 @@ pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
     vec![own(&head), foreign(&row.text)]
 }
 
-/// Number, beginning, model, turns, tokens and cost of a session.
-pub(super) fn session_fields(session: &SessionRow) -> [String; 6] {
+/// Number, beginning, model, turns, tokens and cost of a session, or of the judges.
+pub(super) fn cost_fields(row: &CostRow) -> [String; 6] {
+    let unknown = || "–".to_string();
+    let model = match row.source {
+        CostRowSource::Session => "default".to_string(),
+        CostRowSource::Owner | CostRowSource::Judges => unknown(),
+    };
     [
-        session.number.to_string(),
-        time_of_day(session.started_ms),
-        session.model.clone().unwrap_or_else(|| "default".to_string()),
-        session.turns.to_string(),
-        format_tokens(session.tokens).replace(" tokens", ""),
-        session_cost(session),
+        row.label(),
+        time_of_day(row.started_ms),
+        row.model.clone().unwrap_or(model),
+        row.turns.map_or_else(unknown, |turns| turns.to_string()),
+        row.tokens.map_or_else(unknown, |tokens| format_tokens(tokens).replace(" tokens", "")),
+        row.cost_text(),
     ]
 }
 
-fn session_cost(session: &SessionRow) -> String {
-    let cost = format_usd(session.micro_usd.saturating_add(session.gates_micro_usd));
-    if session.is_assumed { format!("~{cost}") } else { cost }
-}
-
+/// What the figures of the sessions are.
 pub(super) fn cost_note(page: &RunPage) -> &'static str {
-    if page.sessions.iter().any(|session| session.is_assumed) {
+    let has = |wanted: &[CostBasis]| {
+        let mut sessions = page.costs.iter().filter(|row| row.source != CostRowSource::Judges);
+        sessions.any(|row| wanted.contains(&row.basis))
+    };
+    if has(&[CostBasis::Assumed, CostBasis::PartlyAssumed]) {
         "A cost with ~ is assumed at least in part, because the client never reported it."
-    } else {
+    } else if has(&[CostBasis::Estimated, CostBasis::Incomplete]) {
+        "A cost with ≈ is estimated from the transcript and list prices."
+    } else if has(&[CostBasis::Unknown]) {
+        "No price is known for the models that were used."
+    } else if has(&[CostBasis::Reported]) {
         "The figures are the client's own."
+    } else {
+        "The session's own cost is not known."
     }
 }
 

@@ -1,10 +1,11 @@
 use super::*;
 use crate::page::{
-    CellState, ChangedFileRow, GateHistoryRow, GateMeasurement, LookFirst, LookFirstKind,
-    MatrixCell, MatrixRow, ProofTable, ProofTableRow, QuestionRow, SessionRow, StopColumn,
-    TimelineKind, TimelineRow,
+    CellState, ChangedFileRow, CostRow, CostRowSource, GateHistoryRow, GateMeasurement, LookFirst,
+    LookFirstKind, MatrixCell, MatrixRow, ProofTable, ProofTableRow, QuestionRow, SessionRow,
+    StopColumn, TimelineKind, TimelineRow,
 };
 use pulldown_cmark::{Event, Options, Parser};
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::policy::Policy;
 use ralph_core::record::MeasuredSite;
 use ralph_sys::fs;
@@ -128,6 +129,17 @@ fn fill_evidence(page: &mut RunPage, foreign: &str) {
         is_assumed: false,
         handed_over: None,
         context_permille: None,
+    }];
+    page.costs = vec![CostRow {
+        source: CostRowSource::Session,
+        number: Some(1),
+        session: Some(text()),
+        started_ms: 0,
+        model: Some(text()),
+        turns: Some(1),
+        tokens: Some(1),
+        micro_usd: Some(1),
+        basis: CostBasis::Reported,
     }];
     page.questions = vec![QuestionRow {
         asked_ms: 0,

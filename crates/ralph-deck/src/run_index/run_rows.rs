@@ -28,7 +28,7 @@ const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
 const PUT_GATE: &str = "INSERT OR REPLACE INTO run_gate VALUES
     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
 const PUT_JUDGE: &str = "INSERT OR REPLACE INTO run_judge VALUES
-    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
 const PUT_DAY: &str = "INSERT OR REPLACE INTO run_day VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const DROP_RUN: [&str; 6] = [
     "DELETE FROM run_requirement WHERE run = ?1",
@@ -149,6 +149,8 @@ impl<'a> RunWriter<'a> {
                 judge.unmet,
                 judge.impossible,
                 judge.no_verdict,
+                judge.misquoted,
+                judge.unconfirmed,
                 judge.calls,
                 judge.tokens.cast_signed(),
                 judge.micro_usd.map(u64::cast_signed),

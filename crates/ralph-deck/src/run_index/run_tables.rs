@@ -106,6 +106,8 @@ CREATE TABLE run_judge (
     unmet INTEGER NOT NULL,
     impossible INTEGER NOT NULL,
     no_verdict INTEGER NOT NULL,
+    misquoted INTEGER NOT NULL, -- dropped findings of the others: their quote is not in the file
+    unconfirmed INTEGER NOT NULL, -- dropped findings of the others: no other reviewer confirmed them
     calls INTEGER NOT NULL,   -- calls, tokens, cost and time of the others
     tokens INTEGER NOT NULL,
     micro_usd INTEGER,        -- NULL if unknown

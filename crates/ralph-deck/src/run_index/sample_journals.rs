@@ -69,6 +69,7 @@ pub(super) fn sample_entries(run: &str, seed: u64, length: usize) -> Vec<Journal
             iteration: 0,
             after: String::new(),
             change,
+            by: None,
         };
         state.apply(&entry);
         entry.iteration = state.iteration;
@@ -103,7 +104,7 @@ fn sample_change(random: &mut SampleRandom, at_ms: u64) -> RunChange {
         9 => RunChange::WaiverRevoked { requirement },
         10 => RunChange::Disputed(Dispute { requirement, why }),
         11 => RunChange::Limited(RunLimits { max_iterations: Some(7), ..RunLimits::DEFAULT }),
-        12 => RunChange::HintGiven { text: "faster".to_string(), by: None },
+        12 => RunChange::HintGiven { text: "faster".to_string(), by: None, answers: None },
         13 => RunChange::Trouble { class: "network".to_string() },
         14 if requirement == "tests" => {
             RunChange::Approved(PersonApproval { requirement, by: "kim".to_string() })

@@ -2,7 +2,7 @@
 
 use super::run_queries::read_u64;
 use super::{RunIndex, RunIndexError};
-use crate::page::stats::{StatsGate, StatsRequirement, StatsRows, StatsRun};
+use crate::page::stats::{StatsGate, StatsJudge, StatsRequirement, StatsRows, StatsRun};
 use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
@@ -16,15 +16,19 @@ const REQUIREMENTS: &str =
 const GATES: &str =
     "SELECT run, name, site, executed, cached, passed, failed, no_result, flaky, took_ms,
     saved_ms, longest_ms FROM run_gate";
+const JUDGES: &str =
+    "SELECT run, name, kind, verdicts, cached, met, unmet, impossible, no_verdict, misquoted,
+    unconfirmed, tokens, micro_usd FROM run_judge";
 
 impl RunIndex {
-    /// All runs, and sessions without one, with their requirements and gates.
+    /// All runs, and sessions without one, with their requirements, gates and judges.
     pub fn stats_rows(&self) -> Result<StatsRows, RunIndexError> {
         self.answer(|connection| {
             Ok(StatsRows {
                 runs: read_rows(connection, RUNS, read_run)?,
                 requirements: read_rows(connection, REQUIREMENTS, read_requirement)?,
                 gates: read_rows(connection, GATES, read_gate)?,
+                judges: read_rows(connection, JUDGES, read_judge)?,
             })
         })
     }
@@ -95,6 +99,24 @@ fn read_gate(row: &Row<'_>) -> rusqlite::Result<StatsGate> {
         took_ms: read_u64(row, 9)?,
         saved_ms: read_u64(row, 10)?,
         longest_ms: read_u64(row, 11)?,
+    })
+}
+
+fn read_judge(row: &Row<'_>) -> rusqlite::Result<StatsJudge> {
+    Ok(StatsJudge {
+        run: row.get(0)?,
+        name: row.get(1)?,
+        kind: row.get(2)?,
+        verdicts: row.get(3)?,
+        cached: row.get(4)?,
+        met: row.get(5)?,
+        unmet: row.get(6)?,
+        impossible: row.get(7)?,
+        no_verdict: row.get(8)?,
+        misquoted: row.get(9)?,
+        unconfirmed: row.get(10)?,
+        tokens: read_u64(row, 11)?,
+        micro_usd: row.get::<_, Option<i64>>(12)?.map(i64::cast_unsigned),
     })
 }
 

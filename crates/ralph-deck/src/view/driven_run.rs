@@ -183,6 +183,7 @@ mod tests {
                 change: RunChange::Drove(Box::new(drove)),
                 prev: String::new(),
                 after: String::new(),
+                by: None,
             });
         }
         state

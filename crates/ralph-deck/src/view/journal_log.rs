@@ -18,6 +18,8 @@ pub struct JournalLineView<'a> {
     pub iteration: u32,
     pub prev: &'a str,
     pub change: RunChange,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<&'a str>,
 }
 
 /// The view of an entry. Secrets in the agent's arguments are redacted: the journal keeps them, because resuming the run
@@ -35,6 +37,7 @@ pub fn journal_line_view<'a>(
         iteration: entry.iteration,
         prev: &entry.prev,
         change: redact_arguments(redactor, &entry.change),
+        by: entry.by.as_deref(),
     }
 }
 
@@ -92,8 +95,24 @@ pub fn journal_line_text(entry: &JournalEntry, before: &[JournalEntry]) -> Strin
 }
 
 /// The entry in words. `before` are the entries before it.
-#[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
 pub fn journal_change_text(entry: &JournalEntry, before: &[JournalEntry]) -> String {
+    let what = describe_change(entry, before);
+    match &entry.by {
+        Some(by) => {
+            let by = safe_line(by);
+            // The first word is a column.
+            if what.contains(' ') {
+                format!("{what}, by {by}")
+            } else {
+                format!("{what:<10} by {by}")
+            }
+        }
+        None => what,
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of journal line")]
+fn describe_change(entry: &JournalEntry, before: &[JournalEntry]) -> String {
     match &entry.change {
         RunChange::Started(run) if run.origin == RunOrigin::Session => {
             format!("started    {}", safe_line(&run.title))
@@ -143,7 +162,7 @@ pub fn journal_change_text(entry: &JournalEntry, before: &[JournalEntry]) -> Str
         RunChange::Denied { tool, what, call } => {
             format!("denied     {} ({}): {}", safe_line(tool), safe_line(what), safe_line(call))
         }
-        RunChange::HintGiven { text, by } => match by {
+        RunChange::HintGiven { text, by, .. } => match by {
             Some(by) => format!("message    {} (by {})", safe_line(text), safe_line(by)),
             None => format!("message    {}", safe_line(text)),
         },

@@ -782,7 +782,8 @@ fn the_task_of_an_accepted_run_waits_until_its_work_is_merged() {
         let accepted = Acceptance { by, why: String::new(), at_ms: 2, was };
         for change in [RunChange::Decided(Box::new(ended)), RunChange::Accepted(accepted)] {
             let durability = Durability::Cached;
-            let transaction = RunTransaction { home: &home, run: &id, deadline, loaded: None };
+            let transaction =
+                RunTransaction { home: &home, run: &id, deadline, by: None, loaded: None };
             store::transact(&transaction, |_| TransactionStep::Write {
                 change,
                 durability,

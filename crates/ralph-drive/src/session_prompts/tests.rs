@@ -36,8 +36,16 @@ fn journal(changes: Vec<RunChange>) -> Vec<JournalEntry> {
     let mut write = |(seq, change)| {
         let at_ms = seq * MINUTE;
         let (prev, after) = (String::new(), String::new());
-        let mut entry =
-            JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration: 0, after, change };
+        let mut entry = JournalEntry {
+            v: FORMAT_VERSION,
+            seq,
+            at_ms,
+            prev,
+            iteration: 0,
+            after,
+            change,
+            by: None,
+        };
         state.apply(&entry);
         entry.iteration = state.iteration;
         entry
@@ -128,10 +136,10 @@ fn eventful_run() -> Vec<JournalEntry> {
     journal(vec![
         begins(),
         held("", vec![tests("src/parser.rs:1: unclosed"), feature()], &["build"]),
-        RunChange::HintGiven { text: "the old format may go".into(), by: None },
+        RunChange::HintGiven { text: "the old format may go".into(), by: None, answers: None },
         held(reason, vec![tests("src/parser.rs:88: nested_quotes"), feature()], &["build"]),
         RunChange::Asked { question: "which licence?".into() },
-        RunChange::HintGiven { text: "MIT".into(), by: None },
+        RunChange::HintGiven { text: "MIT".into(), by: None, answers: None },
         drove(RunnerEvent::Broke { how: "killed by signal 9".into() }),
         begins(),
         drove(RunnerEvent::Metered(MeterReading {
@@ -380,7 +388,7 @@ proptest! {
     ) {
         let entries = journal(vec![
             begins(),
-            RunChange::HintGiven { text: notes.clone(), by: None },
+            RunChange::HintGiven { text: notes.clone(), by: None, answers: None },
             RunChange::Asked { question: why.clone() },
             drove(RunnerEvent::Broke { how: why.clone() }),
             held(&goal, vec![unmet(&name, &why, Some(&notes)); 3], &[&name, &why]),

@@ -136,15 +136,21 @@ fn post_command(env: &Env, address: &str, schemes: PostSchemes, body: &str) -> N
 }
 
 /// The message as JSON, with its one-line form repeated as `text`, the key that chat servers expect.
-fn webhook_body(message: &NotificationMessage) -> String {
+pub(super) fn webhook_body(message: &NotificationMessage) -> String {
     #[derive(Serialize)]
     struct WebhookBody<'a> {
-        text: &'a str,
+        text: String,
         #[serde(flatten)]
         message: &'a NotificationMessage,
     }
-    let body = WebhookBody { text: &message.message, message };
+    let body = WebhookBody { text: escape_chat_text(&message.message), message };
     serde_json::to_string(&body).unwrap_or_default()
+}
+
+/// Replaces the three characters that Slack's markup reserves. Otherwise a goal or a question could mention a whole
+/// channel (`<!channel>`) or hide an address behind a word (`<https://…|word>`).
+fn escape_chat_text(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn notify_desktop(

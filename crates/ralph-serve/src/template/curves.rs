@@ -29,7 +29,7 @@ pub(crate) fn curves_section(page: &RunPage) -> Markup {
                     @if page.spend.len() > 1 {
                         figure {
                             figcaption {
-                                b { "Spend" } ", all sessions together"
+                                b { "Spend" } ", all sessions and judges together"
                                 @if let Some(limit) = limit { "; limit " (units::format_usd(limit)) }
                             }
                             (chart(&page.spend, top, limit, &format!("Money spent over time, {} in total", spent.unwrap_or_default())))

@@ -97,6 +97,7 @@ fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
         handover_at_permille: u16::MAX,
         spend: points,
         sessions: Vec::new(),
+        costs: Vec::new(),
         handovers: Vec::new(),
         questions: Vec::new(),
         last_reason: None,

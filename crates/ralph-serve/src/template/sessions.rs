@@ -3,7 +3,7 @@
 use super::facts;
 use maud::{Markup, html};
 use ralph_core::{text, units};
-use ralph_deck::page::{RunPage, SessionRow};
+use ralph_deck::page::{CostRow, CostRowSource, RunPage, SessionRow};
 
 pub(crate) fn sessions_section(page: &RunPage) -> Markup {
     html! {
@@ -15,13 +15,17 @@ pub(crate) fn sessions_section(page: &RunPage) -> Markup {
                     @if let Some(owner) = &page.owner { ", " span.mono { (owner) } }
                     "."
                 }
-            } @else {
+            }
+            @if !page.costs.is_empty() || !page.sessions.is_empty() {
                 table.tbl.cards {
                     thead { tr {
                         th scope="col" { "Session" } th scope="col" { "From" } th scope="col" { "Handed over because" }
                         th.num scope="col" { "Turns" } th.num scope="col" { "Tokens" } th.num scope="col" { "Cost" }
                     } }
-                    tbody { @for session in page.sessions.iter().rev() { (session_row(session, page)) } }
+                    tbody {
+                        @for row in page.costs.iter().rev() { (cost_row(row, page)) }
+                        @for session in page.sessions.iter().rev() { (session_row(session, page)) }
+                    }
                 }
             }
             @if !page.questions.is_empty() {
@@ -43,6 +47,25 @@ pub(crate) fn sessions_section(page: &RunPage) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The cost of the judges, or of the session that a person works in.
+fn cost_row(row: &CostRow, page: &RunPage) -> Markup {
+    let name = match row.source {
+        CostRowSource::Session => return html! {},
+        CostRowSource::Owner => "this session",
+        CostRowSource::Judges => "judges",
+    };
+    html! {
+        tr {
+            th scope="row" { (name) }
+            td.r { (facts::time(row.started_ms, page.now_ms)) }
+            td.full {}
+            td.num data-k="turns" { "–" }
+            td.num.wide { @if let Some(tokens) = row.tokens { (units::format_tokens(tokens)) } @else { "–" } }
+            td.num data-k="cost" { (row.cost_text()) }
         }
     }
 }

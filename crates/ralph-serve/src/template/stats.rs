@@ -8,7 +8,7 @@ use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::IndexCoverage;
 use ralph_deck::page::state_label;
 use ralph_deck::page::stats::{
-    AppliedComparison, CostRange, FlakyTable, HoldTable, LimitHitRow, PolicyProposal,
+    AppliedComparison, CostRange, FlakyTable, HoldTable, JudgeTable, LimitHitRow, PolicyProposal,
     RunSummaryRow, SlowTable, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
@@ -32,6 +32,7 @@ pub(crate) fn stats_page(stats: &LoadedStats) -> Markup {
         (holds("h-holds", "What holds agents", &page.holds))
         (flaky(&page.flaky))
         (slow(&page.slow))
+        (judges(&page.judges))
         @if page.is_compared && !page.weeks.is_empty() { (weeks(page)) }
         @if !page.limits.is_empty() { (limits(&page.limits)) }
         (holds("h-sessions", "What holds sessions without a run", &page.session_holds))
@@ -155,6 +156,36 @@ fn slow(table: &SlowTable) -> Markup {
                             td.num.wide { (row.executed) }
                             td.num.wide { (row.cached) " · " (percent(row.cached_permille)) }
                             td.num data-k="saved" { (format_duration(row.saved_ms)) }
+                        }
+                    } }
+                }
+                (next_step(table.next.as_deref()))
+            }
+        }
+    }
+}
+
+fn judges(table: &JudgeTable) -> Markup {
+    html! {
+        @if !table.rows.is_empty() {
+            section aria-labelledby="h-judges" {
+                div.head { h2 #h-judges { "Judges" } span.quiet { "a dropped finding quotes what is not in the file" } }
+                table.tbl.cards {
+                    thead { tr {
+                        th scope="col" { "Judge" } th.num scope="col" { "Asked" } th.num scope="col" { "From cache" }
+                        th.num scope="col" { "Met" } th.num scope="col" { "Unmet" } th.num scope="col" { "No verdict" }
+                        th.num scope="col" { "Dropped quotes" } th.num scope="col" { "Cost" }
+                    } }
+                    tbody { @for row in &table.rows {
+                        tr {
+                            th scope="row" { (row.judge) (quiet_project(&row.project)) }
+                            td.num.r { (row.asked) }
+                            td.num.wide { (row.cached) }
+                            td.num data-k="met" { (row.met) }
+                            td.num data-k="unmet" { (row.unmet.saturating_add(row.impossible)) }
+                            td.num data-k="no verdict" { (row.no_verdict) }
+                            td.num data-k="dropped" { (row.misquoted) }
+                            td.num data-k="cost" { @if let Some(amount) = row.micro_usd { (format_usd(amount)) } @else { "unknown" } }
                         }
                     } }
                 }
@@ -307,7 +338,8 @@ fn runs(page: &StatsPage) -> Markup {
 mod tests {
     use super::*;
     use ralph_deck::page::stats::{
-        ComparedFigure, GateStatistics, HoldRow, LimitHit, ProposalKind, ProposedEdit,
+        ComparedFigure, GateStatistics, HoldRow, JudgeStatistics, LimitHit, ProposalKind,
+        ProposedEdit,
     };
 
     const HOSTILE: &str = "<b onclick=x>`\"'&";
@@ -353,6 +385,7 @@ mod tests {
             holds,
             flaky: FlakyTable { rows: gates.clone(), next: Some(text()) },
             slow: SlowTable { rows: gates, next: Some(text()), ..SlowTable::default() },
+            judges: hostile_judges(),
             weeks: vec![WeekRow { week: text(), cost, ..WeekRow::default() }],
             limits: vec![LimitHitRow { limit: LimitHit::Cost, runs: 3, last_run: text() }],
             proposals: vec![hostile_proposal()],
@@ -376,6 +409,18 @@ mod tests {
             }],
             ..StatsPage::default()
         }
+    }
+
+    fn hostile_judges() -> JudgeTable {
+        let text = || HOSTILE.to_string();
+        let row = JudgeStatistics {
+            judge: text(),
+            project: StatsProject { name: text(), path: text() },
+            kind: text(),
+            asked: 7,
+            ..JudgeStatistics::default()
+        };
+        JudgeTable { rows: vec![row], next: Some(text()), ..JudgeTable::default() }
     }
 
     fn hostile_proposal() -> PolicyProposal {
@@ -414,6 +459,7 @@ mod tests {
         <section aria-labelledby="h-holds"><div class="head"><h2 id="h-holds">What holds agents</h2><span class="quiet">20 held of 40 stops</span></div><table class="tbl cards"><thead><tr><th scope="col">Requirement</th><th scope="col">Share of held stops</th><th class="num" scope="col"><span class="sr">Per cent</span></th><th class="num" scope="col">Stops</th><th class="num" scope="col">Stops until met</th><th class="num" scope="col">Waived</th><th class="num" scope="col">False holds</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="120" height="10"></rect></svg></td><td class="num r">60 %</td><td class="num" data-k="stops">12</td><td class="num" data-k="until met">never</td><td class="num wide">0</td><td class="num" data-k="false">0</td></tr></tbody></table><p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-flaky"><div class="head"><h2 id="h-flaky">Flaky gates</h2><span class="quiet">same content, different result</span></div><table class="tbl cards"><thead><tr><th scope="col">Gate</th><th scope="col">Share of results</th><th class="num" scope="col">Rate</th><th class="num" scope="col">Differed</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="40" height="10"></rect></svg></td><td class="num r">20 %</td><td class="num" data-k="different">8 of 40</td></tr></tbody></table><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-slow"><div class="head"><h2 id="h-slow">Slow gates, and what the cache saved</h2><span class="quiet">0 ms in total, 0 ms saved</span></div><table class="tbl cards"><thead><tr><th scope="col">Gate</th><th class="num" scope="col">Mean</th><th class="num" scope="col">Longest</th><th class="num" scope="col">Ran</th><th class="num" scope="col">From cache</th><th class="num" scope="col">Saved</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="num r">4 min</td><td class="num" data-k="longest">0 ms</td><td class="num wide">40</td><td class="num wide">0 · 0 %</td><td class="num" data-k="saved">0 ms</td></tr></tbody></table><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
+        <section aria-labelledby="h-judges"><div class="head"><h2 id="h-judges">Judges</h2><span class="quiet">a dropped finding quotes what is not in the file</span></div><table class="tbl cards"><thead><tr><th scope="col">Judge</th><th class="num" scope="col">Asked</th><th class="num" scope="col">From cache</th><th class="num" scope="col">Met</th><th class="num" scope="col">Unmet</th><th class="num" scope="col">No verdict</th><th class="num" scope="col">Dropped quotes</th><th class="num" scope="col">Cost</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="num r">7</td><td class="num wide">0</td><td class="num" data-k="met">0</td><td class="num" data-k="unmet">0</td><td class="num" data-k="no verdict">0</td><td class="num" data-k="dropped">0</td><td class="num" data-k="cost">unknown</td></tr></tbody></table><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-weeks"><div class="head"><h2 id="h-weeks">By week</h2><span class="quiet">the tick is the median of a verified run, the bar the middle half</span></div><table class="tbl cards"><thead><tr><th scope="col">Week</th><th scope="col">$0 to $9.10</th><th class="num" scope="col">Median</th><th class="num" scope="col">Middle half</th><th class="num" scope="col">Verified</th><th class="num" scope="col">Held stops</th><th class="num" scope="col">Spent</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp;</th><td class="full"><svg class="wk" viewBox="0 0 1000 14" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" y="6" width="1000" height="1"></rect><rect class="half" x="373" y="4" width="627" height="6"></rect><rect class="med" x="681" width="8" height="14"></rect></svg></td><td class="num r">$6.20</td><td class="num wide">$3.40 to $9.10</td><td class="num" data-k="verified">0 of 0</td><td class="num wide">0 of 0</td><td class="num" data-k="spent">$0</td></tr></tbody></table></section>
         <section aria-labelledby="h-limits"><div class="head"><h2 id="h-limits">Limits that were hit</h2></div><table class="tbl cards"><thead><tr><th scope="col">Limit</th><th class="num" scope="col">Runs</th><th class="num" scope="col">Latest</th></tr></thead><tbody><tr><th scope="row">cost</th><td class="num r">3</td><td class="num" data-k="latest"><span class="mono">&lt;b onclick=x&gt;`&quot;'&amp;</span></td></tr></tbody></table></section>
         <section aria-labelledby="h-sessions"><div class="head"><h2 id="h-sessions">What holds sessions without a run</h2><span class="quiet">20 held of 40 stops</span></div><table class="tbl cards"><thead><tr><th scope="col">Requirement</th><th scope="col">Share of held stops</th><th class="num" scope="col"><span class="sr">Per cent</span></th><th class="num" scope="col">Stops</th><th class="num" scope="col">Stops until met</th><th class="num" scope="col">Waived</th><th class="num" scope="col">False holds</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="120" height="10"></rect></svg></td><td class="num r">60 %</td><td class="num" data-k="stops">12</td><td class="num" data-k="until met">never</td><td class="num wide">0</td><td class="num" data-k="false">0</td></tr></tbody></table><p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>

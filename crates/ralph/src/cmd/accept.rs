@@ -92,8 +92,8 @@ pub(crate) fn accept_work(
         "accept its work as verified",
     )?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
-    let acceptance = adjustments::accept_run(&adjustment, super::adjust::author(env), why)
+    let adjustment = RunAdjustment { home, run, caller, by: None, deadline: &deadline };
+    let acceptance = adjustments::accept_run(&adjustment, adjustments::person_name(env), why)
         .map_err(|error| driven_status::control_failure(home, error))?;
     let next = landing_advice(&store::load_run(home, run)?);
     Ok(AcceptedWork { acceptance, next })

@@ -23,7 +23,7 @@ use ralph_deck::view::waiver_list::{RunWaiversView, WaiverView, WaiversView};
 use ralph_deck::wording::{self, safe_line};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
-use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::adjustments::{self, RunAdjustment, person_name};
 use ralph_hook::contract::{CONTRACT_REQUIREMENTS, checkout_requirement_name};
 use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
@@ -33,7 +33,6 @@ use ralph_sys::env::Env;
 
 /// Indents the continuation of a wide line.
 const WRAP_INDENT: usize = 6;
-const MAX_AUTHOR_CHARS: usize = 60;
 /// A requirement that is waived for longer should be removed from the policy instead.
 const LONGEST_WAIVER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
@@ -91,8 +90,9 @@ pub(crate) fn waive(env: &Env, args: &WaiveArgs) -> Result<(), CommandFailure> {
         Some(name) => find_run(&home, name)?,
         None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
     };
+    let (caller, by) = (identify_caller(env), person_name(env));
     let adjustment =
-        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+        RunAdjustment { home: &home, run: &run, caller, by: Some(&by), deadline: &deadline };
     let done = match (&args.undo, &args.requirement) {
         (Some(name), _) => withdraw_waiver(&adjustment, name)?,
         (None, name) => {
@@ -135,7 +135,7 @@ pub(crate) fn waive_requirement(
     }
     let opened = store::load_run(adjustment.home, adjustment.run)?;
     let requirement = requirement_name(name, &opened)?;
-    let waiver = Waiver { requirement, why, by: author(env), until_ms };
+    let waiver = Waiver { requirement, why, by: person_name(env), until_ms };
     let deadline = confirm_by_word(adjustment, "waive it")?;
     adjustments::add_waiver(&RunAdjustment { deadline: &deadline, ..*adjustment }, &waiver)
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
@@ -159,12 +159,6 @@ fn confirm_by_word(
     }
     typed_consent::require_while_held(home, action)?;
     Ok(Deadline::after(super::control::LOCK_TIMEOUT))
-}
-
-/// The person whose name a decision is recorded with.
-pub(crate) fn author(env: &Env) -> String {
-    let name = env.user_name().map(|name| text::clean_line(&name, MAX_AUTHOR_CHARS));
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "a person".to_string())
 }
 
 /// Withdraws a waiver. Returns the confirmation for the person.
@@ -346,8 +340,9 @@ pub(crate) fn limits(env: &Env, args: &SetLimitsArgs) -> Result<(), CommandFailu
         None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
     };
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let (caller, by) = (identify_caller(env), person_name(env));
     let adjustment =
-        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+        RunAdjustment { home: &home, run: &run, caller, by: Some(&by), deadline: &deadline };
     let (now, done) = change_limits(&adjustment, &args.limits.overrides())?;
     if args.json {
         super::print_json(&run_limits_view(&run, &now))?;

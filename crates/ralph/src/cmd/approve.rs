@@ -1,6 +1,6 @@
 //! `ralph approve`: a person approves a pipeline chunk, a phase or a plan that the policy leaves to a person.
 
-use super::{adjust, identify_caller, open_home, run_choice};
+use super::{identify_caller, open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::typed_consent;
@@ -14,6 +14,7 @@ use ralph_deck::view::given_approval::GivenApprovalView;
 use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
+use ralph_hook::adjustments::person_name;
 use ralph_hook::approvals::{self, ApprovalState, ApprovalTarget, RunApproval};
 use ralph_hook::control::{self, CommandCaller};
 use ralph_hook::overview;
@@ -123,7 +124,7 @@ pub(super) fn approve_work(
     let (title, project) = (safe_line(&opened.run.title), safe_line(&opened.run.project));
     let action = format!("approve {} of run `{run}` ({title}) in `{project}`", describe(&approval));
     typed_consent::require_while_held(home, &action)?;
-    let by = adjust::author(env);
+    let by = person_name(env);
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
     approvals::record_approval(home, &run, &approval.target, &by, caller, &deadline)?;
     let opened = store::load_run(home, &run)?;

@@ -12,6 +12,7 @@ use ralph_core::run::RunPhase;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store;
+use ralph_hook::adjustments::{RunAdjustment, person_name};
 use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
@@ -53,9 +54,11 @@ struct ControlJson<'a> {
 pub(crate) fn pause(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let run = require_run(env, &home, args, RunPurpose::Steer)?;
-    let done =
-        control::pause_run(&home, &run, identify_caller(env), &Deadline::after(LOCK_TIMEOUT));
-    done.map_err(|error| driven_status::control_failure(&home, error))?;
+    let (caller, by) = (identify_caller(env), person_name(env));
+    let deadline = &Deadline::after(LOCK_TIMEOUT);
+    let (home, run) = (&home, &run);
+    let done = control::pause_run(&RunAdjustment { home, run, caller, by: Some(&by), deadline });
+    done.map_err(|error| driven_status::control_failure(home, error))?;
     print_result(args, run.as_str(), "paused", &format!("`ralph resume {run}` resumes it"))
 }
 
@@ -72,9 +75,11 @@ pub(crate) fn resume(env: &Env, args: &RunNameArgs) -> Result<u8, CommandFailure
             RunArgs { resume: Some(run.to_string()), json: args.json, ..RunArgs::default() };
         return super::run::run(env, &drive);
     }
-    let done =
-        control::resume_held_run(&home, &run, identify_caller(env), &Deadline::after(LOCK_TIMEOUT));
-    done.map_err(|error| driven_status::control_failure(&home, error))?;
+    let (caller, by) = (identify_caller(env), person_name(env));
+    let (deadline, by) = (&Deadline::after(LOCK_TIMEOUT), Some(by.as_str()));
+    let (home, run) = (&home, &run);
+    let done = control::resume_held_run(&RunAdjustment { home, run, caller, by, deadline });
+    done.map_err(|error| driven_status::control_failure(home, error))?;
     let next = match opened.run.drive {
         None => "its session is held at the next stop".to_string(),
         Some(_) => "its runner continues".to_string(),
@@ -92,6 +97,7 @@ pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure
         &home,
         &named,
         identify_caller(env),
+        &person_name(env),
         &Deadline::after(LOCK_TIMEOUT),
     )?;
     let name = match &named {

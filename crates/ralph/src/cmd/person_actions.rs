@@ -13,7 +13,7 @@ use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store;
-use ralph_hook::adjustments::RunAdjustment;
+use ralph_hook::adjustments::{RunAdjustment, person_name};
 use ralph_hook::control::{self, RunOrSession};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -45,17 +45,18 @@ fn try_action(
 ) -> Result<String, CommandFailure> {
     let caller = identify_caller(env);
     let deadline = Deadline::after(run_control::LOCK_TIMEOUT);
-    let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
+    let by = person_name(env);
+    let adjustment = RunAdjustment { home, run, caller, by: Some(&by), deadline: &deadline };
     let control_failure = |error| driven_status::control_failure(home, error);
     match action {
         PersonAction::Pause => {
-            control::pause_run(home, run, caller, &deadline).map_err(control_failure)?;
+            control::pause_run(&adjustment).map_err(control_failure)?;
             Ok("paused; the agent may stop freely until it is resumed".to_string())
         }
         PersonAction::Resume => resume(&adjustment),
         PersonAction::Cancel => {
             let named = RunOrSession::Run(run.clone());
-            control::cancel_run_or_session(home, &named, caller, &deadline)?;
+            control::cancel_run_or_session(home, &named, caller, &by, &deadline)?;
             Ok("cancelled; its session is free, and nothing was deleted".to_string())
         }
         PersonAction::Tell { text } => {
@@ -89,14 +90,14 @@ fn try_action(
 
 /// A run that ralph drives continues in a terminal of its own, because its runner needs one.
 fn resume(adjustment: &RunAdjustment<'_>) -> Result<String, CommandFailure> {
-    let RunAdjustment { home, run, caller, deadline } = *adjustment;
+    let RunAdjustment { home, run, .. } = *adjustment;
     let is_driven = store::load_run(home, run)?.run.drive.is_some();
     if is_driven && !run_process::may_be_driven(home, run) {
         let what = format!("no runner drives run `{run}`, so it cannot be resumed from here");
         let hint = format!("`ralph run --resume {run}` in another terminal drives it there");
         return Err(CommandFailure::new(&what, &hint));
     }
-    control::resume_held_run(home, run, caller, deadline)
+    control::resume_held_run(adjustment)
         .map_err(|error| driven_status::control_failure(home, error))?;
     Ok("resumed; the agent is held at its next stop".to_string())
 }

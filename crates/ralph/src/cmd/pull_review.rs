@@ -12,7 +12,7 @@ use ralph_drive::forge::{Forge, ReviewComment, read_review_comments};
 use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::adjustments::{self, PersonHint, RunAdjustment};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use std::path::Path;
@@ -91,11 +91,13 @@ pub(crate) fn send_comments(
     comments: &[ReviewComment],
 ) -> Result<(), CommandFailure> {
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
-    let adjustment = RunAdjustment { home, run, caller: identify_caller(env), deadline: &deadline };
+    let caller = identify_caller(env);
+    let adjustment = RunAdjustment { home, run, caller, by: None, deadline: &deadline };
     for comment in comments {
         let message = declare::clean_text(env, &comment.message(), LONGEST_MESSAGE);
         let by = format!("{} on the pull request", comment.author);
-        adjustments::add_hint(&adjustment, &message, &by)
+        let hint = PersonHint { text: &message, by: &by, answers: None };
+        adjustments::add_hint(&adjustment, &hint)
             .map_err(|error| driven_status::control_failure(home, error))?;
     }
     Ok(())

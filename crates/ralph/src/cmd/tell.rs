@@ -1,7 +1,7 @@
 //! `ralph tell`: a message to the agent, which also answers its question. The session command of the same name uses the
 //! functions here too.
 
-use super::adjust::{author, find_run};
+use super::adjust::find_run;
 use super::{declare, identify_caller, open_home, pull_review, run_choice};
 use crate::driven_status;
 use crate::failure::CommandFailure;
@@ -9,11 +9,11 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
-use ralph_deck::page::view_question;
+use ralph_deck::page::{AskedQuestion, asked_question};
 use ralph_deck::person_action::LONGEST_MESSAGE;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::adjustments::{self, RunAdjustment};
+use ralph_hook::adjustments::{self, PersonHint, RunAdjustment, person_name};
 use ralph_hook::control;
 use ralph_hook::overview::RunView;
 use ralph_hook::project_runs::RunPurpose;
@@ -68,8 +68,9 @@ pub(crate) fn run(env: &Env, args: &TellArgs) -> Result<(), CommandFailure> {
     }
     let (run, words) = message_operands(env, &home, args)?;
     let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
+    let (caller, by) = (identify_caller(env), person_name(env));
     let adjustment =
-        RunAdjustment { home: &home, run: &run, caller: identify_caller(env), deadline: &deadline };
+        RunAdjustment { home: &home, run: &run, caller, by: Some(&by), deadline: &deadline };
     let done = send_message(env, &adjustment, &words.join(" "))?;
     if args.json {
         super::print_json(&MessageJson { v: 1, run: run.as_str(), what: "told" })?;
@@ -162,19 +163,21 @@ pub(crate) fn send_message(
         let hint = "give the text: `ralph tell RUN \"…\"`";
         return Err(CommandFailure::new("the message is empty", hint));
     }
-    let is_answer = is_runner_asking(adjustment);
-    adjustments::add_hint(adjustment, &words, &author(env))
+    let asked = open_question(adjustment);
+    let by = person_name(env);
+    let hint = PersonHint { text: &words, by: &by, answers: asked.as_ref().map(|one| one.seq) };
+    adjustments::add_hint(adjustment, &hint)
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
-    Ok(if is_answer {
+    // A runner that waits for the answer passes it on within a second.
+    Ok(if asked.is_some_and(|one| one.question.until_ms.is_some()) {
         "sent; the agent reads it at once"
     } else {
         "sent; the agent gets it at its next stop"
     })
 }
 
-/// Whether a runner waits for the answer to a question, and passes it on within a second.
-fn is_runner_asking(RunAdjustment { home, run, .. }: &RunAdjustment<'_>) -> bool {
-    let view = store::load_run(home, run).map(|opened| RunView::new(home, opened));
-    let question = view.ok().and_then(|view| view_question(home, &view));
-    question.is_some_and(|question| question.until_ms.is_some())
+/// The question that a message would answer now.
+fn open_question(RunAdjustment { home, run, .. }: &RunAdjustment<'_>) -> Option<AskedQuestion> {
+    let view = store::load_run(home, run).map(|opened| RunView::new(home, opened)).ok()?;
+    asked_question(home, &view).filter(|asked| asked.question.approval.is_none())
 }

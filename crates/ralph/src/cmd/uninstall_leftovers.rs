@@ -11,6 +11,7 @@ use ralph_core::units;
 use ralph_deck::wording::safe_line;
 use ralph_git::ralph_refs::RalphRefs;
 use ralph_home::paths::RalphHome;
+use ralph_hook::adjustments::person_name;
 use ralph_hook::clean::inventory::{CleanScope, InventoryDetail};
 use ralph_hook::clean::{
     CleanPlan, CleanTarget, PlannedEntry, RemovalFailure, RemovalSummary, StoredEntry,
@@ -196,7 +197,8 @@ impl<'a> ProjectLeftovers<'a> {
                 let deadline = Deadline::after(super::control::LOCK_TIMEOUT);
                 let name = RunOrSession::Run(id.clone());
                 // A run that has just ended by itself needs no cancellation; one that goes on is reported below.
-                drop(control::cancel_run_or_session(home, &name, identify_caller(env), &deadline));
+                let (caller, by) = (identify_caller(env), person_name(env));
+                drop(control::cancel_run_or_session(home, &name, caller, &by, &deadline));
             }
         }
         // A run that was cancelled may have a work tree, which only an ended run shows as unmerged.

@@ -14,8 +14,9 @@ use ralph_sys::env::Env;
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::terminal;
 use ralph_watch::{
-    ColorDepth, GlyphSet, LoadRequest, MouseUse, TerminalLook, WatchCommands, WatchEvent,
-    WatchOptions, WatchPages, WatchStart, WatchState, buffer_text, local_minute, run_watch,
+    ColorDepth, GlyphSet, LoadRequest, LoadedPage, MouseUse, TerminalLook, WatchCommands,
+    WatchEvent, WatchOptions, WatchPages, WatchStart, WatchState, buffer_text, local_minute,
+    run_watch,
 };
 
 /// Ended runs are shown since the last look, but for at least this long.
@@ -33,6 +34,7 @@ Examples:
   ralph watch k7f2
   ralph watch --project --no-bell
   ralph watch --once
+  ralph watch --json | jq '.waiting[].question.text'
 
 Shows which runs wait for you, which are working and which ended, and
 updates by itself. Press ? for the keys: answer, tell, pause, waive,
@@ -58,6 +60,9 @@ pub(crate) struct WatchArgs {
     /// Print one frame as text and exit
     #[arg(long)]
     pub once: bool,
+    /// Print the page as one JSON object and exit
+    #[arg(long)]
+    pub json: bool,
 }
 
 pub(crate) fn run(env: &Env, args: &WatchArgs) -> Result<(), CommandFailure> {
@@ -73,6 +78,9 @@ pub(crate) fn run(env: &Env, args: &WatchArgs) -> Result<(), CommandFailure> {
     let seen_ms = shown_since(&home, clock::now_ms());
     let mut pages = WatchPages::open(env.clone(), home.clone(), scope, seen_ms)
         .map_err(|error| CommandFailure::caused_by("cannot open the board", &error))?;
+    if args.json {
+        return print_page(&mut pages, opened);
+    }
     let glyphs = if env.supports_utf8() { GlyphSet::Unicode } else { GlyphSet::Ascii };
     if args.once || !terminal::is_interactive() || !env.can_move_cursor() {
         return print_frame(&mut pages, glyphs, opened);
@@ -102,6 +110,23 @@ fn shown_since(home: &RalphHome, now_ms: u64) -> u64 {
     let (latest, earliest) =
         (now_ms.saturating_sub(SHORTEST_LOOK_BACK_MS), now_ms.saturating_sub(LONGEST_LOOK_BACK_MS));
     last.unwrap_or(latest).clamp(earliest, latest)
+}
+
+/// Prints the board, or the page of the run, as `ralph serve` has them.
+fn print_page(pages: &mut WatchPages, opened: Option<RunId>) -> Result<(), CommandFailure> {
+    let request = opened.map_or(LoadRequest::Board, LoadRequest::Run);
+    let page = pages.load(&request);
+    if let LoadedPage::Board(board) = page {
+        super::print_json(&board)?;
+    } else if let LoadedPage::Run(run) = page {
+        super::print_json(&run)?;
+    } else if let LoadedPage::Failed(why) = page {
+        return Err(CommandFailure::new(
+            &why,
+            "`ralph status` reads the journals without an index",
+        ));
+    }
+    Ok(())
 }
 
 /// Prints what the board shows, for scripts and for terminals that cannot move the cursor.

@@ -62,6 +62,21 @@ impl MemoryProject {
         run
     }
 
+    /// A run that is met at its first stop.
+    fn run_without_finding(&self, session: &str) {
+        let (run, _) = self.start(session, "make the parser handle quotes");
+        self.sandbox.write("notes.txt", format!("done {run}\n"));
+        self.sandbox.send_stop(session, "");
+        assert_eq!(self.sandbox.run_status(&run).0, "verified");
+    }
+
+    /// What `ralph stats` prints, without the figures that depend on the machine.
+    fn stats(&self, args: &[&str]) -> String {
+        let text = self.masked(&self.sandbox.ralph([&["stats"], args].concat()).to_string());
+        let sections = text.split("\n\n").filter(|section| !section.starts_with("Slow gates"));
+        sections.collect::<Vec<_>>().join("\n\n")
+    }
+
     fn memory(&self, args: &[&str]) -> CommandOutcome {
         self.sandbox.ralph([&["memory"], args].concat())
     }
@@ -195,6 +210,87 @@ fn lessons_stay_in_their_project() {
     hook.args(["hook", "claude"]).env("CLAUDE_PROJECT_DIR", &other).current_dir(&other);
     let (context, _) = run_command(&mut hook, event.as_bytes()).context_and_notice();
     assert!(context.ends_with("`ralph status` shows the state of the run.\n"), "{context}");
+}
+
+/// A linter's finding that held four runs is proposed as a check of added lines. Once that is applied, the runs before and
+/// after are compared.
+#[test]
+fn a_finding_of_four_runs_becomes_a_rule_that_is_measured() {
+    let mut settings = snapshot_settings();
+    settings.add_filter(r"\d{4}-\d\d-\d\d", "[date]");
+    settings.add_filter(r"(\[run\]|verified)  +", "$1 ");
+    let _filters = settings.bind_to_scope();
+    let project = MemoryProject::new();
+    project.run_without_finding("before");
+    for number in 0..3 {
+        let (session, finding) = (format!("held-{number}"), "no-console: unexpected console");
+        let run = project.run_with_finding(&session, "make the parser handle quotes", finding);
+        project.learned_from(&run);
+    }
+    assert!(!project.stats(&[]).contains("Proposals:"));
+    let run = project.run_with_finding("held-3", "handle quotes", "no-console: unexpected console");
+    project.learned_from(&run);
+    assert_snapshot!(project.stats(&[]), @r#"
+    exit 0
+    --- stdout
+    5 runs ended, 5 verified
+    With fewer than 10 ended runs, they are listed instead of compared. `tests` holds agents most.
+
+    Runs
+      Run   State     Goal                             Held  Cost     Ended
+      [run] verified handle quotes                  2 of 3        [ago]
+      [run] verified make the parser handle quotes  2 of 3        [ago]
+      [run] verified make the parser handle quotes  2 of 3        [ago]
+      [run] verified make the parser handle quotes  2 of 3        [ago]
+      [run] verified make the parser handle quotes  0 of 1        [ago]
+      → `ralph why RUN` explains each of them
+
+    What holds agents: 8 of 13 stops were held
+      Requirement  Stops  Share  Until met  Waived  False holds
+      tests            8  100 %          2       0            0
+      → `ralph why [run]` shows how `tests` held an agent
+
+    Proposals: nothing is applied unasked
+    1. Check added lines for `debug-print`
+       `tests` held 8 stops in 4 runs with the same finding: src/app.c:3:1: no-console: unexpected console. `ralph memory show [lesson]` has the runs; `ralph memory add` saves a note for agents instead.
+       Saves: the finding is reported without running a gate. Costs: nothing is run; other lines are not checked.
+         [lines]
+         forbid = ["debug-print"]
+      → `ralph stats --apply N` shows the change and asks
+    "#);
+    assert_snapshot!(project.stats(&["--apply", "1", "--yes"]), @r#"
+    exit 0
+    --- stdout
+    Check added lines for `debug-print`
+    `tests` held 8 stops in 4 runs with the same finding: src/app.c:3:1: no-console: unexpected console. `ralph memory show [lesson]` has the runs; `ralph memory add` saves a note for agents instead.
+    --- $ROOT/project/ralph.toml
+    +++ $ROOT/project/ralph.toml
+    @@ -4,6 +4,9 @@
+     [[gate]]
+     name = "tests"
+     run = ["./tests.sh"]
+     
+     [verify]
+     proof = "off"
+    +
+    +[lines]
+    +forbid = ["debug-print"]
+
+    applied; the policy changed, so its approval lapsed: `ralph trust` shows it and asks
+    `ralph stats` compares the runs before and after
+    "#);
+    project.sandbox.approve_policy();
+    for number in 0..5 {
+        project.run_without_finding(&format!("after-{number}"));
+    }
+    let after = project.stats(&[]);
+    assert_snapshot!(after.split_once("Applied proposals").unwrap().1, @"
+    , measured
+    Check added lines for `debug-print`, on [date] (5 runs before, 5 since)
+      Held stops per run: 1.6 → 0.0
+    ");
+    // A proposal that was applied is not made again.
+    assert!(!after.contains("forbid = "), "{after}");
 }
 
 /// The same finding in two runs is one lesson with two runs, and learning a run again changes nothing.

@@ -101,6 +101,28 @@ webhook = "https://hooks.example.org/T0/s3cret?a=1"
     assert_eq!(times, "once\n");
 }
 
+/// R-U2c: a run that makes no progress announces its end as well.
+#[test]
+fn a_stuck_run_is_announced() {
+    let sandbox = sandbox_with_config("[notify]\nwebhook = \"https://example.org/s3cret\"\n");
+    let run = sandbox.start_run([&PROMISE_ARGS[..], &["--stuck-after", "2"]].concat());
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let notice = sandbox.send_stop(SESSION, "").notice();
+    insta::with_settings!({filters => vec![
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+        (r"\b\d+ (ms|s)\b", "[duration]"),
+    ]}, {
+        assert_snapshot!(sandbox.normalize(&notice), @"ralph: stuck: make it work — the last 2 stops made no progress on promise, 1 not met (run [run]); `ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again");
+        assert_snapshot!(wait_for_notifications(&sandbox, &run), @r#"[{"how":"sent","way":"webhook"}]"#);
+        assert_snapshot!(recorded_call(&sandbox, "curl"), @r#"
+        <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+        url = "https://example.org/s3cret"
+        header = "Content-Type: application/json"
+        data-raw = "{\"text\":\"stuck: make it work — the last 2 stops made no progress on promise, 1 not met (run [run]); `ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"v\":1,\"run\":\"[run]\",\"status\":\"stuck\",\"title\":\"make it work\",\"because\":\"the last 2 stops made no progress on promise, 1 not met\",\"next\":\"`ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"message\":\"stuck: make it work — the last 2 stops made no progress on promise, 1 not met (run [run]); `ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"at\":\"[time]\"}"
+        "#);
+    });
+}
+
 /// The hook answers and closes its output while the notification command is still running.
 #[test]
 fn no_hook_waits_for_a_hanging_command() {
@@ -193,7 +215,7 @@ fn a_hostile_goal_is_escaped_and_secrets_are_redacted() {
         <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
         url = "https://example.org"
         header = "Content-Type: application/json"
-        data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
+        data-raw = "{\"text\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` &lt;b&gt;&amp;\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"v\":1,\"run\":\"[run]\",\"status\":\"claimed\",\"title\":\"use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\\",\"because\":\"1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it\",\"next\":\"review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"message\":\"claimed: use [redacted] and [redacted] \\\"; rm -rf ~ '$(id)` <b>&\\\\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it\",\"at\":\"[time]\"}"
         "#);
         assert_snapshot!(recorded_call(&sandbox, "notify-send"), @r#"<--app-name=ralph><--><ralph: claimed><claimed: use [redacted] and [redacted] "; rm -rf ~ '$(id)` &lt;b&gt;&amp;\ — 1 requirement is claimed to be met after 0 iterations and [duration]; nothing measured it (run [run]); review it before you rely on it; `ralph gate detect` proposes gates that could measure it>"#);
     });
@@ -405,8 +427,16 @@ fn a_question_that_a_run_waits_for_is_announced() {
         let ended = runner.start(&[]);
         assert_eq!(ended.code, Some(5), "{ended}");
         if on == "needs_human" {
-            wait_for_notifications(&runner.sandbox, &runner.run_id());
+            assert_snapshot!(wait_for_notifications(&runner.sandbox, &runner.run_id()), @r#"[{"how":"sent","way":"webhook"}]"#);
             assert_eq!(asked(&runner), Vec::<std::path::PathBuf>::new());
+            insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]")]}, {
+                assert_snapshot!(recorded_call(&runner.sandbox, "curl"), @r#"
+                <-q><--silent><--show-error><--fail><--output></dev/null><--proto><=https><--max-time><8><--config><->
+                url = "https://example.org/s3cret"
+                header = "Content-Type: application/json"
+                data-raw = "{\"text\":\"needs_human: Let main.sh say goodbye. — use [redacted]? (run [run]); answer with `ralph tell [run] \\\"…\\\"`, then run `ralph run --resume [run]`\",\"v\":1,\"run\":\"[run]\",\"status\":\"needs_human\",\"title\":\"Let main.sh say goodbye.\",\"because\":\"use [redacted]?\",\"next\":\"answer with `ralph tell [run] \\\"…\\\"`, then run `ralph run --resume [run]`\",\"message\":\"needs_human: Let main.sh say goodbye. — use [redacted]? (run [run]); answer with `ralph tell [run] \\\"…\\\"`, then run `ralph run --resume [run]`\",\"at\":\"[time]\"}"
+                "#);
+            });
             continue;
         }
         let how: Value = eventually(|| {

@@ -397,6 +397,36 @@ fn the_api_answers_in_json() {
     "#);
 }
 
+/// Without a server, `ralph watch --json` prints the same pages.
+#[test]
+fn the_pages_are_printed_as_json() {
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    // Without the times. A row has more of them, so only its run is compared.
+    let stable = |text: &str| {
+        let mut page: Value = serde_json::from_str(text).unwrap();
+        for key in ["now", "seen_at"] {
+            page.as_object_mut().unwrap().remove(key);
+        }
+        let mut rows = vec![page.get_mut("row").map(Value::take)];
+        for group in ["waiting", "working", "ended"] {
+            let first = page.get_mut(group).and_then(|rows| rows.get_mut(0));
+            rows.push(first.map(Value::take));
+        }
+        let ids = rows.into_iter().flatten().map(|row| row["run"].to_string()).collect::<Vec<_>>();
+        page["rows"] = ids.concat().into();
+        page
+    };
+    let board = stable(&server.get(&cookie, "/api/board").body);
+    assert_eq!(stable(&sandbox.ralph(["watch", "--json"]).stdout), board);
+    assert_eq!(board["rows"], format!("\"{run}\""));
+    let page = stable(&server.get(&cookie, &format!("/api/run/{run}")).body);
+    assert_eq!(stable(&sandbox.ralph(["watch", &run, "--json"]).stdout), page);
+    let queues = stable(&server.get(&cookie, "/api/queues").body);
+    assert_snapshot!(queues, @r#"{"queues":[],"rows":"","unreadable":0,"v":1}"#);
+}
+
 /// Accepting asks for a word at the terminal, as the command does, and the server has none here.
 #[test]
 fn work_without_proof_is_accepted_only_with_the_word() {

@@ -78,7 +78,7 @@ fn a_query_covers_every_run() {
     started    started make the parser handle nested quotes (25 iterations · 8 h · $20 · stuck at the 3rd stop without progress)
     decided    held 1 not met (rule `block`)
     decided    held 1 not met (rule `block`)
-    cancelled  cancelled
+    cancelled  cancelled by a person
     started    started =cmd|' /C calc'!A0 (25 iterations · 8 h · $20 · stuck at the 3rd stop without progress)
     ");
     assert_snapshot!(sql(&sandbox, &["SELECT * FROM gate_result"]), @r"

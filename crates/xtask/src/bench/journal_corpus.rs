@@ -77,9 +77,19 @@ fn run_id(id: &str) -> Result<RunId> {
 }
 
 fn line(seq: u64, at_ms: u64, iteration: u32, change: RunChange) -> Result<Vec<u8>> {
-    let (prev, after) =
-        ("9513dafdf19efd0da02c7a68cf337a08".to_owned(), "0bd6678c825b130b".repeat(2));
-    let entry = JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration, after, change };
+    chained_line(seq, at_ms, iteration, change, "9513dafdf19efd0da02c7a68cf337a08".to_owned())
+}
+
+fn chained_line(
+    seq: u64,
+    at_ms: u64,
+    iteration: u32,
+    change: RunChange,
+    prev: String,
+) -> Result<Vec<u8>> {
+    let after = "0bd6678c825b130b".repeat(2);
+    let entry =
+        JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration, after, change, by: None };
     let mut bytes = serde_json::to_vec(&entry)?;
     bytes.push(b'\n');
     Ok(bytes)

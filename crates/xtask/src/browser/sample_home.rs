@@ -167,7 +167,11 @@ pub(crate) fn write_hostile_run(root: &Path) -> Result<()> {
     append(
         &home,
         &run,
-        RunChange::HintGiven { text: HOSTILE.to_string(), by: Some(HOSTILE.to_string()) },
+        RunChange::HintGiven {
+            text: HOSTILE.to_string(),
+            by: Some(HOSTILE.to_string()),
+            answers: None,
+        },
     )?;
     append(&home, &run, RunChange::Asked { question: HOSTILE.to_string() })
 }
@@ -201,7 +205,7 @@ pub(super) fn create(home: &RalphHome, record: &RunRecord, goal: &str) -> Result
 
 pub(super) fn append(home: &RalphHome, run: &RunId, change: RunChange) -> Result<()> {
     let deadline = Deadline::after(WRITE_TIMEOUT);
-    let transaction = RunTransaction { home, run, deadline, loaded: None };
+    let transaction = RunTransaction { home, run, deadline, by: None, loaded: None };
     let durability = Durability::Cached;
     store::transact(&transaction, |_| TransactionStep::Write { change, durability, answer: () })?;
     Ok(())

@@ -37,7 +37,7 @@ pub(super) fn propose_from_lessons(settings: &ProjectSettings) -> Vec<PolicyProp
 fn forbid_lines(settings: &ProjectSettings, lesson: &Lesson) -> Option<PolicyProposal> {
     let finding = lesson.finding.to_lowercase();
     let mentioned =
-        |(_, words): &&(LineCheck, &[&str])| words.iter().any(|word| finding.contains(word));
+        |(_, words): &&(LineCheck, &[&str])| words.iter().any(|word| has_word(&finding, word));
     let (check, _) = LINE_CHECK_WORDS.iter().find(mentioned)?;
     if settings.forbidden.contains(check) {
         return None;
@@ -53,6 +53,17 @@ fn forbid_lines(settings: &ProjectSettings, lesson: &Lesson) -> Option<PolicyPro
         gain: "the finding is reported without running a gate".to_string(),
         price: "nothing is run; other lines are not checked".to_string(),
         edit: ProposedEdit::of_section(&settings.file, "lines", "forbid", toml_list(&names)),
+    })
+}
+
+/// Whether the text contains the word, not as a part of a longer one: `t100` is not in `cost100` or `t1002`.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-');
+    text.match_indices(word).any(|(at, found)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        // A sign at the end of the word, as in `dbg!`, is a boundary itself.
+        !before.is_some_and(is_part) && (!found.ends_with(is_part) || !after.is_some_and(is_part))
     })
 }
 
@@ -87,4 +98,31 @@ fn evidence(lesson: &Lesson) -> String {
         text::clean_line(&lesson.finding, LONGEST_FINDING),
         text::clean_line(&lesson.id, LONGEST_FINDING),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_code_of_a_rule_is_a_whole_word() {
+        for (finding, check) in [
+            ("t201 `print` found", Some(LineCheck::DebugPrint)),
+            ("src/app.py:3:1 (t201)", Some(LineCheck::DebugPrint)),
+            ("eslint/no-console: unexpected console statement", Some(LineCheck::DebugPrint)),
+            ("remove dbg!(value)", Some(LineCheck::DebugPrint)),
+            ("t100 trace found", Some(LineCheck::Debugger)),
+            ("breakpoint() found", Some(LineCheck::Debugger)),
+            ("a cost100 field is missing", None),
+            ("port t1000 is in use", None),
+            ("abt201 differs", None),
+            ("test_t100 failed", None),
+            ("no-console-extra is unknown", None),
+        ] {
+            let found = LINE_CHECK_WORDS
+                .iter()
+                .find(|(_, words)| words.iter().any(|word| has_word(finding, word)));
+            assert_eq!(found.map(|(check, _)| *check), check, "{finding}");
+        }
+    }
 }

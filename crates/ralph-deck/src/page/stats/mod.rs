@@ -6,6 +6,7 @@ mod applied_proposals;
 mod finding_rules;
 mod gate_tables;
 mod hold_table;
+mod judge_table;
 mod proposal_rules;
 mod stats_rows;
 #[cfg(test)]
@@ -21,9 +22,10 @@ use serde::Serialize;
 pub use applied_proposals::{AppliedComparison, AppliedProposal, ComparedFigure};
 pub use gate_tables::{FlakyTable, GateStatistics, SlowTable};
 pub use hold_table::{HoldRow, HoldTable};
+pub use judge_table::{JudgeStatistics, JudgeTable};
 pub use proposal_rules::{PolicyProposal, ProjectSettings, ProposalKind, ProposedEdit};
 pub use stats_rows::{
-    LimitHit, StatsGate, StatsProject, StatsRequirement, StatsRows, StatsRun, percent,
+    LimitHit, StatsGate, StatsJudge, StatsProject, StatsRequirement, StatsRows, StatsRun, percent,
 };
 pub use week_table::{CostRange, LimitHitRow, WeekRow};
 
@@ -79,6 +81,7 @@ pub struct StatsPage {
     pub session_holds: HoldTable,
     pub flaky: FlakyTable,
     pub slow: SlowTable,
+    pub judges: JudgeTable,
     pub limits: Vec<LimitHitRow>,
     pub weeks: Vec<WeekRow>,
     pub proposals: Vec<PolicyProposal>,
@@ -142,12 +145,13 @@ pub fn stats_page(
         session_holds: hold_table::hold_table(&rows, |run| run.is_session, MAX_TABLE_ROWS),
         flaky: gate_tables::flaky_table(&gates, MAX_TABLE_ROWS, &scope),
         slow: gate_tables::slow_table(&gates, MAX_TABLE_ROWS, &scope),
+        judges: judge_table::judge_table(&rows, MAX_TABLE_ROWS),
         limits: week_table::limit_rows(&rows),
         weeks: week_table::week_rows(&rows, MAX_WEEKS),
         proposals: if is_compared {
             proposal_rules::propose_changes(&rows, &gates, projects)
         } else {
-            Vec::new()
+            proposal_rules::propose_learned(projects)
         },
         applied: applied_proposals::compare_applied(&all, applied),
         scope,

@@ -164,6 +164,15 @@ pub(super) fn propose_changes(
         let learned = finding_rules::propose_from_lessons(settings);
         proposals.extend(learned.into_iter().filter(|one| !known.contains(&one.edit)));
     }
+    numbered(proposals)
+}
+
+/// The proposals from findings that held several runs. They rest on those runs alone, however many others there are.
+pub(super) fn propose_learned(projects: &[ProjectSettings]) -> Vec<PolicyProposal> {
+    numbered(projects.iter().flat_map(finding_rules::propose_from_lessons).collect())
+}
+
+fn numbered(mut proposals: Vec<PolicyProposal>) -> Vec<PolicyProposal> {
     let is_again = |one: &PolicyProposal, other: &PolicyProposal| one.edit == other.edit;
     // Two lessons can lead to the same change.
     let is_learned =

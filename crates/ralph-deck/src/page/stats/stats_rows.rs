@@ -15,6 +15,7 @@ pub struct StatsRows {
     pub runs: Vec<StatsRun>,
     pub requirements: Vec<StatsRequirement>,
     pub gates: Vec<StatsGate>,
+    pub judges: Vec<StatsJudge>,
 }
 
 /// A run, or a session without one.
@@ -83,6 +84,28 @@ pub struct StatsGate {
     pub longest_ms: u64,
 }
 
+/// The verdicts of a judge of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StatsJudge {
+    pub run: String,
+    pub name: String,
+    pub kind: String,
+    pub verdicts: u32,
+    /// Verdicts that were known already and cost nothing.
+    pub cached: u32,
+    pub met: u32,
+    pub unmet: u32,
+    pub impossible: u32,
+    pub no_verdict: u32,
+    /// Findings that were dropped because their quote is not in the file.
+    pub misquoted: u32,
+    /// Findings that were dropped because no other reviewer confirmed them.
+    pub unconfirmed: u32,
+    pub tokens: u64,
+    /// `None` if no cost is known.
+    pub micro_usd: Option<u64>,
+}
+
 /// The project that a row belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct StatsProject {
@@ -113,19 +136,26 @@ impl StatsRows {
                 name(text);
             }
         }
+        for judge in &mut self.judges {
+            for text in [&mut judge.run, &mut judge.name, &mut judge.kind] {
+                name(text);
+            }
+        }
         self
     }
 
-    /// Keeps the runs for which `is_wanted`, and their requirements and gates.
+    /// Keeps the runs for which `is_wanted`, and their requirements, gates and judges.
     #[must_use]
     pub fn filtered(&self, is_wanted: impl Fn(&StatsRun) -> bool) -> Self {
         let runs: Vec<_> = self.runs.iter().filter(|run| is_wanted(run)).cloned().collect();
         let known: std::collections::HashSet<_> = runs.iter().map(|run| run.id.as_str()).collect();
         let requirements = self.requirements.iter().filter(|row| known.contains(row.run.as_str()));
         let gates = self.gates.iter().filter(|row| known.contains(row.run.as_str()));
+        let judges = self.judges.iter().filter(|row| known.contains(row.run.as_str()));
         Self {
             requirements: requirements.cloned().collect(),
             gates: gates.cloned().collect(),
+            judges: judges.cloned().collect(),
             runs,
         }
     }

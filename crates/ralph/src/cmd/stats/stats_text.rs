@@ -6,8 +6,8 @@ use ralph_core::text::count_noun;
 use ralph_core::units::{format_duration, format_usd, format_usd_alike};
 use ralph_deck::page::state_label;
 use ralph_deck::page::stats::{
-    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, LimitHitRow, PolicyProposal,
-    RunSummaryRow, StatsPage, StatsProject, WeekRow, percent,
+    AppliedComparison, CostRange, GateStatistics, HoldRow, HoldTable, JudgeStatistics, LimitHitRow,
+    PolicyProposal, RunSummaryRow, StatsPage, StatsProject, WeekRow, percent,
 };
 use ralph_deck::wording::ago;
 use ralph_sys::clock;
@@ -29,6 +29,7 @@ pub(super) fn render_page(page: &StatsPage, command: &str) -> String {
         view.holds("What holds agents", &page.holds),
         view.flaky(),
         view.slow(),
+        view.judges(),
         view.weeks(),
         view.limits(),
         view.holds("What holds sessions without a run", &page.session_holds),
@@ -45,7 +46,13 @@ fn projects_of(page: &StatsPage) -> usize {
     let holds = page.holds.rows.iter().chain(&page.session_holds.rows).map(|row| &row.project);
     let gates = page.slow.rows.iter().chain(&page.flaky.rows).map(|row| &row.project);
     let runs = page.runs.iter().map(|row| &row.project);
-    holds.chain(gates).chain(runs).collect::<std::collections::BTreeSet<&StatsProject>>().len()
+    let judges = page.judges.rows.iter().map(|row| &row.project);
+    holds
+        .chain(gates)
+        .chain(judges)
+        .chain(runs)
+        .collect::<std::collections::BTreeSet<&StatsProject>>()
+        .len()
 }
 
 struct PageView<'a> {
@@ -157,6 +164,34 @@ impl PageView<'_> {
             format_duration(table.saved_ms)
         );
         section(&title, &heads, &rows, table.next.as_deref())
+    }
+
+    fn judges(&self) -> Option<String> {
+        let table = &self.page.judges;
+        let row = |judge: &JudgeStatistics| {
+            vec![
+                self.named(&judge.judge, &judge.project),
+                judge.asked.to_string(),
+                judge.cached.to_string(),
+                judge.met.to_string(),
+                judge.unmet.saturating_add(judge.impossible).to_string(),
+                judge.no_verdict.to_string(),
+                judge.misquoted.to_string(),
+                judge.micro_usd.map(format_usd).unwrap_or_default(),
+            ]
+        };
+        let heads = [
+            ("Judge", Left),
+            ("Asked", Right),
+            ("From cache", Right),
+            ("Met", Right),
+            ("Unmet", Right),
+            ("No verdict", Right),
+            ("Dropped quotes", Right),
+            ("Cost", Right),
+        ];
+        let rows: Vec<_> = table.rows.iter().map(row).collect();
+        section("Judges", &heads, &rows, table.next.as_deref())
     }
 
     fn weeks(&self) -> Option<String> {

@@ -177,7 +177,7 @@ impl<'a> TaskProcesses<'a> {
     fn set_limits(&self, run: &RunId, overrides: &LimitOverrides) -> Result<(), ControlError> {
         let deadline = Deadline::after(LIMIT_TIMEOUT);
         let (home, caller) = (self.home, CommandCaller::Person);
-        let adjustment = RunAdjustment { home, run, caller, deadline: &deadline };
+        let adjustment = RunAdjustment { home, run, caller, by: None, deadline: &deadline };
         match adjustments::set_run_limits(&adjustment, overrides) {
             // A run that has ended keeps the limits it had, and spends nothing.
             Ok(_) | Err(ControlError::HasEnded { .. }) => Ok(()),
