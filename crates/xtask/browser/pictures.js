@@ -23,6 +23,7 @@ function maskMarkup(markup) {
     .replace(/<time [^>]*>[^<]*<\/time>/g, "<time>TIME</time>")
     .replace(/(\d{4}-\d\d-\d\d )?\d\d:\d\d(:\d\d)?/g, "TIME")
     .replace(/[0-9a-f]{12,}/g, "HASH")
+    .replace(/\bq[0-9a-f]{7}\b/g, "QUEUE")
     .replace(/\/(tmp|dev\/shm)\/[^\s<"]*/g, "PATH")
     .replace(/\d+(\.\d+)? (ms|s|min|h|days?)\b( \d+ (ms|s|min|h)\b)*/g, "DURATION")
     .replace(/\d+/g, "0");
