@@ -49,7 +49,7 @@ mod tests {
         let mut colors = rules.filter_map(|(selectors, body)| {
             let selectors = selectors.rsplit_once("*/").map_or(selectors, |(_, rest)| rest);
             let applies = selectors.split(',').any(|one| one.trim() == format!(".{class}"));
-            let color = body.split_once("--st: var(")?.1.split_once(')')?.0;
+            let color = body.split_once("--st: var(--")?.1.split_once(')')?.0;
             applies.then_some(color)
         });
         colors.next().unwrap_or_else(|| panic!("`{class}` has no colour"))
