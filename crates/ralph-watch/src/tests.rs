@@ -1,6 +1,7 @@
 //! Whole frames, and what keys do.
 
 mod board_frames;
+mod color_frames;
 mod dialog_frames;
 mod filter_table;
 mod frames;

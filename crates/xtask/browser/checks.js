@@ -3,85 +3,13 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
-const readline = require("readline");
-const { spawn, execFileSync } = require("child_process");
-const config = JSON.parse(fs.readFileSync(process.argv[2], "utf8"));
+const { LOOKS, checkPages, config, expect, fail, faults, journal, open, ralph, serve } = require("./window.js");
+const { describePictures } = require("./pictures.js");
+const { checkReports } = require("./reports.js");
 const { chromium } = require(path.join(config.tools, "node_modules/playwright-core"));
-const axeSource = fs.readFileSync(path.join(config.tools, "node_modules/axe-core/axe.min.js"), "utf8");
-
-const LOOKS = [
-  ["light", { viewport: { width: 1280, height: 900 }, colorScheme: "light" }],
-  ["dark", { viewport: { width: 1280, height: 900 }, colorScheme: "dark" }],
-  ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
-];
-const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-const faults = [];
-const fail = (what) => { faults.push(what); console.error("FAULT " + what); };
-const expect = (holds, what) => { if (!holds) fail(what); };
-const environment = (home) => ({ PATH: process.env.PATH, HOME: home, RALPH_HOME: home, TZ: "UTC", USER: "ada" });
-const ralph = (home, ...args) => execFileSync(config.ralph, args, { env: environment(home), cwd: home, encoding: "utf8" });
-const journal = (home, run) => fs.readFileSync(path.join(home, "runs", run, "journal.jsonl"), "utf8");
-
-/// A link opens one window. The server prints the next one when a browser has entered.
-function serve(home) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(config.ralph, ["serve", "--json", "--port", "0"], { env: environment(home), cwd: home });
-    const links = [];
-    const waiting = [];
-    const nextLink = () => (links.length > 0 ? Promise.resolve(links.shift()) : new Promise((take) => waiting.push(take)));
-    readline.createInterface({ input: child.stdout }).on("line", (line) => {
-      const { url, link } = JSON.parse(line);
-      const take = waiting.shift();
-      if (take) take(link); else links.push(link);
-      if (url) resolve({ child, url, nextLink });
-    });
-    child.on("exit", (code) => reject(new Error(`ralph serve ended with ${code}`)));
-  });
-}
-
-/// A browser window that reports errors, dialogs, requests to other hosts and text that ran.
-async function open(browser, server, look, options = {}) {
-  const context = await browser.newContext({ ...look, reducedMotion: "reduce", ...options });
-  const page = await context.newPage();
-  const host = new URL(server.url).host;
-  page.on("console", (m) => { if (m.type() === "error" || m.text().includes("Content Security Policy")) fail(`${page.url()}: console: ${m.text()}`); });
-  page.on("pageerror", (e) => fail(`${page.url()}: ${e.message}`));
-  page.on("dialog", (d) => { fail(`${page.url()}: a dialog`); d.dismiss(); });
-  page.on("request", (r) => { if (new URL(r.url()).host !== host) fail(`a request to ${r.url()}`); });
-  await page.goto(await server.nextLink());
-  expect(!page.url().includes("token"), "the token stays in the address");
-  return { context, page };
-}
-
-async function inspect(page, server, pathname, name) {
-  const reply = await page.goto(new URL(pathname, server.url).href, { waitUntil: "load" });
-  expect(reply.status() === 200, `${name} ${pathname}: status ${reply.status()}`);
-  await page.evaluate(() => document.querySelectorAll("details").forEach((d) => { d.removeAttribute("name"); d.open = true; }));
-  expect(!(await page.evaluate(() => window.pwned)), `${name} ${pathname}: hostile text ran`);
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  expect(over <= 0, `${name} ${pathname}: ${over} px wider than the screen`);
-  await page.evaluate(axeSource);
-  const result = await page.evaluate((rules) => axe.run(document, { runOnly: rules }), RULES);
-  for (const v of result.violations) {
-    if (v.impact === "serious" || v.impact === "critical" || v.impact === "moderate") {
-      fail(`${name} ${pathname}: ${v.impact} ${v.id}: ${v.nodes.slice(0, 2).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join(" | ")}`);
-    }
-  }
-  return result.passes.length;
-}
 
 const PAGES = ["/", "/history", "/queues", "/stats", "/states"];
 const runPages = (run) => [`/run/${run}`, `/run/${run}/stops`];
-
-async function checkPages(browser, server, pages) {
-  let passes = 0;
-  for (const [name, look] of LOOKS) {
-    const { context, page } = await open(browser, server, look);
-    for (const pathname of pages) passes += await inspect(page, server, pathname, name);
-    await context.close();
-  }
-  console.log(`${pages.length} pages in ${LOOKS.length} looks, ${passes} rules of axe pass`);
-}
 
 async function checkLive(browser, server, home) {
   const { context, page } = await open(browser, server, LOOKS[0][1]);
@@ -172,13 +100,19 @@ async function checkMany(browser, server, home) {
   expect((await page.locator(".run h3").first().textContent()) !== first, "the next page is the same page");
   await page.goto(new URL("/history?q=number+17", server.url).href);
   expect((await page.locator(".run").count()) > 0, "the filter finds nothing");
-  await page.goto(server.url);
-  await page.waitForSelector("#live[data-state=on]");
-  ralph(home, "pause", "r00000");
-  const written = Date.now();
-  await page.waitForSelector("#run-r00000.st-paused", { timeout: 10000 });
-  console.log(`and a change of one is on the page after ${Date.now() - written} ms`);
+  for (const [pathname, row] of [["/", "#run-r00000.st-paused"], ["/run/r00000", "#verdict .st-paused"]]) {
+    await page.goto(new URL(pathname, server.url).href);
+    await page.waitForSelector("#live[data-state=on]");
+    ralph(home, "pause", "r00000");
+    const written = Date.now();
+    await page.waitForSelector(row, { timeout: 10000 });
+    const took = Date.now() - written;
+    console.log(`and a change of one is on ${pathname} after ${took} ms`);
+    expect(took < 1000, `an update of ${pathname} took ${took} ms with ${config.many} runs`);
+    ralph(home, "resume", "r00000");
+  }
   await context.close();
+  await checkPages(browser, server, [...PAGES, ...runPages("r00000")], LOOKS.slice(0, 1));
 }
 
 /// Checkpoints of a real repository side by side, and the stats over enough runs to compare.
@@ -198,29 +132,22 @@ async function checkCompared(browser, server) {
   await context.close();
 }
 
-async function takePictures(browser, server) {
-  for (const [name, look] of LOOKS) {
-    const viewport = name === "phone" ? look.viewport : { width: 1080, height: 900 };
-    const { context, page } = await open(browser, server, { ...look, viewport });
-    await page.waitForSelector("#live[data-state=on]");
-    await page.screenshot({ path: path.join(config.pictures, `board-${name}.png`) });
-    await context.close();
-  }
-}
-
 (async () => {
   const began = Date.now();
   const browser = await chromium.launch({ executablePath: config.chromium, args: ["--no-sandbox", "--disable-gpu", "--font-render-hinting=none"] });
   const servers = {};
   try {
     for (const [name, home] of Object.entries(config.homes)) servers[name] = await serve(home);
-    if (config.pictures) {
-      await takePictures(browser, servers.board);
+    if (config.described) {
+      fs.writeFileSync(config.described, JSON.stringify(await describePictures(browser, servers)));
     } else {
-      const { empty, board, hostile, many, compared } = servers;
+      const { empty, board, hostile, many, compared, detailed } = servers;
       await checkPages(browser, empty, PAGES);
-      await checkPages(browser, hostile, [...PAGES, ...runPages("x9nn")]);
+      const runs = config.detailed.flatMap(runPages);
+      await checkPages(browser, hostile, [...PAGES, ...runPages("x9nn"), ...runs]);
       await checkPages(browser, board, [...PAGES, ...runPages("k7f2"), "/run/9qd2", "/history?q=is%3Astuck"]);
+      await checkPages(browser, detailed, [...PAGES, ...runs]);
+      await checkReports(browser, [...config.detailed.map((run) => ["detailed", run]), ["hostile", config.driven], ["hostile", config.proved], ["compared", config.changed]]);
       await checkCompared(browser, compared);
       await checkLive(browser, board, config.homes.board);
       await checkKeys(browser, board);

@@ -64,7 +64,7 @@ enum XtaskCommand {
         after_help = "Examples:\n  cargo xtask import ../smart-ralph\n  cargo xtask import ../a ../b --markdown\n  cargo xtask import ../smart-ralph --reasons"
     )]
     Import(ImportSurveyOptions),
-    /// Render `ralph demo`, `ralph prove` and the board as pictures in `docs`
+    /// Render `ralph demo`, `ralph prove` and web pages as pictures in `docs`
     #[command(after_help = "Examples:\n  cargo xtask picture\n  cargo xtask picture --check")]
     Picture(PictureOptions),
     /// Replay bug fixes of published projects, and write the results
@@ -125,9 +125,12 @@ struct BrowserOptions {
     /// Use this program instead of building one
     #[arg(long, value_name = "PROGRAM")]
     program: Option<PathBuf>,
-    /// Only write the pictures of the board in `docs`
+    /// Only write the pictures of pages in `docs`
     #[arg(long)]
     pictures: bool,
+    /// With `--pictures`, fail if a page looks different now instead of writing
+    #[arg(long, requires = "pictures")]
+    check: bool,
 }
 
 #[derive(Args)]
@@ -309,7 +312,7 @@ struct ThoroughOptions {
 
 #[derive(Args)]
 struct PictureOptions {
-    /// Fail if the text of a picture differs from a new run, except for times
+    /// Fail if a picture differs from a new run, except for times
     #[arg(long)]
     check: bool,
 }

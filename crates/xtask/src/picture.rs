@@ -1,8 +1,9 @@
-//! Renders the pictures of the documentation: commands in a terminal, each from a real run.
+//! Renders the pictures of the documentation: commands in a terminal, each from a real run, and pages in a browser.
 
+pub(crate) mod page_pictures;
 mod proved_project;
 
-use crate::{PictureOptions, browser, disk, print, shell};
+use crate::{PictureOptions, disk, print, shell};
 use anstyle::{Color, RgbColor};
 use anstyle_svg::{Palette, Term};
 use anyhow::{Result, bail};
@@ -46,10 +47,6 @@ const PICTURES: [TerminalPicture; 2] = [
     },
 ];
 
-/// Pictures of the board in a browser. Fonts differ between machines, so they are not compared.
-const BOARD_PICTURES: [&str; 3] = ["board-dark.png", "board-light.png", "board-phone.png"];
-const MAX_PICTURE_BYTES: u64 = 150_000;
-
 pub(crate) fn run(options: &PictureOptions) -> Result<()> {
     for picture in &PICTURES {
         let drawn = render_picture(picture.command, &(picture.output)()?);
@@ -61,19 +58,7 @@ pub(crate) fn run(options: &PictureOptions) -> Result<()> {
             print::print_line(&format!("wrote `{}`", picture.path));
         }
     }
-    let docs = shell::repository_root().join("docs");
-    if !options.check {
-        browser::take_pictures(None)?;
-    }
-    for name in BOARD_PICTURES {
-        let size = std::fs::metadata(docs.join(name)).map_or(0, |file| file.len());
-        if !(1..MAX_PICTURE_BYTES).contains(&size) {
-            bail!(
-                "`docs/{name}` is missing or too large ({size} bytes); run `cargo xtask picture`"
-            );
-        }
-    }
-    Ok(())
+    if options.check { page_pictures::check(None) } else { page_pictures::take(None) }
 }
 
 impl TerminalPicture {

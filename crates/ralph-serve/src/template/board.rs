@@ -238,7 +238,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                 } }
                 @if let Some(note) = &row.note {
                     p.why {
-                        (note)
+                        (facts::code_text(note))
                         @if let Some(until_ms) = row.until_ms {
                             ". Continues by itself at " (facts::time(until_ms, now_ms)) (facts::in_time(until_ms, now_ms))
                         }

@@ -5,6 +5,7 @@ use crate::template::marks;
 use maud::{Markup, html};
 use ralph_core::id::RunId;
 use ralph_core::record::CostBasis;
+use ralph_core::status::RunStatus;
 use ralph_core::units;
 use ralph_deck::page::{BoardRow, RunStanding};
 use ralph_sys::clock;
@@ -40,24 +41,27 @@ pub(crate) fn scaled(value: u64, most: u64, size: u64) -> u64 {
 
 /// The class that sets the hue of a standing.
 pub(crate) fn hue(standing: RunStanding) -> &'static str {
-    match standing.name() {
-        "parked" => "st-parked",
-        "verified" => "st-verified",
-        "green" => "st-green",
-        "claimed" => "st-claimed",
-        "exhausted" => "st-exhausted",
-        "stuck" => "st-stuck",
-        "asks" | "needs_human" => "st-needs_human",
-        "needs_review" => "st-needs_review",
-        "gate_broken" => "st-gate_broken",
-        "rate_limited" => "st-rate_limited",
-        "cancelled" => "st-cancelled",
-        "overridden" => "st-overridden",
-        "crashed" => "st-crashed",
-        "waiting" => "st-waiting",
-        "paused" => "st-paused",
-        "orphaned" => "st-orphaned",
-        _ => "st-working",
+    match standing {
+        RunStanding::Working => "st-working",
+        RunStanding::Waiting => "st-waiting",
+        RunStanding::Asks => "st-needs_human",
+        RunStanding::Paused => "st-paused",
+        RunStanding::Orphaned => "st-orphaned",
+        RunStanding::Parked(_) => "st-parked",
+        RunStanding::Ended(status) => match status {
+            RunStatus::Verified => "st-verified",
+            RunStatus::Green => "st-green",
+            RunStatus::Claimed => "st-claimed",
+            RunStatus::Exhausted => "st-exhausted",
+            RunStatus::Stuck => "st-stuck",
+            RunStatus::NeedsHuman => "st-needs_human",
+            RunStatus::NeedsReview => "st-needs_review",
+            RunStatus::GateBroken => "st-gate_broken",
+            RunStatus::RateLimited => "st-rate_limited",
+            RunStatus::Cancelled => "st-cancelled",
+            RunStatus::Overridden => "st-overridden",
+            RunStatus::Crashed => "st-crashed",
+        },
     }
 }
 

@@ -71,7 +71,7 @@ fn judges(page: &RunPage) -> Markup {
                         td {
                             @match judge.outcome.as_str() {
                                 "met" => { span.s-met { "✓" } },
-                                "unmet" => { span.s-unmet { "✗" } },
+                                "unmet" | "impossible" => { span.s-unmet { "✗" } },
                                 _ => { span.s-unknown { "?" } },
                             }
                             " " (judge.verdict())

@@ -70,7 +70,7 @@ fn verdict(page: &RunPage) -> Markup {
                 } }
                 @if let Some(note) = &row.note {
                     p.rests {
-                        (note)
+                        (facts::code_text(note))
                         @if let Some(until_ms) = row.until_ms { ", until " (facts::time(until_ms, page.now_ms)) }
                     }
                 }

@@ -11,7 +11,7 @@ use crate::palette::TextInk;
 use crate::screen_line::{ScreenLayout, ScreenLine};
 use crate::watch_state::WatchState;
 use ralph_core::units::{format_duration, format_usd};
-use ralph_deck::page::{BoardRow, RunPage};
+use ralph_deck::page::{BoardRow, LookFirst, RunPage};
 
 /// From here on a line has room for everything.
 pub(crate) const FULL_COLUMNS: usize = 120;
@@ -238,10 +238,13 @@ fn standing_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
 }
 
 fn look_first_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
-    if frame.state.rows < 36 || page.look_first.is_empty() {
-        return Vec::new();
-    }
+    let Some(first) = page.look_first.first() else { return Vec::new() };
     let mut lines = Vec::new();
+    if frame.state.rows < 36 {
+        lines.push(look_first_line(frame, first, page.look_first.len() - 1));
+        push_gap(&mut lines, frame.state.rows < 24);
+        return lines;
+    }
     for (number, one) in page.look_first.iter().take(MAX_LOOK_FIRST).enumerate() {
         let title = if number == 0 { "LOOK FIRST" } else { "" };
         let stop = one.stop.map(|stop| format!("stop {stop}")).unwrap_or_default();
@@ -259,6 +262,17 @@ fn look_first_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
     }
     lines.push(ScreenLine::blank());
     lines
+}
+
+/// The first item and the number of the others, for a terminal without room for a list.
+fn look_first_line(frame: RunFrame<'_>, first: &LookFirst, others: usize) -> ScreenLine {
+    let more = if others == 0 { String::new() } else { format!("  and {others} more") };
+    let title = "look first:";
+    let text_at = 1 + title.len() + 1;
+    let room = frame.end().saturating_sub(text_at + more.len());
+    ScreenLine::text(1, title, TextInk::Strong)
+        .with(text_at, room, format!("{}: {}", first.kind.label(), first.text), TextInk::Plain)
+        .with_right(text_at, frame.end(), more, TextInk::Quiet)
 }
 
 fn foot_line(frame: RunFrame<'_>, screen: &OpenedRun) -> ScreenLine {

@@ -108,7 +108,7 @@ fn judge_table(page: &RunPage) -> Vec<ScreenLine> {
     for (number, judge) in page.judges.iter().enumerate() {
         let ink = match judge.outcome.as_str() {
             "met" => TextInk::Good,
-            "unmet" => TextInk::Bad,
+            "unmet" | "impossible" => TextInk::Bad,
             _ => TextInk::Unclear,
         };
         let usage = match judge.usage() {
@@ -169,16 +169,15 @@ fn proof_lines(frame: RunFrame<'_>, proof: &ProofTable) -> Vec<ScreenLine> {
         };
         let what = format!("{} code, {} tests", row.code, row.tests);
         let line = ScreenLine::text(1, mark, ink).with(3, 2, row.name, TextInk::Plain);
-        lines.push(line.with(6, 20, what, TextInk::Plain).with(
-            27,
-            usize::MAX,
-            row.result.clone(),
-            TextInk::Plain,
-        ));
+        let line = line.with(6, 20, what, TextInk::Plain);
+        let line = line.with(27, usize::MAX, row.result.clone(), TextInk::Plain);
+        // An item can be selected, so that the screen scrolls to it.
+        lines.push(line.of_item(&format!("proof {}", row.name)));
     }
-    lines.extend(
-        proof.doubts.iter().map(|doubt| ScreenLine::text(3, doubt.clone(), TextInk::Unclear)),
-    );
+    lines.extend(proof.doubts.iter().enumerate().map(|(number, doubt)| {
+        let line = ScreenLine::text(3, doubt.clone(), TextInk::Unclear);
+        line.of_item(&format!("doubt {number}"))
+    }));
     lines
 }
 

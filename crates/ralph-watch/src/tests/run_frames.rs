@@ -18,6 +18,8 @@ fn run_at_80_by_24() {
     |▌  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
     |▌  press a to answer; parked at 08:01, in 19 min
     |
+    | look first: an old test was changed: one expectation differs: 308…  and 1 more
+    |
     | stop              6  7  8  9 10 11 12 13 14 15 16 17  now
     | build             ✓  ✗  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  ✓  met
     | tests            12  ✗  9  ✗  7  6  4  2  ✓  ✓  ✓  ✓  met
@@ -29,9 +31,7 @@ fn run_at_80_by_24() {
     | 5 others, met at every stop shown
     |
     |▌07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
-    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
-    | 06:49 held 16      clippy: 2 findings, added lines: 2… gates 1 min 41 s  $0.88
-    |    6 more below
+    |    8 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
@@ -104,6 +104,8 @@ fn run_without_utf8() {
     |>  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
     |>  press a to answer; parked at 08:01, in 19 min
     |
+    | look first: an old test was changed: one expectation differs: 3...  and 1 more
+    |
     | stop              6  7  8  9 10 11 12 13 14 15 16 17  now
     | build             V  X  V  V  V  V  V  V  V  V  V  V  met
     | tests            12  X  9  X  7  6  4  2  V  V  V  V  met
@@ -115,9 +117,7 @@ fn run_without_utf8() {
     | 5 others, met at every stop shown
     |
     |>07:31 asks         clippy rejects the deprecated /v1 handlers, and the poli...
-    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
-    | 06:49 held 16      clippy: 2 findings, added lines:... gates 1 min 41 s  $0.88
-    |    6 more below
+    |    8 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
@@ -132,6 +132,7 @@ fn run_at_48_columns() {
     |▌  deprecated /v1 handlers, and the policy…
     |▌  press a to answer; parked at 08:01, in 19 min
     |
+    | look first: an old test was chang…  and 1 more
     | stop      14 15 16 17  now
     | clippy    11  3  2  2  2 findings
     | fmt        ✗  ✓  ✓  ✓  met
@@ -143,8 +144,7 @@ fn run_at_48_columns() {
     | 06:12 held 15      clippy 11 → 3, fmt done
     | 05:48 held 14      clippy: 11 findings, fmt,…
     | 05:10 held 13      tests 4 → 2
-    | 04:38 hand-over    to session 3, context 83 %…
-    |    2 more below
+    |    3 more below
     | 1 2 3 4 5 6  esc back  ? help
     ");
 }
@@ -200,6 +200,8 @@ fn older_stops_of_a_run() {
     |▌  forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
     |▌  press a to answer; parked at 08:01, in 19 min
     |
+    | look first: an old test was changed: one expectation differs: 308…  and 1 more
+    |
     | stop              1  2  3  4  5  6  7  8  9 10 11 12  now, → newer stops
     |▌build             ✗  ✗  ✓  ✓  ✓  ✓  ✗  ✓  ✓  ✓  ✓  ✓  met
     | tests             ✗  ✗ 31 24 18 12  ✗  9  ✗  7  6  4  met
@@ -211,9 +213,7 @@ fn older_stops_of_a_run() {
     | 5 others, met at every stop shown
     |
     | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
-    | 07:22 held 17      clippy: 2 findings, as before       gates 1 min 43 s  $0.64
-    | 06:49 held 16      clippy: 2 findings, added lines: 2… gates 1 min 41 s  $0.88
-    |    6 more below
+    |    8 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");

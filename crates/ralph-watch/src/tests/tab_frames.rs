@@ -5,8 +5,10 @@ use crate::sample_pages::sample_run;
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
 use ralph_core::id::RunId;
+use ralph_core::judge::JudgeKind;
 use ralph_deck::page::{
-    ChangedFileRow, ChangedFiles, CheckpointRow, FileComparison, SideBySideLine,
+    ChangedFileRow, ChangedFiles, CheckpointRow, FileComparison, JudgeHistoryRow, ProofTable,
+    ProofTableRow, SideBySideLine,
 };
 
 fn run_id() -> RunId {
@@ -141,6 +143,113 @@ fn gates_with_elapsed_time() {
     |
     |
     |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+/// The newest results of a run that a proof and judges looked at.
+fn judged_run() -> WatchState {
+    let row = |name, code, tests, result: &str, passed| ProofTableRow {
+        name,
+        code,
+        tests,
+        result: result.to_string(),
+        passed,
+    };
+    let judge = |name: &str, outcome: &str, why: Option<&str>, calls| JudgeHistoryRow {
+        name: name.to_string(),
+        kind: JudgeKind::Adversarial,
+        outcome: outcome.to_string(),
+        why: why.map(str::to_string),
+        model: Some("opus".to_string()),
+        findings: u32::from(outcome == "unmet"),
+        asked: 2,
+        cached: 1,
+        calls,
+        tokens: u64::from(calls) * 6_200,
+        micro_usd: (calls > 0).then_some(190_000),
+        took_ms: 41_000,
+    };
+    let mut state = opened_run(80, 30);
+    if let Some(screen) = &mut state.run {
+        screen.page.proof = Some(ProofTable {
+            verdict: "needs_review".to_string(),
+            rows: vec![
+                row("T0", "old", "old", "148 tests, 2 failed", None),
+                row("T1", "new", "new", "all gates passed", Some(true)),
+                row("T2", "new", "old", "1 old test fails", Some(false)),
+                row("T3", "old", "new", "3 tests fail without the change", Some(true)),
+            ],
+            doubts: vec!["`fmt` names no tests".to_string()],
+        });
+        screen.page.judges = vec![
+            judge("review", "unmet", None, 3),
+            judge("plan", "met", None, 1),
+            judge("goal", "unknown", Some("it is unsure"), 0),
+        ];
+    }
+    press(&mut state, "3");
+    state
+}
+
+#[test]
+fn gates_judges_and_proof() {
+    insta::assert_snapshot!(show(&judged_run()), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    |
+    | • tests 41 s of about 55 s                      ██████████████░░░░░░
+    |
+    | GATE                   last                took        runs  cached  flaky
+    |▌build                  passed              21 s        17
+    | tests                  passed              55 s        17
+    | clippy                 failed, 2 findings  26 s        17
+    | fmt                    passed              1 s         17    3
+    |
+    | JUDGE                  last                            asked, usage
+    | review                 unmet, 1 finding                2: 3 calls, 18.6 k toke…
+    | plan                   met                             2: 1 call, 6.2 k tokens…
+    | goal                   no verdict: it is unsure        2
+    |
+    | PROOF: needs review
+    |   T0 old code, old tests  148 tests, 2 failed
+    | ✓ T1 new code, new tests  all gates passed
+    | ✗ T2 new code, old tests  1 old test fails
+    | ✓ T3 old code, new tests  3 tests fail without the change
+    |   `fmt` names no tests
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+/// The proof is below the gates and judges, so it is the first without room.
+#[test]
+fn proof_without_room_is_reached_by_moving() {
+    let mut state = judged_run();
+    state.update(WatchEvent::Resized { columns: 80, rows: 16 });
+    press(&mut state, "↓↓↓↓↓↓↓↓↓↓↓↓");
+    insta::assert_snapshot!(show(&state), @r"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    | fmt                    passed              1 s         17    3
+    |
+    | JUDGE                  last                            asked, usage
+    | review                 unmet, 1 finding                2: 3 calls, 18.6 k toke…
+    | plan                   met                             2: 1 call, 6.2 k tokens…
+    | goal                   no verdict: it is unsure        2
+    |
+    | PROOF: needs review
+    |   T0 old code, old tests  148 tests, 2 failed
+    | ✓ T1 new code, new tests  all gates passed
+    | ✗ T2 new code, old tests  1 old test fails
+    | ✓ T3 old code, new tests  3 tests fail without the change
+    |▌  `fmt` names no tests
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
 }

@@ -2,6 +2,7 @@
 
 use crate::runner::RunnerSandbox;
 use crate::sandbox::{SESSION, Sandbox, eventually, run_command, write_file, write_program};
+use crate::serve_client::BoardServer;
 use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
@@ -121,6 +122,39 @@ fn a_stuck_run_is_announced() {
         data-raw = "{\"text\":\"stuck: make it work — the last 2 stops made no progress on promise, 1 not met (run [run]); `ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"v\":1,\"run\":\"[run]\",\"status\":\"stuck\",\"title\":\"make it work\",\"because\":\"the last 2 stops made no progress on promise, 1 not met\",\"next\":\"`ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"message\":\"stuck: make it work — the last 2 stops made no progress on promise, 1 not met (run [run]); `ralph why [run]` shows what it is stuck on; help with that, then run `/ralph:goal` again\",\"at\":\"[time]\"}"
         "#);
     });
+}
+
+/// The button on the page with the states does the same as `ralph notify --test`.
+#[test]
+fn the_page_sends_a_test_notification() {
+    let sandbox = sandbox_with_config("[notify]\ncommand = [\"tell-me\"]\n");
+    let server = BoardServer::start(&sandbox);
+    let cookie = server.cookie();
+    let press_button = || {
+        let reply = server.post_form(&cookie, "/states", "/notify/test", "");
+        let shown = server.get(&cookie, reply.header("location").unwrap()).body;
+        let notice = shown.split_once("id=\"notice\"").unwrap().1.split_once("<div>").unwrap().1;
+        format!("{} {}", reply.status, notice.split_once("</div>").unwrap().0)
+    };
+    let sent = press_button();
+    insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]")]}, {
+        assert_snapshot!(recorded_call(&sandbox, "tell-me"), @r#"
+        <>
+        {"v":1,"run":"","status":"test","title":"a test message","because":"sent by `ralph notify --test`","next":"the end of a run is announced the same way","message":"test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way","at":"[time]"}
+        RALPH_MESSAGE=test: a test message — sent by `ralph notify --test`; the end of a run is announced the same way
+        RALPH_RUN=
+        RALPH_STATUS=test
+        RALPH_TITLE=a test message
+        "#);
+    });
+    write_program(&sandbox.root().join("bin/tell-me"), "#!/bin/sh\nexit 3\n");
+    let failed = press_button();
+    write_file(&sandbox.ralph_home("config.toml"), "");
+    assert_snapshot!([sent, failed, press_button()].join("\n"), @r"
+    303 <p>A test notification was sent</p>
+    303 <p>1 channel failed; `ralph notify --test` shows why</p>
+    303 <p>no notification is configured; `ralph notify --help` shows how</p>
+    ");
 }
 
 /// The hook answers and closes its output while the notification command is still running.

@@ -392,6 +392,16 @@ pub fn eventually<T>(look: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// Whether a test has to be skipped, because the machine lacks a tool that is not required.
+pub fn is_tool_missing(tool: &str) -> bool {
+    let is_found = ["/usr/bin", "/bin", "/usr/local/bin"]
+        .iter()
+        .any(|directory| Path::new(directory).join(tool).exists());
+    let is_required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
+    assert!(is_found || !is_required, "{tool} is not installed");
+    !is_found
+}
+
 /// A shell that starts `cargo test &` makes all its processes ignore the signals that tests send. A child of a process
 /// with a handler starts with the default action instead.
 fn restore_default_signals() {

@@ -1,16 +1,25 @@
 //! `ralph serve`: access, requests, actions and updates, over plain sockets.
 
 use crate::conditions::APPROVAL_POLICY;
-use crate::sandbox::{SESSION, Sandbox, without_proof};
+use crate::sandbox::{SESSION, Sandbox, eventually, is_tool_missing, without_proof, write_file};
 use crate::serve_client::{BoardServer, HttpReply, form_token};
 use insta::assert_snapshot;
-use serde_json::Value;
+use ralph_core::drive::{DriveSettings, LandingMode, RunWorktree};
+use ralph_core::id::RunId;
+use ralph_core::record::RunRecord;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, RunFiles};
+use ralph_sys::clock::Deadline;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 const GATE: &str = "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"-c\", \"grep -q goodbye main.txt || { echo 'main.txt:1: no <b>goodbye</b>'; exit 1; }\"]\n";
 const HOSTILE: &str = "<img src=x onerror=alert(1)> \"'&</title><script>alert(2)</script>";
+const HOSTILE_FILE: &str = "<img src=x onerror=alert(4)>.txt";
 
 /// A project with one run that was held once.
 fn held_sandbox(goal: &str) -> (Sandbox, String) {
@@ -95,11 +104,7 @@ fn a_link_works_once_and_its_second_use_ends_the_session() {
     show("a reload in it", &server.get(&cookie, &link));
     let other = server.cookie();
     // An open page must not outlive its session.
-    let mut stream = server.connect();
-    let request =
-        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut events = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut events = server.open_updates(&cookie, "/");
     events.by_ref().find(|line| line == "event: title").unwrap();
     show("the second browser", &server.request("GET", &link, &[], ""));
     sandbox.start_run(["Say goodbye"]);
@@ -598,42 +603,103 @@ fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
     assert!(sandbox.journal(&run).contains("paused"));
 }
 
-/// R-S6c: everything that a goal, an agent, a gate, a file or a branch brings is text.
+/// A driven run in a work tree of its own, whose branch tries to be markup.
+fn start_hostile_branch_run(sandbox: &Sandbox) -> RunId {
+    let run = RunId::parse("h4sk").unwrap();
+    let project = sandbox.project().display().to_string();
+    let mut record = RunRecord::new(run.clone(), project.clone(), ralph_sys::clock::now_ms());
+    record.title = HOSTILE.to_string();
+    let worktree = RunWorktree {
+        path: project,
+        branch: format!("{HOSTILE} branch"),
+        from: "main".to_string(),
+        into: Some(format!("{HOSTILE} target")),
+        base: "4f1c2a9e7b".to_string(),
+        then: LandingMode::Merge,
+        checks_ms: None,
+        draft: false,
+    };
+    let drive = DriveSettings { worktree: Some(worktree), ..DriveSettings::DEFAULT };
+    record.drive = Some(Box::new(drive));
+    let files = RunFiles { goal: HOSTILE.as_bytes(), lists: &[] };
+    let home = RalphHome::new(sandbox.ralph_home(""));
+    let deadline = Deadline::after(Duration::from_secs(30));
+    assert!(store::create_run(&home, &record, &files, &deadline).unwrap());
+    run
+}
+
+/// The record of a queue whose file is gone, so that its tasks are shown by their names.
+fn write_hostile_queue(sandbox: &Sandbox, run: &RunId) {
+    let task = format!("{HOSTILE} task");
+    let lines = [
+        json!({ "opened": { "source": format!("/{HOSTILE}.toml"), "project": format!("/{HOSTILE} project"), "arguments": [] } }),
+        json!({ "started": { "task": task, "asks": "", "terms": "", "run": run } }),
+        json!({ "ended": { "task": task, "how": "parked", "why": format!("{HOSTILE} reason") } }),
+    ];
+    let line = |mut line: Value| {
+        line["v"] = 1.into();
+        line["at_ms"] = 1.into();
+        format!("{line}\n")
+    };
+    let path = sandbox.ralph_home("queues/q1234567/queue.jsonl");
+    write_file(&path, &lines.map(line).concat());
+}
+
+/// R-S6c: everything that a goal, an agent, a gate, a file, a branch or a queue brings is text.
 #[test]
 fn hostile_texts_are_escaped_on_every_page() {
     let (sandbox, run) = held_sandbox(HOSTILE);
+    sandbox.write(HOSTILE_FILE, HOSTILE);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
     sandbox.ralph(["ask", "--run", &run, HOSTILE]);
+    let driven = start_hostile_branch_run(&sandbox);
+    write_hostile_queue(&sandbox, &driven);
     let server = BoardServer::start(&sandbox);
     let cookie = server.cookie();
+    let diff = format!("/run/{run}/diff");
+    let compared = format!("{diff}?from=0&to=2&path=%3Cimg%20src%3Dx%20onerror%3Dalert(4)%3E.txt");
+    let shown = |what: &str| format!("{HOSTILE} {what}");
+    // What must be on a page, so that its escape is tried.
     let pages = [
-        "/".to_string(),
-        format!("/run/{run}"),
-        format!("/run/{run}/stops"),
-        format!("/run/{run}/diff"),
-        "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
-        "/history".to_string(),
-        "/stats".to_string(),
-        "/queues".to_string(),
-        "/states".to_string(),
-        "/run/%3Cscript%3E".to_string(),
+        ("/".to_string(), shown("branch")),
+        (format!("/run/{run}"), HOSTILE.to_string()),
+        (format!("/run/{run}/stops"), "<b>goodbye</b>".to_string()),
+        (format!("/run/{driven}"), HOSTILE.to_string()),
+        (diff, HOSTILE_FILE.to_string()),
+        (compared, HOSTILE.to_string()),
+        (
+            "/history?q=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
+            "<script>alert(3)</script>".to_string(),
+        ),
+        ("/history".to_string(), String::new()),
+        ("/stats".to_string(), HOSTILE.to_string()),
+        ("/queues".to_string(), shown("task")),
+        ("/queues".to_string(), shown("reason")),
+        ("/queues".to_string(), format!("{HOSTILE}.toml")),
+        ("/states".to_string(), String::new()),
+        ("/run/%3Cscript%3E".to_string(), String::new()),
     ];
     let attributes = regex::Regex::new(r"\s(on\w+|style)=").unwrap();
     let tags = regex::Regex::new("<[a-z][^>]*>").unwrap();
-    for path in &pages {
+    let values = regex::Regex::new("\"[^\"]*\"").unwrap();
+    for (path, text) in &pages {
         let reply = server.get(&cookie, path);
         for raw in ["<img", "<b>goodbye", "</title><script", "<script>"] {
             assert!(!reply.body.contains(raw), "{path}: {raw}\n{}", reply.body);
         }
         assert_eq!(reply.body.matches("<script").count(), 1, "{path}");
         for tag in tags.find_iter(&reply.body) {
-            assert!(!attributes.is_match(tag.as_str()), "{path}: {}", tag.as_str());
+            let names = values.replace_all(tag.as_str(), "");
+            assert!(!attributes.is_match(&names), "{path}: {}", tag.as_str());
         }
+        assert!(reply.body.contains(&escape_text(text)), "{path}: no {text}\n{}", reply.body);
     }
-    let board = server.get(&cookie, "/").body;
-    assert!(
-        board.contains("&lt;img src=x onerror=alert(1)&gt; &quot;'&amp;&lt;/title&gt;"),
-        "{board}"
-    );
+}
+
+/// The text as markup shows it.
+fn escape_text(text: &str) -> String {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    escaped.replace('"', "&quot;")
 }
 
 #[test]
@@ -758,11 +824,7 @@ fn updates_are_sent_when_a_journal_changes() {
     let (sandbox, run) = held_sandbox("Say goodbye");
     let server = BoardServer::start(&sandbox);
     let cookie = server.cookie();
-    let mut stream = server.connect();
-    let request =
-        format!("GET /events?page=/ HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", server.host);
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    let mut lines = server.open_updates(&cookie, "/");
     let mut next_patch = || {
         lines.by_ref().find(|line| line == "event: patch").unwrap();
         let patch: Vec<String> = lines
@@ -839,26 +901,45 @@ fn clients_that_stall_or_speak_nonsense_do_not_stop_others() {
     drop(stalled);
 }
 
+/// Sends a request on a connection that stays open, and reads the response. Then the server has accepted the connection.
+fn ask_on_open_connection(server: &BoardServer, mut stream: &TcpStream) {
+    let request = format!("GET /favicon.svg HTTP/1.1\r\nHost: {}\r\n\r\n", server.host);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut response = BufReader::new(stream);
+    let head = response.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty());
+    let head: Vec<String> = head.collect();
+    let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    let mut body = vec![0; length.parse().unwrap()];
+    response.read_exact(&mut body).unwrap();
+    assert_eq!(head[0], "HTTP/1.1 200 OK");
+}
+
 /// Connections that ask for nothing make room for one that does, the oldest first.
 #[test]
 fn idle_connections_do_not_keep_a_browser_out() {
     let sandbox = Sandbox::new();
     let server = BoardServer::start(&sandbox);
     let cookie = server.cookie();
-    let mut idle: Vec<_> = (0..64).map(|_| server.connect()).collect();
-    idle[0].write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    // A busy system may queue connections for the server in another order than they were made in. An answer on the
+    // oldest one before the others are made, and on the newest one after that, fixes which of them these are.
+    let mut oldest = server.connect();
+    ask_on_open_connection(&server, &oldest);
+    oldest.write_all(b"GET / HTTP/1.1\r\nHost:").unwrap();
+    let others: Vec<_> = (0..62).map(|_| server.connect()).collect();
+    let mut newest = server.connect();
+    ask_on_open_connection(&server, &newest);
     assert_eq!(server.get(&cookie, "/").status, 200);
     // Without that, all of them would be closed after the time for a head, and the browser would have waited as long.
     // A connection is reset instead of closed if its server had not yet read everything.
-    let closed = match idle[0].read(&mut [0]) {
+    let closed = match oldest.read(&mut [0]) {
         Ok(count) => count == 0,
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
     };
     assert!(closed);
-    let newest = &mut idle[63];
     newest.set_nonblocking(true).unwrap();
     let open = newest.read(&mut [0]).map_err(|error| error.kind());
     assert_eq!(open, Err(std::io::ErrorKind::WouldBlock));
+    drop(others);
 }
 
 #[test]
@@ -876,6 +957,73 @@ fn it_ends_at_a_signal_although_a_page_is_open() {
     let ended = Command::new("kill").args(["-TERM", &server.pid().to_string()]).status().unwrap();
     assert!(ended.success());
     assert_eq!(server.wait(), Some(0));
+}
+
+/// With nothing to show, nothing happens: not without a page, and not while one is open, until its times are made anew.
+#[test]
+fn an_idle_server_makes_no_system_calls() {
+    if is_tool_missing("strace") {
+        return;
+    }
+    let (sandbox, run) = held_sandbox("Say goodbye");
+    let trace = sandbox.root().join("trace");
+    let path = trace.display().to_string();
+    // The tracer is a grandchild, so that the process id is that of the server.
+    let tracer =
+        ["strace", "-D", "-f", "-qq", "-s", "16", "-e", "signal=none", "-o", path.as_str()];
+    let server = BoardServer::start_under(&sandbox, &tracer, &["--port", "0"]);
+    let cookie = server.cookie();
+    // A server that wakes up by itself never lets ten commands pass without a system call.
+    let read = || fs::read_to_string(&trace).unwrap();
+    let wait_for_rest = || {
+        eventually(|| {
+            let before = read();
+            (0..10).for_each(|_| drop(sandbox.ralph(["why", &run])));
+            (read() == before).then_some(())
+        });
+    };
+    wait_for_rest();
+    let quiet = read().len();
+    let mut updates = server.open_updates(&cookie, &format!("/run/{run}"));
+    updates.find(|line| line == "event: patch").unwrap();
+    wait_for_rest();
+    assert!(read().len() > quiet, "the trace ends before the page was opened");
+}
+
+/// Listening on another address is allowed, with a warning if other machines can reach it.
+#[test]
+fn another_address_is_a_host_of_its_own_and_warns_if_others_reach_it() {
+    let sandbox = Sandbox::new();
+    let rows = ["127.0.0.1", "127.0.0.2", "0.0.0.0"].map(|address| {
+        let server = BoardServer::start_with(&sandbox, &["--port", "0", "--bind", address]);
+        let (ip, port) = server.host.split_once(':').unwrap();
+        let (ip, port) = (ip.to_string(), port.to_string());
+        let cookie = server.cookie();
+        let status = |host: &str| {
+            let host = format!("{host}:{port}");
+            server.request("GET", "/", &[("Cookie", &cookie), ("Host", &host)], "").status
+        };
+        let hosts = ["127.0.0.1", "localhost", "127.0.0.2", "0.0.0.0", "evil.example"];
+        let hosts = hosts.map(|host| format!("{} {host}", status(host))).join(", ");
+        let is_loopback = server.is_loopback;
+        let printed = server.stop().replace(&port, "PORT");
+        format!("{address} is served as {ip}, loopback: {is_loopback}\n{hosts}\n{printed}")
+    });
+    assert_snapshot!(rows.join("\n"), @r"
+    127.0.0.1 is served as 127.0.0.1, loopback: true
+    200 127.0.0.1, 200 localhost, 421 127.0.0.2, 421 0.0.0.0, 421 evil.example
+    serving the board until Ctrl-C; the link is for you only
+
+    127.0.0.2 is served as 127.0.0.2, loopback: true
+    200 127.0.0.1, 200 localhost, 200 127.0.0.2, 421 0.0.0.0, 421 evil.example
+    serving the board until Ctrl-C; the link is for you only
+
+    0.0.0.0 is served as 127.0.0.1, loopback: false
+    200 127.0.0.1, 200 localhost, 421 127.0.0.2, 421 0.0.0.0, 421 evil.example
+    warning: other machines can reach http://127.0.0.1:PORT/, and nothing is encrypted. Anyone with the link, also from the network traffic,
+    can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.
+    serving the board until Ctrl-C; the link is for you only
+    ");
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub struct BoardServer {
     /// `127.0.0.1:PORT`
     pub host: String,
     pub metrics_token: Option<String>,
+    /// Whether only this machine can reach the server.
+    pub is_loopback: bool,
 }
 
 /// A response, read to its end.
@@ -46,9 +48,15 @@ impl BoardServer {
     }
 
     pub fn start_with(sandbox: &Sandbox, args: &[&str]) -> Self {
+        Self::start_under(sandbox, &[], args)
+    }
+
+    /// Starts the server as the argument of another program, which must keep its process id.
+    pub fn start_under(sandbox: &Sandbox, program: &[&str], args: &[&str]) -> Self {
         // Without a terminal, so that no question waits for an answer.
         let mut command = sandbox.tool_command("setsid");
         command
+            .args(program)
             .arg(env!("CARGO_BIN_EXE_ralph"))
             .args(["serve", "--json"])
             .args(args)
@@ -63,7 +71,9 @@ impl BoardServer {
         let text = |value: &Value| value.as_str().map(str::to_string);
         let metrics_token = text(&printed["metrics"]["token"]);
         let unused_link = RefCell::new(text(&printed["link"]));
-        Self { child, stdout: RefCell::new(stdout), unused_link, stderr, host, metrics_token }
+        let is_loopback = printed["loopback"].as_bool().unwrap();
+        let stdout = RefCell::new(stdout);
+        Self { child, stdout, unused_link, stderr, host, metrics_token, is_loopback }
     }
 
     /// The path of the newest link. It stays unused until a browser enters with it.
@@ -105,6 +115,17 @@ impl BoardServer {
         let stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
+    }
+
+    /// Opens the stream of updates of a page. Its lines follow the head of the response.
+    pub fn open_updates(&self, cookie: &str, page: &str) -> impl Iterator<Item = String> + use<> {
+        let mut stream = self.connect();
+        let request = format!(
+            "GET /events?page={page} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n",
+            self.host
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream).lines().map(Result::unwrap)
     }
 
     /// Sends bytes and reads until the server closes the connection.

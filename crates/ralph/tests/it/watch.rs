@@ -1,6 +1,6 @@
 //! `ralph watch` at a real terminal, in tmux: what it shows, what its keys do, and that the terminal is given back.
 
-use crate::sandbox::{SESSION, Sandbox, eventually};
+use crate::sandbox::{SESSION, Sandbox, eventually, is_tool_missing};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
@@ -81,15 +81,6 @@ fn ralph() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_ralph"))
 }
 
-fn is_missing(tool: &str) -> bool {
-    let found = ["/usr/bin", "/bin", "/usr/local/bin"]
-        .iter()
-        .any(|directory| Path::new(directory).join(tool).exists());
-    let is_required = std::env::var_os("RALPH_REQUIRE_TOOLS").is_some();
-    assert!(found || !is_required, "{tool} is not installed");
-    !found
-}
-
 /// A run that was held once and whose agent asks something.
 fn asking_sandbox() -> (Sandbox, String) {
     let sandbox = Sandbox::new();
@@ -105,7 +96,7 @@ fn asking_sandbox() -> (Sandbox, String) {
 /// Opens a run, answers its question with keys, resizes, and quits.
 #[test]
 fn a_question_is_answered_with_keys_and_the_terminal_is_given_back() {
-    if is_missing("tmux") {
+    if is_tool_missing("tmux") {
         return;
     }
     let (sandbox, run) = asking_sandbox();
@@ -152,7 +143,7 @@ fn a_question_is_answered_with_keys_and_the_terminal_is_given_back() {
 /// Cancelling needs the id, a suspended board returns, and a signal gives the terminal back.
 #[test]
 fn the_terminal_is_given_back_by_suspend_and_by_signals() {
-    if is_missing("tmux") {
+    if is_tool_missing("tmux") {
         return;
     }
     let (sandbox, run) = asking_sandbox();
@@ -217,6 +208,8 @@ fn without_a_terminal_one_frame_is_printed() {
 
          next: answer in the session
 
+         look first: the agent asks: Keep the old routes?                    and 2 more
+
          stop              1  now
          a change          X  not met
          tests             1  1 finding
@@ -229,10 +222,133 @@ fn without_a_terminal_one_frame_is_printed() {
     });
 }
 
+/// Everything that only looks: tabs, search, help, filter, and the mouse where it is asked for.
+#[test]
+fn tabs_search_help_filter_and_mouse_work_at_a_terminal() {
+    if is_tool_missing("tmux") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox.write("ralph.toml", POLICY);
+    sandbox.write("main.txt", "hello\n");
+    sandbox.commit();
+    sandbox.approve_policy();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    sandbox.write("main.txt", "goodbye\n");
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    assert_eq!(sandbox.ralph(["ask", "--run", &run, "Keep the old routes?"]).code, Some(0));
+    let ended = sandbox.start_run_for("1b810b37-0c11-4c0e-9a51-2f6d2f6b8a01", ["--goal-file", "-"]);
+    assert_eq!(sandbox.ralph(["cancel", &ended]).code, Some(0));
+    let terminal = TmuxTerminal::open(&sandbox, &[]);
+    terminal.wait_for("$");
+    let before = terminal.modes();
+    terminal.enter_line(&format!("{} watch --mouse; echo \"code=$?\"", ralph().display()));
+    let screen = terminal.wait_for("WAITING FOR YOU");
+    assert_eq!(terminal.modes(), "alternate=1 cursor=0 mouse=1");
+    // The first click selects the other run, the wheel goes back, and clicks on what is selected open it.
+    let line_of =
+        |screen: &str, text: &str| screen.lines().position(|line| line.contains(text)).unwrap() + 1;
+    let click =
+        |line: usize| terminal.type_text(&format!("\u{1b}[<0;9;{line}M\u{1b}[<0;9;{line}m"));
+    click(line_of(&screen, &ended));
+    terminal.wait_for(&format!("▌- {ended}"));
+    terminal.type_text("\u{1b}[<64;9;9M");
+    terminal.wait_for(&format!("▌? {run}"));
+    click(line_of(&screen, &run));
+    terminal.wait_for("press a to answer");
+    for (key, shown) in [
+        ("2", "What the agent read at stop 1"),
+        ("3", "GATE"),
+        ("4", "M main.txt"),
+        ("5", "enter compares with the one before"),
+        ("6", "started"),
+        ("1", "press a to answer"),
+    ] {
+        terminal.keys(&[key]);
+        terminal.wait_for(shown);
+    }
+    terminal.keys(&["/"]);
+    terminal.type_text("held");
+    terminal.wait_for("search: held");
+    terminal.keys(&["Enter"]);
+    terminal.wait_for("▌");
+    terminal.keys(&["?"]);
+    terminal.wait_for("next, previous match");
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("press a to answer");
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("WAITING FOR YOU");
+    terminal.keys(&["/"]);
+    terminal.type_text("is:cancelled");
+    terminal.keys(&["Enter"]);
+    let found = terminal.wait_for(&ended);
+    assert!(!found.contains(&run), "{found}");
+    terminal.keys(&["q"]);
+    terminal.wait_for("code=0");
+    assert_eq!(terminal.modes(), before);
+}
+
+/// Colours are the terminal's own, and `NO_COLOR` leaves none.
+#[test]
+fn a_terminal_shows_colors_unless_no_color_is_set() {
+    if is_tool_missing("tmux") {
+        return;
+    }
+    let colors = regex::Regex::new(r"\x1b\[[0-9;]*?(3[0-7]|4[0-7]|9[0-7])[;m]").unwrap();
+    let shown = [&[][..], &[("NO_COLOR", "1")]].map(|variables| {
+        let (sandbox, run) = asking_sandbox();
+        let terminal = TmuxTerminal::open(&sandbox, variables);
+        terminal.wait_for("$");
+        terminal.enter_line(&format!("{} watch", ralph().display()));
+        terminal.wait_for("WAITING FOR YOU");
+        let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
+        let line = screen.lines().find(|line| line.contains(&run)).unwrap();
+        let found = colors.find_iter(line).map(|color| color.as_str()[1..].to_string());
+        let found: Vec<_> = found.collect();
+        let whole = colors.is_match(&screen);
+        terminal.keys(&["q"]);
+        format!("{whole} {}", found.join(" "))
+    });
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    true [35m [35m
+    false
+    ");
+}
+
+/// The small form of the board follows changes too, and leaves its last state behind.
+#[test]
+fn the_status_is_watched_at_a_terminal() {
+    if is_tool_missing("tmux") {
+        return;
+    }
+    let (sandbox, run) = asking_sandbox();
+    let terminal = TmuxTerminal::open(&sandbox, &[]);
+    terminal.wait_for("$");
+    let before = terminal.modes();
+    let cd = format!("cd {}; ", sandbox.project().display());
+    terminal
+        .enter_line(&format!("{cd}clear; {} status --watch; echo \"code=$?\"", ralph().display()));
+    terminal.wait_for("Keep the old");
+    assert_eq!(terminal.modes(), "alternate=1 cursor=1 mouse=0");
+    assert_eq!(sandbox.ralph(["pause", &run]).code, Some(0));
+    terminal.wait_for("paused");
+    terminal.keys(&["C-c"]);
+    let left = terminal.wait_for("code=");
+    assert!(left.contains("paused"), "{left}");
+    assert_eq!(terminal.modes(), before);
+    let refused = sandbox.ralph(["status", "--watch"]);
+    insta::assert_snapshot!(refused, @r"
+    exit 1
+    --- stderr
+    error: `--watch` needs a terminal
+      hint: `ralph status` shows the state once, `ralph log --follow` prints what happens
+    ");
+}
+
 /// With nothing running, nothing happens between the last frame and the next key.
 #[test]
 fn an_idle_board_makes_no_system_calls() {
-    if is_missing("tmux") || is_missing("strace") {
+    if is_tool_missing("tmux") || is_tool_missing("strace") {
         return;
     }
     let sandbox = Sandbox::new();

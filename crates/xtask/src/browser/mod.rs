@@ -1,12 +1,21 @@
 //! Checks the pages of `ralph serve` in a real browser, and takes the pictures of them for the documentation.
 
+mod detailed_runs;
 mod sample_home;
+mod sample_journal;
 mod sample_project;
+mod sample_queue;
 
+use crate::picture::page_pictures;
 use crate::{BrowserOptions, disk, print, shell};
 use anyhow::{Context, Result, bail};
+use detailed_runs::{
+    APPROVAL_RUN, DETAILED_RUNS, DRIVEN_RUN, PROVED_RUN, SampleWording, write_detailed_runs,
+};
+use ralph_sys::fs::file_slot::FileSlot;
 use sample_home::{write_hostile_run, write_many_runs, write_sample_board};
 use sample_project::{CHANGED_RUN, write_compared_runs};
+use sample_queue::{EndedQueueRuns, write_queue};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,39 +28,89 @@ const MANY_RUNS: u32 = 5_000;
 const TIMEOUT: Duration = Duration::from_mins(5);
 
 pub(crate) fn run(options: &BrowserOptions) -> Result<()> {
-    if options.pictures {
-        return take_pictures(options.program.as_deref());
+    let program = options.program.as_deref();
+    match (options.pictures, options.check) {
+        (true, true) => return page_pictures::check(program),
+        (true, false) => return page_pictures::take(program),
+        (false, _) => {}
     }
-    let scratch = scratch_directory()?;
-    let home = |name: &str| -> Result<PathBuf> {
-        let path = scratch.path().join(name);
-        disk::create_directory(&path)?;
-        Ok(path)
-    };
-    let (empty, board, hostile, many) =
-        (home("empty")?, home("board")?, home("hostile")?, home("many")?);
-    write_sample_board(&board)?;
+    let homes = SampleHomes::new()?;
+    let (empty, board, many) = (homes.add("empty")?, homes.add("board")?, homes.add("many")?);
+    let (hostile, detailed) = (homes.add("hostile")?, homes.add("detailed")?);
     write_hostile_run(&hostile)?;
     write_many_runs(&many, MANY_RUNS)?;
-    let (compared, project) = (home("compared")?, home("project")?);
-    write_compared_runs(&compared, &project)?;
+    let _running = [
+        write_sample_board(&board)?,
+        write_detailed_home(&detailed, SampleWording::Realistic)?,
+        write_detailed_home(&hostile, SampleWording::Hostile)?,
+    ];
+    let compared = homes.add_compared()?;
     let config = json!({
-        "homes": { "empty": empty, "board": board, "hostile": hostile, "many": many, "compared": compared },
+        "homes": {
+            "empty": empty, "board": board, "hostile": hostile, "many": many, "compared": compared,
+            "detailed": detailed,
+        },
         "many": MANY_RUNS,
         "changed": CHANGED_RUN,
+        "detailed": DETAILED_RUNS,
+        "driven": DRIVEN_RUN,
+        "proved": PROVED_RUN,
     });
-    drive_browser(scratch.path(), options.program.as_deref(), config)
+    homes.drive_browser(program, config)
 }
 
-/// Writes `docs/board-light.png` and its peers.
-pub(crate) fn take_pictures(program: Option<&Path>) -> Result<()> {
-    let scratch = scratch_directory()?;
-    let board = scratch.path().join("board");
-    disk::create_directory(&board)?;
-    write_sample_board(&board)?;
-    let docs = shell::repository_root().join("docs");
-    let config = json!({ "homes": { "board": board }, "pictures": docs });
-    drive_browser(scratch.path(), program, config)
+/// What each picture of a page shows, as JSON. With a directory, takes them too.
+pub(crate) fn describe_pictures(program: Option<&Path>, pictures: Option<&Path>) -> Result<String> {
+    let homes = SampleHomes::new()?;
+    let (board, detailed) = (homes.add("board")?, homes.add("detailed")?);
+    let _running =
+        [write_sample_board(&board)?, write_detailed_home(&detailed, SampleWording::Realistic)?];
+    let compared = homes.add_compared()?;
+    let described = homes.scratch.path().join("described.json");
+    let config = json!({
+        "homes": { "board": board, "compared": compared, "detailed": detailed },
+        "pictures": pictures,
+        "described": described,
+        "driven": DRIVEN_RUN,
+        "proved": PROVED_RUN,
+    });
+    homes.drive_browser(program, config)?;
+    disk::read_text(&described)
+}
+
+/// Four runs and a queue with everything that a page can show.
+fn write_detailed_home(home: &Path, wording: SampleWording) -> Result<FileSlot> {
+    let runs = EndedQueueRuns { landed: PROVED_RUN, parked: APPROVAL_RUN };
+    write_queue(home, &runs, wording)?;
+    write_detailed_runs(home, wording)
+}
+
+/// The homes of the servers, below a directory that is removed at the end.
+struct SampleHomes {
+    scratch: tempfile::TempDir,
+}
+
+impl SampleHomes {
+    fn new() -> Result<Self> {
+        Ok(Self { scratch: scratch_directory()? })
+    }
+
+    fn add(&self, name: &str) -> Result<PathBuf> {
+        let path = self.scratch.path().join(name);
+        disk::create_directory(&path)?;
+        Ok(path)
+    }
+
+    /// A home with enough runs to compare, and its project beside it.
+    fn add_compared(&self) -> Result<PathBuf> {
+        let (compared, project) = (self.add("compared")?, self.add("project")?);
+        write_compared_runs(&compared, &project)?;
+        Ok(compared)
+    }
+
+    fn drive_browser(&self, program: Option<&Path>, config: Value) -> Result<()> {
+        drive_browser(self.scratch.path(), program, config)
+    }
 }
 
 fn drive_browser(scratch: &Path, program: Option<&Path>, mut config: Value) -> Result<()> {

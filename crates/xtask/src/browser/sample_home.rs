@@ -1,5 +1,8 @@
 //! Homes of ralph with recorded runs, for the pages in a browser.
 
+use super::detailed_runs::{SampleWording, write_driven_run};
+use super::sample_journal::SampleJournal;
+use super::sample_queue::{EndedQueueRuns, write_queue};
 use anyhow::{Context, Result, ensure};
 use ralph_core::digest64::Digest64;
 use ralph_core::gate::{ResultStability, TestCounts};
@@ -13,6 +16,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, RunFiles, RunTransaction, TransactionStep};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::Durability;
+use ralph_sys::fs::file_slot::FileSlot;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,6 +25,8 @@ pub(super) const HOSTILE: &str =
     "<img src=x onerror=\"window.pwned=1\"><script>window.pwned=1</script> \"'& \u{202e}";
 const REQUIREMENTS: [&str; 5] = ["build", "tests", "clippy", "fmt", "feature 1"];
 const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
+const OWNER: &str = "5999882c-e786-462c-84d4-07d1c65b5e76";
+const STOP_MINUTES: u64 = 11;
 
 /// A run on a sample board.
 struct SampleRun {
@@ -114,38 +120,45 @@ const BOARD: [SampleRun; 8] = [
     },
 ];
 
-/// A board with something of everything.
-pub(crate) fn write_sample_board(root: &Path) -> Result<()> {
+/// A board with something of everything. The driven run counts as driven while the returned lock is held.
+pub(crate) fn write_sample_board(root: &Path) -> Result<FileSlot> {
     let home = RalphHome::new(root.to_path_buf());
     let now_ms = clock::now_ms();
     for (at, sample) in (0_u64..).zip(&BOARD) {
-        let run = RunId::parse(sample.id).context("a wrong id")?;
-        let mut record =
-            RunRecord::new(run.clone(), sample.project.to_string(), now_ms - (at + 1) * 1_900_000);
-        record.title = sample.title.to_string();
-        create(&home, &record, sample.title)?;
-        for (stop, open) in sample.open.iter().enumerate() {
-            append(
-                &home,
-                &run,
-                RunChange::Decided(Box::new(held_stop(stop, *open, "no finding"))),
-            )?;
+        // Half a minute more, so that no age is close to the next whole minute.
+        let minutes = at * 23 + 6 + sample.open.len() as u64 * STOP_MINUTES;
+        let started_ms = now_ms - minutes * 60_000 - 30_000;
+        write_board_run(&home, sample, started_ms)?;
+    }
+    let runs = EndedQueueRuns { landed: "9qd2", parked: "t4hb" };
+    write_queue(root, &runs, SampleWording::Realistic)?;
+    write_driven_run(root, SampleWording::Realistic)
+}
+
+fn write_board_run(home: &RalphHome, sample: &SampleRun, started_ms: u64) -> Result<()> {
+    let run = RunId::parse(sample.id).context("a wrong id")?;
+    let mut record = RunRecord::new(run, sample.project.to_string(), started_ms);
+    record.title = sample.title.to_string();
+    record.owner = SessionId::parse(OWNER);
+    let mut journal = SampleJournal::begin(home, &record)?;
+    for (stop, open) in sample.open.iter().enumerate() {
+        let held = held_stop(stop, *open, "no finding");
+        journal.after(STOP_MINUTES, RunChange::Decided(Box::new(held)))?;
+    }
+    match sample.end {
+        SampleEnd::Working => {}
+        SampleEnd::Asks(question) => {
+            journal.after(2, RunChange::Asked { question: question.to_string() })?;
         }
-        let open = sample.open.last().copied().unwrap_or(0);
-        match sample.end {
-            SampleEnd::Working => {}
-            SampleEnd::Asks(question) => {
-                append(&home, &run, RunChange::Asked { question: question.to_string() })?;
-            }
-            SampleEnd::Ended(status, because) => {
-                let mut last = held_stop(sample.open.len(), open, "no finding");
-                last.outcome = StopOutcome::Ended(status);
-                last.because = because.to_string();
-                append(&home, &run, RunChange::Decided(Box::new(last)))?;
-            }
+        SampleEnd::Ended(status, because) => {
+            let open = sample.open.last().copied().unwrap_or(0);
+            let mut last = held_stop(sample.open.len(), open, "no finding");
+            last.outcome = StopOutcome::Ended(status);
+            last.because = because.to_string();
+            journal.after(2, RunChange::Decided(Box::new(last)))?;
         }
     }
-    Ok(())
+    journal.save(sample.title)
 }
 
 /// One run whose every text tries to be markup, with a question.
@@ -196,7 +209,7 @@ pub(crate) fn write_many_runs(root: &Path, count: u32) -> Result<()> {
 
 pub(super) fn create(home: &RalphHome, record: &RunRecord, goal: &str) -> Result<()> {
     let mut record = record.clone();
-    record.owner = SessionId::parse("5999882c-e786-462c-84d4-07d1c65b5e76");
+    record.owner = SessionId::parse(OWNER);
     let files = RunFiles { goal: goal.as_bytes(), lists: &[] };
     let created = store::create_run(home, &record, &files, &Deadline::after(WRITE_TIMEOUT))?;
     ensure!(created, "run `{}` exists", record.id);
