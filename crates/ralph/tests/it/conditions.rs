@@ -204,8 +204,8 @@ fn a_new_file_that_the_report_does_not_name_is_not_covered() {
 fn lines_of_tests_are_not_lines_to_cover() {
     let sandbox = sandbox_with_coverage();
     let measured = MEASURE.replace(
-        "    out.write(\"end_of_record\\n\")",
-        "    out.write(\"end_of_record\\nSF:test_shop.py\\n\")\n    for line in range(1, 40):\n        out.write(f\"DA:{line},1\\n\")\n    out.write(\"end_of_record\\n\")",
+        "    elif form == \"cobertura\"",
+        "        out.write(\"SF:test_shop.py\\n\")\n        for line in range(1, 40):\n            out.write(f\"DA:{line},1\\n\")\n        out.write(\"end_of_record\\n\")\n    elif form == \"cobertura\"",
     );
     sandbox.write("measure.py", measured);
     sandbox.commit();
@@ -229,7 +229,7 @@ fn a_change_does_not_choose_what_is_measured() {
     // Like coverage.py, it leaves out what a mark excludes; here everything below the mark.
     let first_excluded =
         "next((n for n, text in enumerate(open(\"shop.py\"), 1) if \"no cover\" in text), 1000)";
-    let excluding = MEASURE.replace("if line > 0:", &format!("if 0 < line < {first_excluded}:"));
+    let excluding = MEASURE.replace("if line > 0}", &format!("if 0 < line < {first_excluded}}}"));
     sandbox.write("measure.py", excluding);
     sandbox.commit();
     sandbox.approve_policy();
