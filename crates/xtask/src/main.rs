@@ -194,6 +194,12 @@ struct MemoryBenchOptions {
 
 #[derive(Args)]
 struct DeckBenchOptions {
+    /// Number of journal lines
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10_000..=2_000_000))]
+    lines: u64,
+    /// Use this program instead of building one
+    #[arg(long, value_name = "PROGRAM")]
+    program: Option<PathBuf>,
     /// Number of runs per command
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(3..))]
     rounds: u32,

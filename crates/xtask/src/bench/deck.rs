@@ -2,7 +2,7 @@
 
 use super::BenchRace;
 use super::budget::BudgetResult;
-use super::journal_corpus;
+use super::journal_corpus::{self, LONG_RUN, LONG_RUN_LINES};
 use super::race::{self, BenchRacer, RacerPace, RacerProof, RacerSetup};
 use crate::disk;
 use crate::shell::{self, RacerCommand};
@@ -13,8 +13,9 @@ use std::process::Stdio;
 use std::time::{Duration, UNIX_EPOCH};
 use tempfile::TempDir;
 
-const RUNS: u64 = 5000;
 const LINES_PER_RUN: u64 = 200;
+/// The size that the figures of the documentation are about.
+const DOCUMENTED_LINES: u64 = 1_000_000;
 /// `jq` reads only this share of the journals: it takes a minute for all of them.
 const JQ_SHARE: u64 = 20;
 
@@ -27,6 +28,11 @@ const BOARD: &str = "ralph sql, open runs";
 const PAGE: &str = "ralph sql, a page of the history";
 const FILTERED: &str = "ralph sql, a filtered page";
 const STATS: &str = "ralph sql, requirements, gates and weeks";
+const BOARD_SCREEN: &str = "ralph watch --once";
+const STATS_SCREEN: &str = "ralph stats --all --json";
+const RUN_SCREEN: &str = "ralph watch RUN --once, 10,000 stops";
+const REPORT: &str = "ralph report RUN --json, 10,000 stops";
+const JQ_RUN: &str = "jq -c ., its journal";
 
 const BOARD_QUERY: &str = "SELECT * FROM run WHERE ended_ms IS NULL AND origin <> 'session'
     ORDER BY status = 'asks' DESC, last_ms DESC";
@@ -43,6 +49,9 @@ const STATS_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops)
     UNION ALL SELECT 'week', strftime('%G-W%V', day), sum(run_day.micro_usd), sum(run_day.stops), sum(run_day.held)
         FROM run_day JOIN run ON run.id = run GROUP BY 2";
 
+/// A build reads one journal after the other, so its memory does not grow with their number.
+const MOST_BUILD_MIB: f64 = 64.0;
+
 /// Every budget is a ratio to a command that is timed in turn with it, because the machine is not known. 200 ms for a
 /// screen is 40 times the start of a process on a slow machine, where that takes 5 ms.
 fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
@@ -51,12 +60,25 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     #[expect(clippy::cast_precision_loss, reason = "a small number")]
     let jq = median(JQ) * JQ_SHARE as f64;
     let mut judged = vec![
-        BudgetResult::new("index of a million lines ÷ wc -l", index / median(COUNT_LINES), 5.0),
+        BudgetResult::new("index ÷ wc -l", index / median(COUNT_LINES), 5.0),
         BudgetResult::new("20 × index ÷ jq -c .", 20.0 * index / jq, 1.0),
     ];
-    for name in [BOARD, PAGE, FILTERED, STATS, APPENDED] {
+    for (name, most) in [
+        (BOARD, 0.5),
+        (PAGE, 0.5),
+        (FILTERED, 0.5),
+        (STATS, 0.5),
+        (APPENDED, 0.5),
+        (BOARD_SCREEN, 1.0),
+        (STATS_SCREEN, 1.0),
+    ] {
         let what = format!("{name} ÷ wc -l");
-        judged.push(BudgetResult::new(&what, median(name) / median(COUNT_LINES), 0.5));
+        judged.push(BudgetResult::new(&what, median(name) / median(COUNT_LINES), most));
+    }
+    // The journal of one run has the same length whatever the number of others.
+    for name in [RUN_SCREEN, REPORT] {
+        let what = format!("{name} ÷ jq -c .");
+        judged.push(BudgetResult::new(&what, median(name) / median(JQ_RUN), 1.0));
     }
     judged
 }
@@ -64,32 +86,54 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
 pub(super) struct DeckStage {
     directory: TempDir,
     ralph: PathBuf,
+    runs: u64,
+}
+
+/// The index that was built once.
+pub(super) struct BuiltIndex {
+    pub(super) summary: String,
+    pub(super) memory: BudgetResult,
 }
 
 impl DeckStage {
-    pub(super) fn new(ralph: PathBuf) -> Result<Self> {
+    /// With about as many journal lines as given, besides those of one long run.
+    pub(super) fn new(ralph: PathBuf, lines: u64) -> Result<Self> {
         let target = shell::target_directory();
         let directory = tempfile::Builder::new().prefix("ralph-bench-").tempdir_in(target)?;
-        Ok(Self { directory, ralph })
+        Ok(Self { directory, ralph, runs: lines / LINES_PER_RUN })
     }
 
     /// Writes the journals.
     pub(super) fn write(&self) -> Result<String> {
         let now = shell::now().duration_since(UNIX_EPOCH)?;
         let now_ms = u64::try_from(now.as_millis())?;
-        let length =
-            journal_corpus::write_journals(&self.path("home"), RUNS, LINES_PER_RUN, now_ms)?;
+        let home = self.path("home");
+        let length = journal_corpus::write_journals(&home, self.runs, LINES_PER_RUN, now_ms)?;
+        journal_corpus::write_long_run(&home, now_ms)?;
         disk::write_with_parents(&self.path("nothing"), b"")?;
         disk::write_file(&self.path("all"), &self.names(1)?)?;
         disk::write_file(&self.path("some"), &self.names(JQ_SHARE)?)?;
-        let mib = length / (1 << 20);
-        Ok(format!("{} lines in {RUNS} journals, {mib} MiB", RUNS * LINES_PER_RUN))
+        disk::write_file(&self.path("long"), self.long_journal().as_os_str().as_encoded_bytes())?;
+        let (mib, runs) = (length / (1 << 20), self.runs);
+        let lines = runs * LINES_PER_RUN;
+        let note = if lines == DOCUMENTED_LINES {
+            ""
+        } else {
+            "; the documented figures are those of a million lines"
+        };
+        Ok(format!("{lines} lines in {runs} journals, {mib} MiB{note}"))
     }
 
-    /// The paths of every `share`-th journal, separated by zero bytes.
+    fn long_journal(&self) -> PathBuf {
+        self.path("home/runs").join(LONG_RUN).join("journal.jsonl")
+    }
+
+    /// The paths of every `share`-th journal, separated by zero bytes. The long one is in the list of all journals only.
     fn names(&self, share: u64) -> Result<Vec<u8>> {
         let mut names = Vec::new();
-        for run in disk::list(&self.path("home/runs"))?.iter().step_by(usize::try_from(share)?) {
+        let mut runs = disk::list(&self.path("home/runs"))?;
+        runs.retain(|run| share == 1 || !run.ends_with(LONG_RUN));
+        for run in runs.iter().step_by(usize::try_from(share)?) {
             names.extend(run.join("journal.jsonl").as_os_str().as_encoded_bytes());
             names.push(0);
         }
@@ -97,7 +141,7 @@ impl DeckStage {
     }
 
     /// Builds the index once, and returns its size and the peak memory of that.
-    pub(super) fn build(&self) -> Result<String> {
+    pub(super) fn build(&self) -> Result<BuiltIndex> {
         let mut command = shell::command(Path::new(&self.ralph));
         command
             .env_clear()
@@ -115,18 +159,25 @@ impl DeckStage {
             .skip(3)
             .collect::<Vec<_>>()
             .join(" ");
-        let expected = format!("{RUNS} {} 0", RUNS * LINES_PER_RUN);
+        let expected =
+            format!("{} {} 0", self.runs + 1, self.runs * LINES_PER_RUN + LONG_RUN_LINES);
         ensure!(found == expected, "the index has `{found}` instead of `{expected}`");
         let index = disk::file_length(&self.path("home/index/runs.sqlite"))? / (1 << 20);
-        Ok(format!("an index of {index} MiB, built with at most {} MiB of memory", peak / 1024))
+        #[expect(clippy::cast_precision_loss, reason = "a small number")]
+        let peak = peak as f64 / 1024.0;
+        Ok(BuiltIndex {
+            summary: format!("an index of {index} MiB, built with at most {peak:.0} MiB of memory"),
+            memory: BudgetResult::new("MiB of memory to build the index", peak, MOST_BUILD_MIB),
+        })
     }
 
     pub(super) fn contest(&self, rounds: u32) -> Result<BenchRace> {
-        let ask = |name: &str, query: &str| {
-            let args = vec!["sql".into(), query.into()];
+        let show = |name: &str, args: &[&str]| {
+            let args = args.iter().map(OsString::from).collect();
             let command = self.command(self.ralph.clone(), args, "nothing");
             BenchRacer::new(name, command, RacerProof::Exit(0))
         };
+        let ask = |name: &str, query: &str| show(name, &["sql", query]);
         let read = |name: &str, program: &str, args: &[&str], list: &str| -> Result<BenchRacer> {
             let xargs = shell::find_program("xargs").context("there is no xargs")?;
             let program = shell::find_program(program).context("a program is missing")?;
@@ -154,6 +205,11 @@ impl DeckStage {
             ask(PAGE, PAGE_QUERY),
             ask(FILTERED, FILTERED_QUERY),
             ask(STATS, STATS_QUERY),
+            show(BOARD_SCREEN, &["watch", "--once"]),
+            show(STATS_SCREEN, &["stats", "--all", "--json"]),
+            read(JQ_RUN, "jq", &["-c", "."], "long")?,
+            show(RUN_SCREEN, &["watch", LONG_RUN, "--once"]),
+            show(REPORT, &["report", LONG_RUN, "--json"]),
         ];
         Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: judge_deck })
     }

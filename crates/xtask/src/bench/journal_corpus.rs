@@ -2,7 +2,7 @@
 //! denied calls, hand-overs and waits.
 
 use crate::disk;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ralph_core::digest64::Digest64;
 use ralph_core::drive::{
     CostSource, DriveSettings, MeterBasis, MeterReading, RunnerEvent, RunnerSession, SessionOrigin,
@@ -14,9 +14,20 @@ use ralph_core::record::{
     ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord, StopReport, TranscriptReading,
 };
 use ralph_core::status::RunStatus;
+use ralph_home::journal::hash_bytes;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::{self, RunFiles, RunTransaction, TransactionStep};
+use ralph_sys::clock::Deadline;
+use ralph_sys::fs::Durability;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
+pub(super) const LONG_RUN: &str = "long";
+/// Four of ten lines are stops.
+pub(super) const LONG_RUN_LINES: u64 = 25_000;
+const LINE_MS: u64 = 40_000;
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 const HOUR_MS: u64 = 3_600_000;
 /// How many different journals there are; the rest are copies at other times.
 const TEMPLATES: u64 = 60;
@@ -60,6 +71,39 @@ pub(super) fn write_journals(home: &Path, runs: u64, lines: u64, now_ms: u64) ->
     Ok(length)
 }
 
+/// Writes a run of 10,000 stops, of which every line continues the chain.
+pub(super) fn write_long_run(home: &Path, now_ms: u64) -> Result<()> {
+    let home = RalphHome::new(home.to_owned());
+    let start_ms = now_ms - LONG_RUN_LINES * LINE_MS;
+    let mut record = RunRecord::new(run_id(LONG_RUN)?, "/home/kim/shop".to_owned(), start_ms);
+    "port the whole shop".clone_into(&mut record.title);
+    record.drive = Some(Box::new(DriveSettings::DEFAULT));
+    let files = RunFiles { goal: b"port the whole shop", lists: &[] };
+    let deadline = Deadline::after(WRITE_TIMEOUT);
+    ensure!(store::create_run(&home, &record, &files, &deadline)?, "`{LONG_RUN}` exists");
+    let path = home.run(&record.id).journal();
+    let mut prev = hash_bytes(disk::read_text(&path)?.as_bytes());
+    let (mut iteration, mut bytes) = (0, Vec::new());
+    // The last line is written by the store, which brings the state up to date.
+    let last = LONG_RUN_LINES - 1;
+    for seq in 1..last {
+        let change = change(0, seq, LONG_RUN_LINES, &mut iteration)?;
+        let line = chained_line(seq, start_ms + seq * LINE_MS, iteration, change, prev)?;
+        prev = hash_bytes(&line);
+        bytes.extend(line);
+    }
+    disk::append(&path, &bytes)?;
+    let ended = decided(0, last, StopOutcome::Ended(RunStatus::Green), DecisionRule::Proof);
+    let transaction =
+        RunTransaction { home: &home, run: &record.id, deadline, by: None, loaded: None };
+    store::transact(&transaction, |_| TransactionStep::Write {
+        change: ended,
+        durability: Durability::Synced,
+        answer: (),
+    })?;
+    Ok(())
+}
+
 fn pick<'a>(from: &[&'a str], number: u64) -> &'a str {
     from.iter().cycle().nth(usize::try_from(number % 97).unwrap_or(0)).copied().unwrap_or("")
 }
@@ -101,7 +145,7 @@ fn template(seed: u64, lines: u64) -> Result<Vec<LineTemplate>> {
     let mut all = Vec::new();
     let mut iteration = 0;
     for seq in 1..lines {
-        let at_ms = seq * 40_000;
+        let at_ms = seq * LINE_MS;
         let change = change(seed, seq, lines, &mut iteration)?;
         let bytes = line(seq, at_ms, iteration, change)?;
         let at = bytes.windows(TIME.len()).position(|part| part == TIME).context("no time")?;

@@ -317,6 +317,8 @@ impl<'a> TrapProject<'a> {
             let stop = self.send(&session, "Stop", "")?;
             match stop.code {
                 Some(0) => {
+                    ensure_verified(&stop.stdout)
+                        .with_context(|| format!("task {number} of `{session}`"))?;
                     let is_hinted = hints.iter().any(|hint| hint == self.fix(number));
                     return Ok(TaskResult { blocks, is_hinted });
                 }
@@ -354,6 +356,17 @@ impl<'a> TrapProject<'a> {
     }
 }
 
+/// Fails unless the answer to a stop announces that the run ended `verified`. An agent that is let go for another reason
+/// exits with 0, too.
+fn ensure_verified(answer: &str) -> Result<()> {
+    let message = serde_json::from_str::<Value>(answer)
+        .ok()
+        .and_then(|answer| answer["systemMessage"].as_str().map(str::to_owned));
+    let is_verified = message.is_some_and(|text| text.starts_with("ralph: verified"));
+    ensure!(is_verified, "the run did not end `verified`: {answer}");
+    Ok(())
+}
+
 /// The files that the first hints name.
 fn hinted_files(context: &str) -> Vec<String> {
     let hints = context.lines().filter_map(|line| {
@@ -373,5 +386,19 @@ pub(crate) fn stage_program(given: Option<&Path>) -> Result<PathBuf> {
     match given {
         Some(program) => Ok(program.canonicalize()?),
         None => shell::build_program("release", "ralph"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_verified_end_counts() {
+        let answer = |text: &str| format!("{{\"systemMessage\":\"{text}\"}}");
+        assert!(ensure_verified(&answer("ralph: verified: port it — all 3 are met")).is_ok());
+        for other in [answer("ralph: green: port it"), answer("ralph: exhausted"), String::new()] {
+            assert!(ensure_verified(&other).is_err(), "{other}");
+        }
     }
 }

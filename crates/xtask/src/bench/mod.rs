@@ -84,10 +84,13 @@ pub(crate) fn bench_memory(options: &MemoryBenchOptions) -> Result<()> {
 
 /// The cost of the run index, and of what the screens ask it.
 pub(crate) fn bench_deck(options: &DeckBenchOptions) -> Result<()> {
-    let stage = deck::DeckStage::new(shell::build_program("release", "ralph")?)?;
+    let ralph = memory::stage_program(options.program.as_deref())?;
+    let stage = deck::DeckStage::new(ralph, options.lines)?;
     print::print_line(&stage.write()?);
-    print::print_line(&stage.build()?);
-    let judged = run_race(stage.contest(options.rounds)?, &options.output)?;
+    let built = stage.build()?;
+    print::print_line(&built.summary);
+    let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
+    judged.push(built.memory);
     report_budgets(&judged, &options.output)
 }
 
