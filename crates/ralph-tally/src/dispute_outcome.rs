@@ -245,7 +245,7 @@ mod tests {
 
     fn entry(seq: u64, change: RunChange) -> JournalEntry {
         let (prev, after) = (String::new(), String::new());
-        JournalEntry { v: 2, seq, at_ms: 100 + seq, prev, iteration: 0, after, change }
+        JournalEntry { v: 2, seq, at_ms: 100 + seq, prev, iteration: 0, after, change, by: None }
     }
 
     /// How the disputes of a run ended, by its journal and by the tally of its lines, which must agree.

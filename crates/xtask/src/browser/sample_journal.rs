@@ -42,6 +42,7 @@ impl SampleJournal {
     pub(super) fn after(&mut self, minutes: u64, change: RunChange) -> Result<()> {
         self.at_ms += minutes * MINUTE_MS;
         let mut entry = JournalEntry {
+            by: None,
             v: FORMAT_VERSION,
             seq: self.seq,
             at_ms: self.at_ms,
