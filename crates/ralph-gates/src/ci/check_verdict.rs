@@ -117,11 +117,6 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
     if !pending.is_empty() {
         return CiVerdict::Pending(pending);
     }
-    // A job that waits for another one has not appeared yet.
-    let is_open = |check: &&CiCheck| {
-        check.kind == CiCheckKind::Workflow && check.state == CiCheckState::Pending
-    };
-    let open = || list_names(all.iter().filter(is_open));
     let missing: Vec<String> = patterns
         .iter()
         .filter(|pattern| !all.iter().any(|check| matches(pattern, check)))
@@ -129,15 +124,15 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
         .take(MAX_LISTED)
         .collect();
     if !missing.is_empty() {
-        let open = open();
+        let open = open_workflows(all);
         return if open.is_empty() {
             CiVerdict::Missing(missing)
         } else {
             CiVerdict::Pending(open)
         };
     }
-    if required.has_wildcard() && !open().is_empty() {
-        return CiVerdict::Pending(open());
+    if required.has_wildcard() && !open_workflows(all).is_empty() {
+        return CiVerdict::Pending(open_workflows(all));
     }
     let passed = list_names(counted().filter(|check| required.accepts(check)));
     if let Some(why) = patterns.iter().find_map(|pattern| {
@@ -198,6 +193,14 @@ fn describe_unproved(
             "`{name}` is a status that anyone with write access can set; `statuses = true` accepts it"
         )
     })
+}
+
+/// Workflows that have not ended: a job that waits for another one has not appeared yet.
+fn open_workflows(all: &[CiCheck]) -> Vec<String> {
+    let is_open = |check: &&CiCheck| {
+        check.kind == CiCheckKind::Workflow && check.state == CiCheckState::Pending
+    };
+    list_names(all.iter().filter(is_open))
 }
 
 fn list_names<'a>(checks: impl Iterator<Item = &'a CiCheck>) -> Vec<String> {
