@@ -3,6 +3,8 @@
 use crate::answer_parser::{self, ParsedReply};
 use crate::call_ledger::CallLedger;
 use crate::case_text::{self, CaseQuestion, QuestionRole};
+use crate::copied_answer;
+use crate::quote_check::QuotedFiles;
 use crate::{JudgeRequest, JudgeStep};
 use ralph_core::judge::JudgeCase;
 use ralph_core::model_price::shown_model;
@@ -149,7 +151,14 @@ impl VerdictCalls<'_> {
         }
         let answer = reply.answer.map_err(|why| self.safe_reason(&why))?;
         self.ledger.check_session_tokens()?;
-        answer_parser::parse_reply(&answer).map_err(|error| self.safe_reason(&error.to_string()))
+        let reply = answer_parser::parse_reply(&answer)
+            .map_err(|error| self.safe_reason(&error.to_string()))?;
+        let files =
+            QuotedFiles { root: request.files, case: request.case, redactor: self.redactor };
+        if copied_answer::is_copied(&reply, &files) {
+            return Err("its answer is a copy of text in the goal, the plan or the change".into());
+        }
+        Ok(reply)
     }
 
     pub(crate) fn timeout_reason(&self) -> String {

@@ -9,6 +9,7 @@ mod backend;
 pub mod bench;
 mod call_ledger;
 mod case_text;
+mod copied_answer;
 mod diff_sections;
 pub mod given_reply;
 mod judge_call;
@@ -39,9 +40,9 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Raised when the same case would be put to a judge in another way, so that cached results of older versions are not
-/// used.
-const CASE_KEY_FORMAT: u32 = 3;
+/// Raised when the same case would be put to a judge in another way, or its answer read in another way, so that cached
+/// results of older versions are not used.
+const CASE_KEY_FORMAT: u32 = 4;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]

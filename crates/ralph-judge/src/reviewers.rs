@@ -62,7 +62,7 @@ fn ask_reviewer(session: &mut VerdictCalls<'_>, number: u8, of: u8) -> JudgeOpin
     let mut question = CaseQuestion::new(QuestionRole::Reviewer { number, of });
     question.wants_tests = session.request.support.runs_tests();
     match session.ask(&question, &JudgeStep::Reviewer { number, of }) {
-        Ok(ParsedReply::Answer { answer, malformed, unread }) => {
+        Ok(ParsedReply::Answer { answer, malformed, unread, .. }) => {
             weigh_answer(session, answer, malformed, unread)
         }
         Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates"),

@@ -26,7 +26,7 @@ pub(crate) fn ask_once(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
         reply = session.ask(&question, &JudgeStep::Verdict);
     }
     match reply {
-        Ok(ParsedReply::Answer { answer, malformed, unread }) => {
+        Ok(ParsedReply::Answer { answer, malformed, unread, .. }) => {
             weigh_answer(session, answer, malformed, unread)
         }
         Ok(ParsedReply::Gates(_)) => JudgeOpinion::unknown("it asked for gates twice"),

@@ -68,7 +68,7 @@ pub(super) struct RequiredChecks<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CiVerdict {
     Passed(Vec<String>),
-    /// Everything that has appeared passed, but nothing says which checks have to appear.
+    /// Everything that has appeared passed, but nothing says which checks have to appear, or only a pattern does.
     PassedSoFar {
         passed: Vec<String>,
         /// The name of every check, sorted; a name that occurs twice is in it twice.
@@ -124,16 +124,15 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
         .take(MAX_LISTED)
         .collect();
     if !missing.is_empty() {
-        // A job that waits for another one has not appeared yet.
-        let is_open = |check: &&CiCheck| {
-            check.kind == CiCheckKind::Workflow && check.state == CiCheckState::Pending
-        };
-        let open = list_names(all.iter().filter(is_open));
+        let open = open_workflows(all);
         return if open.is_empty() {
             CiVerdict::Missing(missing)
         } else {
             CiVerdict::Pending(open)
         };
+    }
+    if required.has_wildcard() && !open_workflows(all).is_empty() {
+        return CiVerdict::Pending(open_workflows(all));
     }
     let passed = list_names(counted().filter(|check| required.accepts(check)));
     if let Some(why) = patterns.iter().find_map(|pattern| {
@@ -143,7 +142,7 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
         return CiVerdict::NoResult(why);
     }
     match (passed.is_empty(), counted().next().is_some()) {
-        (false, _) if patterns.is_empty() => {
+        (false, _) if patterns.is_empty() || required.has_wildcard() => {
             let mut appeared: Vec<String> = all.iter().map(|check| check.name.clone()).collect();
             appeared.sort();
             CiVerdict::PassedSoFar { passed, appeared }
@@ -158,6 +157,11 @@ pub(super) fn judge_checks(all: &[CiCheck], required: &RequiredChecks<'_>) -> Ci
 }
 
 impl RequiredChecks<'_> {
+    /// Whether a check that has not appeared yet can match: a pattern names no certain number of checks.
+    fn has_wildcard(&self) -> bool {
+        self.named.iter().any(|pattern| pattern.contains(['*', '?']))
+    }
+
     /// Whether this check counts as a pass.
     fn accepts(&self, check: &CiCheck) -> bool {
         let is_evidence = match check.kind {
@@ -189,6 +193,14 @@ fn describe_unproved(
             "`{name}` is a status that anyone with write access can set; `statuses = true` accepts it"
         )
     })
+}
+
+/// Workflows that have not ended: a job that waits for another one has not appeared yet.
+fn open_workflows(all: &[CiCheck]) -> Vec<String> {
+    let is_open = |check: &&CiCheck| {
+        check.kind == CiCheckKind::Workflow && check.state == CiCheckState::Pending
+    };
+    list_names(all.iter().filter(is_open))
 }
 
 fn list_names<'a>(checks: impl Iterator<Item = &'a CiCheck>) -> Vec<String> {
@@ -271,6 +283,15 @@ mod tests {
             ("build~", "build", "", skipped),
             ("build~ build+", "build", "", "passed build"),
             ("test1+ test2-", "test*", "", "failed test2"),
+            // A pattern does not say which checks will appear.
+            ("build+ test1+", "*", "", "so far build test1 of build test1"),
+            ("build+ test1+", "build test*", "", "so far build test1 of build test1"),
+            ("build+ test1+", "test?", "", "so far test1 of build test1"),
+            ("test1+ ci?w", "test*", "", "pending ci"),
+            ("test1+ test2? ci?w", "test*", "", "pending test2"),
+            ("test1+ test2-", "*", "", "failed test2"),
+            ("build+ ci?w", "build", "", "passed build"),
+            ("build+ ci?w", "", "", "pending ci"),
             ("build- build+", "build", "", "failed build"),
             // The name of a workflow is not the name of a check.
             ("ci+w", "ci", "", "missing ci"),

@@ -40,7 +40,7 @@ use ralph_core::requirement::{Finding, FindingSeverity};
 use ralph_core::text;
 use source_location::RawLocation;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
@@ -242,6 +242,29 @@ struct FindingDraft<'a> {
     severity: FindingSeverity,
 }
 
+/// How often a finding without a location counts for the limits of a gate, if it is reported again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RepeatRule {
+    Once,
+    /// Nothing tells whether it is the same one.
+    EachTime,
+}
+
+/// A finding that occurred before.
+struct SeenFinding {
+    counted: FindingSeverity,
+    kept: KeptPlace,
+}
+
+#[derive(Clone, Copy)]
+enum KeptPlace {
+    Errors,
+    /// The position among the warnings and notes.
+    Others(usize),
+    /// There was no room.
+    Nowhere,
+}
+
 /// Collects findings: keeps them as far as they fit, and at least the first ones of each severity, and counts all. Errors come before warnings, because a
 /// failing build has often printed a hundred warnings first.
 struct FindingCollector<'a> {
@@ -251,7 +274,8 @@ struct FindingCollector<'a> {
     count: u32,
     severities: SeverityCounts,
     kept_bytes: usize,
-    seen: HashSet<u64>,
+    /// A finding that is reported again has the highest of its severities.
+    seen: HashMap<u64, SeenFinding>,
     /// Drafts as printed: a line that a tool repeats a million times is cleaned once.
     seen_drafts: HashSet<u64>,
     hasher: RandomState,
@@ -266,21 +290,30 @@ impl<'a> FindingCollector<'a> {
             count: 0,
             severities: SeverityCounts::default(),
             kept_bytes: 0,
-            seen: HashSet::new(),
+            seen: HashMap::new(),
             seen_drafts: HashSet::new(),
             hasher: RandomState::new(),
         }
     }
 
     fn add(&mut self, draft: &FindingDraft<'_>) {
-        self.add_counted(draft, draft.severity);
+        self.insert(draft, draft.severity, RepeatRule::Once);
     }
 
-    /// Adds a finding that counts as more severe than it is shown, for the limits of a gate.
+    /// Adds a finding that counts as more severe than it is shown, for the limits of a gate, and each time if it has no
+    /// location.
     fn add_counted(&mut self, draft: &FindingDraft<'_>, counted: FindingSeverity) {
+        self.insert(draft, counted, RepeatRule::EachTime);
+    }
+
+    fn insert(&mut self, draft: &FindingDraft<'_>, counted: FindingSeverity, repeats: RepeatRule) {
         if self.seen.len() < MAX_DEDUPLICATED {
-            let key = self.hasher.hash_one((draft.location, draft.rule, draft.message));
+            let grades = (draft.severity as u8, counted as u8);
+            let key = self.hasher.hash_one((draft.location, draft.rule, draft.message, grades));
             if !self.seen_drafts.insert(key) {
+                if repeats == RepeatRule::EachTime && draft.location.is_none() {
+                    self.severities.add(counted);
+                }
                 return;
             }
         } else if self.kept(draft.severity).len() >= MAX_FINDINGS {
@@ -307,20 +340,72 @@ impl<'a> FindingCollector<'a> {
             &finding.rule,
             &finding.message,
         ));
-        if self.seen.len() < MAX_DEDUPLICATED && !self.seen.insert(key) {
+        if self.seen.contains_key(&key) {
+            self.repeat(key, finding, counted, repeats);
             return;
         }
         self.count = self.count.saturating_add(1);
         self.severities.add(counted);
-        let has_room = self.kept_bytes < MAX_FINDING_BYTES;
-        let kept = self.kept(finding.severity);
-        if has_room || kept.len() < MAX_FINDINGS {
-            let texts = [finding.place.as_ref().map(|place| &place.file), finding.rule.as_ref()];
-            let bytes = texts.into_iter().flatten().map(String::len).sum::<usize>();
-            let bytes = bytes + finding.message.len();
-            kept.push(finding);
-            self.kept_bytes = self.kept_bytes.saturating_add(bytes);
+        let kept = self.keep(finding);
+        if self.seen.len() < MAX_DEDUPLICATED {
+            self.seen.insert(key, SeenFinding { counted, kept });
         }
+    }
+
+    /// Takes a finding that was reported before: the highest of its severities counts and is shown.
+    fn repeat(
+        &mut self,
+        key: u64,
+        finding: Finding,
+        counted: FindingSeverity,
+        repeats: RepeatRule,
+    ) {
+        let Some(seen) = self.seen.get_mut(&key) else { return };
+        if repeats == RepeatRule::EachTime && finding.place.is_none() {
+            self.severities.add(counted);
+        } else if is_worse(counted, seen.counted) {
+            let before = match seen.counted {
+                FindingSeverity::Error => &mut self.severities.errors,
+                FindingSeverity::Warning => &mut self.severities.warnings,
+                FindingSeverity::Note => &mut self.severities.notes,
+            };
+            *before = before.saturating_sub(1);
+            self.severities.add(counted);
+            seen.counted = counted;
+        }
+        match seen.kept {
+            KeptPlace::Others(at) => {
+                let other = self.others.get_mut(at);
+                if let Some(other) = other.filter(|one| is_worse(finding.severity, one.severity)) {
+                    other.severity = finding.severity;
+                }
+            }
+            KeptPlace::Nowhere if finding.severity == FindingSeverity::Error => {
+                let kept = self.keep(finding);
+                self.seen.insert(key, SeenFinding { counted, kept });
+            }
+            KeptPlace::Errors | KeptPlace::Nowhere => {}
+        }
+    }
+
+    fn keep(&mut self, finding: Finding) -> KeptPlace {
+        let has_room = self.kept_bytes < MAX_FINDING_BYTES;
+        let place = match finding.severity {
+            FindingSeverity::Error => KeptPlace::Errors,
+            FindingSeverity::Warning | FindingSeverity::Note => {
+                KeptPlace::Others(self.others.len())
+            }
+        };
+        let kept = self.kept(finding.severity);
+        if !has_room && kept.len() >= MAX_FINDINGS {
+            return KeptPlace::Nowhere;
+        }
+        let texts = [finding.place.as_ref().map(|place| &place.file), finding.rule.as_ref()];
+        let bytes = texts.into_iter().flatten().map(String::len).sum::<usize>();
+        let bytes = bytes + finding.message.len();
+        kept.push(finding);
+        self.kept_bytes = self.kept_bytes.saturating_add(bytes);
+        place
     }
 
     fn kept(&mut self, severity: FindingSeverity) -> &mut Vec<Finding> {
@@ -336,7 +421,10 @@ impl<'a> FindingCollector<'a> {
 
     fn into_report(self, tests: Option<TestCounts>, doubt: Option<&str>) -> ParsedReport {
         let mut findings = self.errors;
-        findings.extend(self.others);
+        let is_error = |finding: &Finding| finding.severity == FindingSeverity::Error;
+        let (errors, others): (Vec<_>, Vec<_>) = self.others.into_iter().partition(is_error);
+        findings.extend(errors);
+        findings.extend(others);
         let more_findings = findings.split_off(findings.len().min(MAX_FINDINGS));
         ParsedReport {
             findings,
@@ -350,6 +438,11 @@ impl<'a> FindingCollector<'a> {
             doubt: doubt.map(|why| text::clean_line(why, MAX_DOUBT_CHARS)),
         }
     }
+}
+
+/// Whether a severity is higher than another one. The highest comes first.
+fn is_worse(severity: FindingSeverity, other: FindingSeverity) -> bool {
+    (severity as u8) < other as u8
 }
 
 /// The reason why the counted tests prove nothing, if there is one.

@@ -263,8 +263,9 @@ fn add_result(
     let rule = id.unwrap_or_default();
     let counted = score.and_then(|score| score.raises(severity)).unwrap_or(severity);
     let words = outcome.message.text_or_id();
-    let message = match &score {
-        Some(score) => format!("{words} (security severity {:.1})", score.0),
+    let message = match score {
+        Some(SecurityScore::Known(score)) => format!("{words} (security severity {score:.1})"),
+        Some(SecurityScore::Unknown) => format!("{words} (unknown security severity)"),
         None => words.to_string(),
     };
     let message = message.as_str();
@@ -304,14 +305,16 @@ impl SarifNotificationWire<'_> {
 }
 
 impl SarifResultWire<'_> {
-    /// Whether the result is suppressed, absent since the baseline, or not a failure.
+    /// Whether the result is suppressed, absent since the baseline, or not a failure. A word that the format does not have
+    /// dismisses nothing.
     fn is_dismissed(&self) -> bool {
-        let is_suppressed = self.suppressions.iter().flatten().any(|suppression| {
-            !matches!(suppression.status.as_deref(), Some("rejected" | "underReview"))
-        });
-        is_suppressed
+        let is_accepted = |one: &SarifSuppressionWire<'_>| {
+            matches!(one.status.as_deref(), None | Some("accepted"))
+        };
+        let suppressions = self.suppressions.as_deref().unwrap_or_default();
+        !suppressions.is_empty() && suppressions.iter().all(is_accepted)
             || self.baseline_state.as_deref() == Some("absent")
-            || !matches!(self.kind.as_deref(), None | Some("fail" | "open" | "review"))
+            || matches!(self.kind.as_deref(), Some("pass" | "notApplicable" | "informational"))
     }
 
     fn named_rule(&self) -> Option<&str> {
@@ -339,15 +342,21 @@ impl SarifResultWire<'_> {
 
 /// A security severity: 9 and above is critical, 7 high, 4 medium.
 #[derive(Clone, Copy)]
-struct SecurityScore(f64);
+enum SecurityScore {
+    /// From 0 to 10.
+    Known(f64),
+    /// Not a number from 0 to 10, so it counts as the highest.
+    Unknown,
+}
 
 impl SecurityScore {
     /// The severity that it stands for, if that is higher than the tool's own level.
     fn raises(self, level: FindingSeverity) -> Option<FindingSeverity> {
-        let severity = match self.0 {
-            score if score >= 7.0 => FindingSeverity::Error,
-            score if score >= 4.0 => FindingSeverity::Warning,
-            _ => FindingSeverity::Note,
+        let severity = match self {
+            Self::Unknown => FindingSeverity::Error,
+            Self::Known(score) if score >= 7.0 => FindingSeverity::Error,
+            Self::Known(score) if score >= 4.0 => FindingSeverity::Warning,
+            Self::Known(_) => FindingSeverity::Note,
         };
         // The highest severity comes first.
         ((severity as u8) < level as u8).then_some(severity)
@@ -357,11 +366,12 @@ impl SecurityScore {
 impl SarifPropertiesWire<'_> {
     fn score(&self) -> Option<SecurityScore> {
         let score = match self.security_severity.as_ref()? {
-            SarifScoreWire::Number(score) => *score,
-            SarifScoreWire::Text(text) => text.trim().parse().ok()?,
-            SarifScoreWire::Other(_) => return None,
+            SarifScoreWire::Number(score) => Some(*score),
+            SarifScoreWire::Text(text) => text.trim().parse().ok(),
+            SarifScoreWire::Other(_) => None,
         };
-        (0.0..=10.0).contains(&score).then_some(SecurityScore(score))
+        let known = score.filter(|score| (0.0..=10.0).contains(score));
+        Some(known.map_or(SecurityScore::Unknown, SecurityScore::Known))
     }
 }
 

@@ -763,3 +763,55 @@ fn errors_come_before_earlier_warnings() {
     assert_eq!((reading.finding_count, reading.findings.len()), (501, MAX_FINDINGS));
     assert_eq!(reading.findings[0].message, "new");
 }
+
+/// R-S6a: what a SARIF report says in words that the format does not have, or twice, never counts in favour of the change.
+#[test]
+fn each_sarif_result_counts_as_its_worst() {
+    let at = r#""locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.js"},"region":{"startLine":1}}}]"#;
+    let one = |more: &str| format!(r#"{{"message":{{"text":"m"}},{more}}}"#);
+    let placed = |more: &str| one(&format!("{more},{at}"));
+    let (error, note) = (placed(r#""level":"error""#), placed(r#""level":"note""#));
+    let score = |score: &str| {
+        placed(&format!(r#""level":"note","properties":{{"security-severity":{score}}}"#))
+    };
+    let suppressed = |all: &str| placed(&format!(r#""level":"error","suppressions":{all}"#));
+    for (results, expected) in [
+        // Errors, warnings and notes that count, the number of findings, and the severity of the first.
+        (vec![note.clone(), error.clone()], "1 0 0 of 1, Error"),
+        (vec![error.clone(), note.clone()], "1 0 0 of 1, Error"),
+        (vec![note.clone(), note.clone()], "0 0 1 of 1, Note"),
+        (vec![note.clone(), placed(r#""level":"warning""#)], "0 1 0 of 1, Warning"),
+        (vec![note.clone(), error.clone(), note.clone(), error.clone()], "1 0 0 of 1, Error"),
+        // The message shows the score, so these are two.
+        (vec![note.clone(), score("8")], "1 0 1 of 2, Note"),
+        (vec![one(r#""level":"warning""#); 50], "0 50 0 of 1, Warning"),
+        (vec![one(r#""level":"warning""#), one(r#""level":"error""#)], "1 1 0 of 1, Error"),
+        (vec![placed(r#""level":"error","kind":"Fail""#)], "1 0 0 of 1, Error"),
+        (vec![placed(r#""level":"error","kind":"pass""#)], "0 0 0 of 0, -"),
+        (vec![placed(r#""level":"error","kind":"notApplicable""#)], "0 0 0 of 0, -"),
+        (vec![placed(r#""level":"error","kind":"informational""#)], "0 0 0 of 0, -"),
+        (vec![score("\"98\"")], "1 0 0 of 1, Note"),
+        (vec![score("{\"score\":1}")], "1 0 0 of 1, Note"),
+        (vec![score("-1")], "1 0 0 of 1, Note"),
+        (vec![score("\"NaN\"")], "1 0 0 of 1, Note"),
+        (vec![score("\"2.0\"")], "0 0 1 of 1, Note"),
+        (vec![score("null")], "0 0 1 of 1, Note"),
+        (vec![suppressed("[]")], "1 0 0 of 1, Error"),
+        (vec![suppressed("[{}]")], "0 0 0 of 0, -"),
+        (vec![suppressed(r#"[{"status":"accepted"}]"#)], "0 0 0 of 0, -"),
+        (vec![suppressed(r#"[{"status":"Rejected"}]"#)], "1 0 0 of 1, Error"),
+        (vec![suppressed(r#"[{"status":"underReview"}]"#)], "1 0 0 of 1, Error"),
+        (vec![suppressed(r#"[{"status":"accepted"},{"status":"rejected"}]"#)], "1 0 0 of 1, Error"),
+    ] {
+        let text = format!(r#"{{"runs":[{{"results":[{}]}}]}}"#, results.join(","));
+        let read = read_report(ReportFormat::Sarif, text.as_bytes(), &complete_context());
+        let counts = read.severities;
+        let first =
+            read.findings.first().map_or("-".to_string(), |one| format!("{:?}", one.severity));
+        let shown = format!(
+            "{} {} {} of {}, {first}",
+            counts.errors, counts.warnings, counts.notes, read.finding_count
+        );
+        assert_eq!((shown.as_str(), read.doubt), (expected, None), "{text}");
+    }
+}

@@ -230,6 +230,11 @@ fn each_state_of_the_checks_has_one_outcome() {
             "",
             vec![json!([passed("build")]), json!([passed("build"), failed("late")])],
         ),
+        (
+            "a late check of a pattern",
+            "checks = [\"*\"]",
+            vec![json!([passed("build")]), json!([passed("build"), failed("late")])],
+        ),
         ("cancelled", "", vec![json!([check("build", "completed", &json!("cancelled"))])]),
         ("pending", "timeout = \"3s\"", vec![json!([pending("build")])]),
         ("none", "start = \"100ms\"", vec![json!([])]),
@@ -258,6 +263,8 @@ fn each_state_of_the_checks_has_one_outcome() {
     only skipped: inconclusive: no check ran for this commit: all were skipped, or are commit statuses (`statuses = true` accepts them)
     then passed: passed
     a late check: failed
+    the check failed [check late]
+    a late check of a pattern: failed
     the check failed [check late]
     cancelled: failed
     the check failed [check build]

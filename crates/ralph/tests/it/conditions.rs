@@ -326,6 +326,12 @@ fn findings_are_limited_by_severity() {
         sarif(&[finding("", "a"), finding(r#""level":"warning","#, "b"), finding("", "default")]),
     );
     sandbox.write("leak.sarif", sarif(&[finding(r#""level":"warning","#, "leak")]));
+    let levels = [r#""level":"note","#, r#""level":"error","#];
+    sandbox.write("twice.sarif", sarif(&levels.map(|level| finding(level, "a"))));
+    let odd = r#""level":"error","kind":"Fail","suppressions":[{"status":"Rejected"}],"#;
+    sandbox.write("odd.sarif", sarif(&[finding(odd, "a")]));
+    let same = r#"{"message":{"text":"found it"}}"#.to_string();
+    sandbox.write("unplaced.sarif", sarif(&[same.clone(), same]));
     let gate = |name: &str, file: &str, exit: u8, more: &str| {
         format!(
             "[[gate]]\nname = \"{name}\"\nshell = 'cat {file}.sarif; exit {exit}'\nreport = \"sarif\"\n{more}\n"
@@ -341,6 +347,9 @@ fn findings_are_limited_by_severity() {
         gate("leak-default", "leak", 0, ""),
         gate("leak", "leak", 0, "max_warnings = 9"),
         gate("leak-allowed", "leak", 0, "max_errors = 1"),
+        gate("twice", "twice", 0, "max_warnings = 9"),
+        gate("odd", "odd", 0, "max_warnings = 9"),
+        gate("unplaced", "unplaced", 0, "max_warnings = 1"),
     ];
     sandbox.write("ralph.toml", policy.concat());
     sandbox.write("a.py", "a = 1\n");
@@ -356,6 +365,9 @@ fn findings_are_limited_by_severity() {
     leak-default passed: found leak (security severity 8.1)
     leak failed: 1 error (limit 0)
     leak-allowed passed: found leak (security severity 8.1)
+    twice failed: 1 error (limit 0)
+    odd failed: 1 error (limit 0)
+    unplaced failed: 2 warnings (limit 1)
     ");
 }
 

@@ -1,0 +1,38 @@
+//! Tells the answer of a judge from a copy of text that it was given. A judge that refuses often quotes the change, and
+//! one that the change persuaded repeats it.
+
+use crate::answer_parser::ParsedReply;
+use crate::diff_sections::split_diff;
+use crate::quote_check::QuotedFiles;
+use ralph_core::judge::JudgeVerdict;
+
+/// How many changed files are searched.
+const MAX_FILES: usize = 200;
+
+/// Whether the answer is in the goal, the plan or the change. An `unmet` holds the agent, so it has no reason to write
+/// one there.
+pub(crate) fn is_copied(reply: &ParsedReply, files: &QuotedFiles<'_>) -> bool {
+    let ParsedReply::Answer { answer, object, .. } = reply else { return false };
+    match answer.verdict {
+        JudgeVerdict::Unmet | JudgeVerdict::Unsure => return false,
+        JudgeVerdict::Met | JudgeVerdict::Impossible => {}
+    }
+    let wanted = essence(&files.safe_text(object));
+    let has_it = |text: &str| essence(text).contains(&wanted);
+    let case = files.case;
+    let shown = [Some(&case.goal), case.plan.as_ref(), Some(&case.diff), Some(&case.test_diff)];
+    if shown.into_iter().flatten().any(|text| has_it(&files.safe_text(text))) {
+        return true;
+    }
+    // The diff leaves out large files, and a judge that reads files sees lines beside the changed ones.
+    let changed = [&case.diff, &case.test_diff].into_iter().flat_map(|diff| split_diff(diff));
+    let paths = case.omitted.iter().cloned().chain(changed.map(|section| section.path));
+    paths.take(MAX_FILES).any(|path| files.read_text(&path).is_some_and(|text| has_it(&text)))
+}
+
+/// What is left of a text if its layout, the marks of comments and diffs, and escapes do not count.
+fn essence(text: &str) -> String {
+    text.chars()
+        .filter(|char| char.is_alphanumeric() || matches!(char, '{' | '}' | '"' | ':' | ',' | '.'))
+        .collect()
+}
