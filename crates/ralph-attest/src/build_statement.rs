@@ -108,7 +108,7 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
             Some(policy.ok_or_else(|| AttestError::PolicyUnknown { run: id() })?)
         }
     };
-    let landed = find_landed_commit(&repository, &run, judged)?;
+    let landed = find_landed_commit(&repository, &run, judged, &directory)?;
     let ended = EndedRun { run: &run, state: &state, end, stop, status };
     let predicate = RunPredicate {
         ralph_version: request.version.to_string(),
@@ -158,12 +158,13 @@ fn find_landed_commit(
     repository: &CommitReader,
     run: &RunRecord,
     judged: &JudgedContent,
+    directory: &str,
 ) -> Result<Option<String>, GitCommandError> {
     let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
     let target = worktree.and_then(|worktree| worktree.into.as_deref());
     let target = target.map(|branch| format!("refs/heads/{branch}"));
     for from in target.iter().map(String::as_str).chain(["HEAD"]) {
-        if let Some(found) = repository.find_commit_with_tree(from, &judged.tree)? {
+        if let Some(found) = repository.find_commit_with_tree(from, &judged.tree, directory)? {
             return Ok(Some(found));
         }
     }

@@ -1,5 +1,6 @@
 //! Checks a statement: its signature first, then what it says, against the repository.
 
+use crate::attested_policy::JudgedFiles;
 use crate::envelope::{EnvelopeError, SignedEnvelope};
 use crate::run_statement::{AttestedPolicy, AttestedStatus, RunPredicate, RunStatement};
 use crate::signing_key::PublicKey;
@@ -85,8 +86,12 @@ pub fn check_envelope(
     };
     checks.push(check_status(&statement, expected.lowest_status));
     let (commit, tree) = check_commit(&statement, expected.target, repository)?;
+    let policy = PolicyCheck { statement: &statement, expected: expected.policy, repository };
+    // A commit that passed has what was judged.
+    let judged =
+        if commit.passed { tree.clone() } else { repository.find_tree(statement.tree())? };
     checks.push(commit);
-    checks.push(check_policy(&statement, expected.policy, tree.as_deref(), repository)?);
+    checks.push(policy.check(tree.as_deref(), judged.as_deref())?);
     Ok(CheckedStatement { checks, statement: Some(statement) })
 }
 
@@ -190,7 +195,7 @@ fn check_commit(
         CheckTarget::Commit(commit) => vec![commit.to_string()],
         CheckTarget::Attested => attested().collect(),
     };
-    let mut found: Option<(String, String)> = None;
+    let mut found: Option<(String, String, JudgedTree)> = None;
     let mut has_attested = false;
     for name in &named {
         let Some(tree) = repository.tree_of(name)? else {
@@ -200,7 +205,8 @@ fn check_commit(
             continue;
         };
         has_attested |= name != "HEAD";
-        if tree != statement.tree() {
+        let content = judged_content(statement, &tree, repository)?;
+        if content == JudgedTree::Other {
             let label = if name == "HEAD" { "HEAD".to_string() } else { text::short_id(name) };
             let detail = format!(
                 "{label} has tree {}, but {} was judged",
@@ -224,9 +230,9 @@ fn check_commit(
             );
             return Ok((StatementCheck::failed("commit", detail, &hint), Some(tree)));
         }
-        found = found.or(Some((name.clone(), tree)));
+        found = found.or(Some((name.clone(), tree, content)));
     }
-    let Some((name, tree)) = found else {
+    let Some((name, tree, content)) = found else {
         let (detail, hint) = match target {
             CheckTarget::Head => ("the repository has no commit yet", "fetch the judged commit"),
             CheckTarget::Attested | CheckTarget::Commit(_) => (
@@ -242,55 +248,95 @@ fn check_commit(
         CheckTarget::Head if !has_attested => "; the judged commits are not in this repository",
         CheckTarget::Head | CheckTarget::Commit(_) => "",
     };
-    let detail = format!("{label} has the judged tree {}{unchecked}", text::short_id(&tree));
+    let settings = match content {
+        JudgedTree::Same | JudgedTree::Other => "",
+        JudgedTree::WithLocalSettings => ", apart from the host's local settings",
+    };
+    let judged = text::short_id(statement.tree());
+    let detail = format!("{label} has the judged tree {judged}{settings}{unchecked}");
     Ok((StatementCheck::passed("commit", detail), Some(tree)))
 }
 
-fn check_policy(
+/// How the tree of a commit compares with the judged one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum JudgedTree {
+    Same,
+    /// It also has the host's local settings, which are never judged.
+    WithLocalSettings,
+    Other,
+}
+
+fn judged_content(
     statement: &RunStatement,
-    expected: Option<&str>,
-    tree: Option<&str>,
+    tree: &str,
     repository: &CommitReader,
-) -> Result<StatementCheck, GitCommandError> {
-    let name = "policy";
-    let Some(policy) = &statement.predicate.policy else {
-        let detail = "the run had none".to_string();
-        return Ok(match expected {
-            None => StatementCheck::passed(name, detail),
-            Some(_) => StatementCheck::failed(name, detail, "run it again with the policy"),
-        });
-    };
-    if !policy.has_own_hash() {
-        let detail = "its hash is not that of its files".to_string();
-        let hint = "do not trust it: no run of ralph has such a policy";
-        return Ok(StatementCheck::failed(name, detail, hint));
+) -> Result<JudgedTree, GitCommandError> {
+    if tree == statement.tree() {
+        return Ok(JudgedTree::Same);
     }
-    if let Some(expected) = expected
-        && (policy.hash.is_empty() || !policy.hash.starts_with(&expected.to_ascii_lowercase()))
-    {
-        let detail = format!("the run was judged by another policy, {}", describe_hash(policy));
-        let hint = "`ralph trust` shows the hash of the policy as it is now";
-        return Ok(StatementCheck::failed(name, detail, hint));
+    let policy = statement.predicate.policy.as_ref();
+    let directory = policy.map_or("", |policy| policy.directory.as_str());
+    let pruned = repository.without_local_settings(&[tree], directory)?;
+    let is_same = pruned.iter().any(|pruned| pruned == statement.tree());
+    Ok(if is_same { JudgedTree::WithLocalSettings } else { JudgedTree::Other })
+}
+
+struct PolicyCheck<'a> {
+    statement: &'a RunStatement,
+    expected: Option<&'a str>,
+    repository: &'a CommitReader,
+}
+
+impl PolicyCheck<'_> {
+    /// Compares the files of the policy with those of `tree`. `judged` is the tree that the gates judged, if the
+    /// repository has it.
+    fn check(
+        &self,
+        tree: Option<&str>,
+        judged: Option<&str>,
+    ) -> Result<StatementCheck, GitCommandError> {
+        let name = "policy";
+        let Some(policy) = &self.statement.predicate.policy else {
+            let detail = "the run had none".to_string();
+            return Ok(match self.expected {
+                None => StatementCheck::passed(name, detail),
+                Some(_) => StatementCheck::failed(name, detail, "run it again with the policy"),
+            });
+        };
+        if !policy.has_own_hash() {
+            let detail = "its hash is not that of its files".to_string();
+            let hint = "do not trust it: no run of ralph has such a policy";
+            return Ok(StatementCheck::failed(name, detail, hint));
+        }
+        if let Some(expected) = self.expected
+            && (policy.hash.is_empty() || !policy.hash.starts_with(&expected.to_ascii_lowercase()))
+        {
+            let detail = format!("the run was judged by another policy, {}", describe_hash(policy));
+            let hint = "`ralph trust` shows the hash of the policy as it is now";
+            return Ok(StatementCheck::failed(name, detail, hint));
+        }
+        let Some(tree) = tree else {
+            let detail = "not compared, because there is no commit to compare with".to_string();
+            return Ok(StatementCheck::failed(name, detail, "see the commit"));
+        };
+        let judged = judged
+            .map(|tree| JudgedFiles { tree, is_proved: self.statement.predicate.proof.is_some() });
+        let compared = policy.compare(self.repository, tree, judged)?;
+        if !compared.changed.is_empty() {
+            let (verb, names) =
+                (plural_verb(compared.changed.len()), join_names(&compared.changed));
+            let detail = format!("{names} {verb} not what the gates were judged by");
+            let hint = "a new run with the changed policy, or the old policy, settles it";
+            return Ok(StatementCheck::failed(name, detail, hint));
+        }
+        let files = text::count_noun(compared.same, "file");
+        let untracked = match compared.untracked.as_slice() {
+            [] => String::new(),
+            names => format!("; not in the commit, so not compared: {}", join_names(names)),
+        };
+        let detail = format!("{}, {files} as judged{untracked}", describe_hash(policy));
+        Ok(StatementCheck::passed(name, detail))
     }
-    let Some(tree) = tree else {
-        let detail = "not compared, because there is no commit to compare with".to_string();
-        return Ok(StatementCheck::failed(name, detail, "see the commit"));
-    };
-    let judged = repository.tree_of(statement.tree())?;
-    let compared = policy.compare(repository, tree, judged.as_deref())?;
-    if !compared.changed.is_empty() {
-        let (verb, names) = (plural_verb(compared.changed.len()), join_names(&compared.changed));
-        let detail = format!("{names} {verb} not what the gates were judged by");
-        let hint = "a new run with the changed policy, or the old policy, settles it";
-        return Ok(StatementCheck::failed(name, detail, hint));
-    }
-    let files = text::count_noun(compared.same, "file");
-    let untracked = match compared.untracked.as_slice() {
-        [] => String::new(),
-        names => format!("; not in the commit, so not compared: {}", join_names(names)),
-    };
-    let detail = format!("{}, {files} as judged{untracked}", describe_hash(policy));
-    Ok(StatementCheck::passed(name, detail))
 }
 
 fn describe_hash(policy: &AttestedPolicy) -> String {

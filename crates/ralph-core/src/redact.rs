@@ -18,6 +18,8 @@ const TOKEN_SHAPES: &[TokenShape] = &[
     TokenShape { prefix: "sk-", min_len: 20 },
     TokenShape { prefix: "sk_live_", min_len: 16 },
     TokenShape { prefix: "rk_live_", min_len: 16 },
+    TokenShape { prefix: "sk_test_", min_len: 16 },
+    TokenShape { prefix: "rk_test_", min_len: 16 },
     TokenShape { prefix: "whsec_", min_len: 16 },
     TokenShape { prefix: "ghp_", min_len: 20 },
     TokenShape { prefix: "gho_", min_len: 20 },
@@ -26,6 +28,7 @@ const TOKEN_SHAPES: &[TokenShape] = &[
     TokenShape { prefix: "ghr_", min_len: 20 },
     TokenShape { prefix: "github_pat_", min_len: 20 },
     TokenShape { prefix: "glpat-", min_len: 16 },
+    TokenShape { prefix: "glrt-", min_len: 16 },
     TokenShape { prefix: "xoxb-", min_len: 10 },
     TokenShape { prefix: "xoxp-", min_len: 10 },
     TokenShape { prefix: "xoxa-", min_len: 10 },
@@ -47,9 +50,33 @@ const PRIVATE_KEY_BEGIN: &str = "-----BEGIN ";
 pub const PRIVATE_KEY_MARK: &str = "PRIVATE KEY-----";
 pub const PRIVATE_KEY_END: &str = "-----END ";
 const URL_AUTHORITY: &str = "://";
+/// A password in an address is not longer. The search for its end must not take quadratic time.
+const MAX_URL_PASSWORD: usize = 256;
+
+/// Addresses whose path is the secret.
+const WEBHOOK_ADDRESSES: &[&str] =
+    &["hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/"];
+/// A path behind a webhook's address that is too short to be a secret occurs in documentation.
+const MIN_WEBHOOK_PATH: usize = 24;
+
+/// Prefixes of tokens that are long and unlike any word, so that they are found inside of a word too.
+const UNMISTAKABLE_PREFIXES: &[&str] = &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"];
+/// So many characters follow them at least.
+const UNMISTAKABLE_LEN: usize = 36;
 
 /// Prefixes after which any token is a secret.
-const SECRET_PREFIXES: &[&str] = &["Bearer ", "bearer "];
+const SECRET_PREFIXES: &[&str] =
+    &["Bearer ", "bearer ", "Authorization: Basic ", "authorization: Basic "];
+
+/// The names of a setting whose value is a secret of this many characters.
+const SECRET_SETTINGS: &[&str] = &[
+    "aws_secret_access_key",
+    "AWS_SECRET_ACCESS_KEY",
+    "aws_secret_key",
+    "AWS_SECRET_KEY",
+    "SecretAccessKey",
+];
+const AWS_SECRET_LEN: usize = 40;
 
 #[derive(Clone, Debug)]
 pub struct Redactor {
@@ -76,8 +103,11 @@ impl Redactor {
         let shapes = TOKEN_SHAPES.iter().map(|shape| shape.prefix);
         let all = shapes.chain(known.iter().map(String::as_str));
         let mut beginnings = alloc::vec![0; (1 << 16) / 64];
-        for text in
-            all.chain(SECRET_PREFIXES.iter().copied()).chain([PRIVATE_KEY_BEGIN, URL_AUTHORITY])
+        for text in all
+            .chain(SECRET_PREFIXES.iter().copied())
+            .chain(SECRET_SETTINGS.iter().copied())
+            .chain(WEBHOOK_ADDRESSES.iter().copied())
+            .chain([PRIVATE_KEY_BEGIN, URL_AUTHORITY])
         {
             if let [first, second, ..] = text.as_bytes() {
                 let (word, bit) = pair_bit(*first, *second);
@@ -96,6 +126,23 @@ impl Redactor {
             out.push_str(&text[shown..secret.start]);
             out.push_str(REDACTED);
             shown = secret.end;
+        }
+        out.push_str(&text[shown..]);
+        out
+    }
+
+    /// As [`Self::redact`], with as many lines as the text has.
+    pub fn redact_lines(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut shown = 0;
+        for secret in self.secret_ranges(text) {
+            out.push_str(&text[shown..secret.start]);
+            shown = secret.end;
+            out.push_str(REDACTED);
+            for _ in text[secret].matches('\n') {
+                out.push('\n');
+                out.push_str(REDACTED);
+            }
         }
         out.push_str(&text[shown..]);
         out
@@ -141,13 +188,14 @@ impl Redactor {
         }
         // A token starts at the start of a word: `task-12` does not contain `sk-12`.
         if before.is_some_and(|char| char.is_ascii_alphanumeric()) {
-            return 0;
+            return unmistakable_token_len(rest).unwrap_or(0);
         }
         let shaped = TOKEN_SHAPES.iter().find_map(|shape| {
             let token = token_len(rest.strip_prefix(shape.prefix)?);
             (token >= shape.min_len).then_some(shape.prefix.len() + token)
         });
-        shaped.or_else(|| announced_secret_len(rest)).or_else(|| private_key_len(rest)).unwrap_or(0)
+        let others = [announced_secret_len, private_key_len, webhook_len, secret_setting_len];
+        shaped.or_else(|| others.iter().find_map(|secret_len| secret_len(rest))).unwrap_or(0)
     }
 }
 
@@ -188,14 +236,65 @@ fn private_key_len(rest: &str) -> Option<usize> {
     Some(end)
 }
 
-/// `://user:password@`: everything up to the at sign is hidden.
+fn unmistakable_token_len(rest: &str) -> Option<usize> {
+    UNMISTAKABLE_PREFIXES.iter().find_map(|prefix| {
+        let body = rest.strip_prefix(prefix)?;
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let len = body.bytes().take_while(is_word).count();
+        (len >= UNMISTAKABLE_LEN).then_some(prefix.len() + len)
+    })
+}
+
+/// `hooks.slack.com/services/T…/B…/…`
+fn webhook_len(rest: &str) -> Option<usize> {
+    WEBHOOK_ADDRESSES.iter().find_map(|address| {
+        let path = token_len(rest.strip_prefix(address)?);
+        (path >= MIN_WEBHOOK_PATH).then_some(address.len() + path)
+    })
+}
+
+/// `aws_secret_access_key = …` and its value: exactly as long as such a secret is, in quotes or without.
+fn secret_setting_len(rest: &str) -> Option<usize> {
+    SECRET_SETTINGS.iter().find_map(|name| {
+        let after = rest.strip_prefix(name)?.trim_start_matches(['"', '\'', ' ', '\t']);
+        let value = after.strip_prefix([':', '='])?.trim_start_matches(['"', '\'', ' ', '\t']);
+        let is_secret = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+        let len = value.bytes().take_while(is_secret).count();
+        (len == AWS_SECRET_LEN).then_some(rest.len() - value.len() + len)
+    })
+}
+
+/// `://user:password@` and `://token@`: everything up to the at sign is hidden.
 fn url_credentials_len(rest: &str) -> Option<usize> {
     let user = rest.strip_prefix(URL_AUTHORITY)?;
-    let end = user
-        .find(|char: char| char.is_whitespace() || matches!(char, '/' | '"' | '\'' | '<' | '>'));
+    let is_end = |char: char| char.is_whitespace() || matches!(char, '"' | '\'' | '<' | '>');
+    let end = user.find(|char: char| is_end(char) || char == '/');
     let authority = &user[..end.unwrap_or(user.len())];
-    let at = authority.rfind('@')?;
-    authority[..at].contains(':').then_some(URL_AUTHORITY.len() + at + 1)
+    if let Some(at) = authority.rfind('@') {
+        let credentials = &authority[..at];
+        let is_secret = credentials.contains(':') || is_token(credentials);
+        return is_secret.then_some(URL_AUTHORITY.len() + at + 1);
+    }
+    // A slash in a password belongs into `%2F`, but clients accept it. A host with a port looks the same at first
+    // (`http://host:80/@scope`), and so does code that puts an address together (`://{host}:{port}/a@b`).
+    let (name, first) = authority.split_once(':')?;
+    let is_password = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~!%^&*+=".contains(&byte);
+    let password = &user[name.len() + 1..];
+    let len = password.bytes().take(MAX_URL_PASSWORD).take_while(|byte| is_password(*byte)).count();
+    let is_port = first.bytes().all(|byte| byte.is_ascii_digit());
+    let host = password[len..].strip_prefix('@')?;
+    let is_secret = !is_port
+        && name.bytes().all(is_password)
+        && host.starts_with(|char: char| char.is_ascii_alphanumeric());
+    is_secret.then_some(URL_AUTHORITY.len() + name.len() + 1 + len + 1)
+}
+
+/// Whether a whole text is a known kind of token.
+fn is_token(text: &str) -> bool {
+    TOKEN_SHAPES.iter().any(|shape| {
+        let body = text.strip_prefix(shape.prefix).unwrap_or_default();
+        body.len() >= shape.min_len && token_len(body) == body.len()
+    })
 }
 
 #[cfg(test)]
@@ -221,6 +320,17 @@ mod tests {
             (format!("Authorization: Bearer {long}"), "Authorization: [redacted]".to_string()),
             (format!("eyJ{long}.{long}.x"), "[redacted]".to_string()),
             ("postgres://me:pw@host/db".to_string(), "postgres[redacted]host/db".to_string()),
+            (format!("sk_test_{long} glrt-{long}"), "[redacted] [redacted]".to_string()),
+            (format!("TOKENghp_{long}"), "TOKEN[redacted]".to_string()),
+            ("Authorization: Basic dXNlcjpwYXNzd29yZA==".to_string(), "[redacted]".to_string()),
+            (
+                format!("https://hooks.slack.com/services/T000/B000/{long}"),
+                "https://[redacted]".to_string(),
+            ),
+            (format!("https://ghp_{long}@github.com/x"), "https[redacted]github.com/x".to_string()),
+            ("postgres://me:pa/ss@host/db".to_string(), "postgres[redacted]host/db".to_string()),
+            (format!("aws_secret_access_key = {long}"), "[redacted]".to_string()),
+            (format!("\"SecretAccessKey\": \"{long}\","), "\"[redacted]\",".to_string()),
             (
                 "a -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nb"
                     .to_string(),
@@ -232,6 +342,23 @@ mod tests {
                 "x [redacted] y [redacted]z".to_string(),
             ),
             ("a short word".to_string(), "a short word".to_string()),
+            (
+                "https://host:8080/@scope/package git://host/a@v1".to_string(),
+                "https://host:8080/@scope/package git://host/a@v1".to_string(),
+            ),
+            (
+                "https://me@host http://[::1]/a@b ://{host}:{port}/a@b".to_string(),
+                "https://me@host http://[::1]/a@b ://{host}:{port}/a@b".to_string(),
+            ),
+            (
+                format!("aws_secret_access_key = read_secret() // {long}"),
+                format!("aws_secret_access_key = read_secret() // {long}"),
+            ),
+            (
+                "Basic authentication, https://hooks.slack.com/services/T/B/x".to_string(),
+                "Basic authentication, https://hooks.slack.com/services/T/B/x".to_string(),
+            ),
+            ("let my_ghp_prefix = 1;".to_string(), "let my_ghp_prefix = 1;".to_string()),
             (
                 "task-sk-12 is at https://host/path:8080@x".to_string(),
                 "task-sk-12 is at https://host/path:8080@x".to_string(),

@@ -21,6 +21,8 @@ use crate::tree::ObjectFormat;
 const NOTES_REF: &str = "--ref=ralph";
 /// How many commits of a history are compared with a tree.
 const MAX_SEARCHED_COMMITS: &str = "--max-count=1000";
+/// How many commits of a history are compared with a tree apart from the host's local settings.
+const MAX_PRUNED_COMMITS: usize = 100;
 /// Enough for a million paths.
 const MAX_LISTING_BYTES: usize = 256 * 1024 * 1024;
 /// The committer of notes, which no person has to have configured.
@@ -74,17 +76,24 @@ impl CommitReader {
         Ok(tree.map(|tree| format.hex(&tree)))
     }
 
+    /// The id of a tree, if the repository has it. Its content is compared with the id when its files are read.
+    pub fn find_tree(&self, tree: &str) -> Result<Option<String>, GitCommandError> {
+        Ok(self.resolve(&format!("{tree}^{{tree}}"))?.filter(|found| found == tree))
+    }
+
     fn resolve(&self, name: &str) -> Result<Option<String>, GitCommandError> {
         let output =
             self.query(&["rev-parse", "--verify", "--quiet", "--end-of-options", name], 1024)?;
         Ok(Some(first_line(&output)).filter(|id| output.code == 0 && is_full_id(id)))
     }
 
-    /// The newest commit with this tree in the history of `from`.
+    /// The newest commit in the history of `from` with this tree, apart from the host's local settings: a listing of the
+    /// work tree leaves them out. `directory` is the project, relative to the root.
     pub fn find_commit_with_tree(
         &self,
         from: &str,
         tree: &str,
+        directory: &str,
     ) -> Result<Option<String>, GitCommandError> {
         let Some(from) = self.find_commit(from)? else { return Ok(None) };
         let log = ["log", "--no-show-signature", "--no-color", "--format=%H %T"];
@@ -92,9 +101,25 @@ impl CommitReader {
         let output = self.query(&log, MAX_OUTPUT_BYTES)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let pairs = text.lines().filter_map(|line| line.split_once(' '));
-        let mut found = pairs.filter(|(id, of)| *of == tree && is_full_id(id));
-        let Some((id, _)) = found.next() else { return Ok(None) };
-        Ok((self.tree_of(id)?.as_deref() == Some(tree)).then(|| id.to_owned()))
+        let pairs: Vec<_> = pairs.filter(|(id, of)| is_full_id(id) && is_full_id(of)).collect();
+        let mut found = pairs.iter().find(|(_, of)| *of == tree);
+        if found.is_none() {
+            let recent = pairs.get(..MAX_PRUNED_COMMITS).unwrap_or(&pairs);
+            let trees: Vec<_> = recent.iter().map(|(_, of)| *of).collect();
+            let pruned = self.without_local_settings(&trees, directory)?;
+            found = recent.iter().zip(&pruned).find(|(_, of)| *of == tree).map(|(pair, _)| pair);
+        }
+        let Some((id, of)) = found else { return Ok(None) };
+        Ok((self.tree_of(id)?.as_deref() == Some(*of)).then(|| (*id).to_owned()))
+    }
+
+    /// The paths of the files in a tree.
+    pub fn file_paths(&self, tree: &str) -> Result<Vec<String>, GitCommandError> {
+        let (listing, format) = (self.list_tree(tree)?, id_format(tree));
+        let records = listing.split(|byte| *byte == 0);
+        let files = records.filter(|record| directory_id(format, record).is_none());
+        let path = |record| Some(String::from_utf8_lossy(record).split_once('\t')?.1.to_owned());
+        Ok(files.filter_map(path).collect())
     }
 
     /// The files of a tree at these paths, each of at most `largest` bytes.
@@ -220,7 +245,7 @@ impl CommitReader {
         read_only_git(&self.root).run(arguments, None, &self.limits(most))
     }
 
-    fn read_objects<'a>(
+    pub(crate) fn read_objects<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a str>,
         most: usize,
@@ -247,7 +272,7 @@ fn first_line(output: &GitOutput) -> String {
 }
 
 /// The format of a full id.
-fn id_format(id: &str) -> ObjectFormat {
+pub(crate) fn id_format(id: &str) -> ObjectFormat {
     if id.len() == 2 * ObjectFormat::Sha1.id_len() {
         ObjectFormat::Sha1
     } else {

@@ -7,6 +7,7 @@ pub mod git;
 pub mod git_program;
 mod hardened_git;
 mod object_batch;
+mod pruned_tree;
 pub mod ralph_refs;
 mod repository_filters;
 pub mod tree;

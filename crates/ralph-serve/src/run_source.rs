@@ -2,6 +2,7 @@
 
 use crate::server_state::ServerState;
 use ralph_core::id::RunId;
+use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::page::{ChangedFiles, CheckpointReader, CheckpointRow, FileComparison, RunPage};
@@ -103,9 +104,10 @@ pub(crate) fn compare_checkpoints(
         Some(path) => vec![path.clone()],
         None => changed.files.iter().take(MAX_SHOWN_FILES).map(|file| file.path.clone()).collect(),
     };
+    let redactor = Redactor::new(state.env.secrets());
     let files = named
         .iter()
-        .filter_map(|path| reader.compare_file(changed.from, changed.to, path).ok())
+        .filter_map(|path| reader.compare_file(changed.from, changed.to, path, &redactor).ok())
         .collect();
     Some(RunComparison { checkpoints: reader.list().ok()?, changed, files })
 }

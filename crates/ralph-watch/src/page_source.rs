@@ -2,6 +2,7 @@
 
 use crate::watch_effect::{LoadRequest, LoadedPage};
 use ralph_core::id::RunId;
+use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_deck::page::{
     BoardClock, BoardPage, CheckpointReadError, CheckpointReader, HistoryError, HistoryPage,
@@ -70,8 +71,10 @@ impl WatchPages {
                 .map(|files| LoadedPage::CheckpointFiles { run: run.clone(), files })
                 .map_err(|why| show(&why)),
             LoadRequest::Comparison { run, from, to, path } => {
-                let compared =
-                    self.checkpoints(run).and_then(|reader| reader.compare_file(*from, *to, path));
+                let redactor = Redactor::new(self.env.secrets());
+                let compare =
+                    |reader: CheckpointReader| reader.compare_file(*from, *to, path, &redactor);
+                let compared = self.checkpoints(run).and_then(compare);
                 let page = compared.map(|comparison| LoadedPage::Comparison {
                     run: run.clone(),
                     from: *from,

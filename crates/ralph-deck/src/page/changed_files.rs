@@ -2,6 +2,7 @@
 
 use crate::view::checkpoint_list::file_views;
 use imara_diff::{Algorithm, Diff, InternedInput};
+use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_git::checkpoint::{
     BlobContent, Checkpoint, CheckpointError, CheckpointRepository, PathVersion,
@@ -87,15 +88,22 @@ impl ChangedFiles {
     }
 }
 
-impl FileComparison {
-    /// Compares a file of two checkpoints; `None` if it does not differ. `path` is the name that [`ChangedFiles`] lists.
-    pub fn load(
+/// A file to compare, by the name that [`ChangedFiles`] lists.
+pub(super) struct ComparedFile<'a> {
+    pub(super) path: &'a str,
+    pub(super) redactor: &'a Redactor,
+}
+
+impl ComparedFile<'_> {
+    /// Compares the file of two checkpoints; `None` if it does not differ.
+    pub(super) fn load(
+        &self,
         repository: &CheckpointRepository,
         from: &Checkpoint,
         to: &Checkpoint,
-        path: &str,
         deadline: &Deadline,
-    ) -> Result<Option<Self>, CheckpointError> {
+    ) -> Result<Option<FileComparison>, CheckpointError> {
+        let path = self.path;
         let changes = repository.diff(from, to, deadline)?;
         let listed = |name: &OsStr| text::clean_line(&name.to_string_lossy(), LONGEST_PATH) == path;
         let Some(file) = changes.iter().find(|file| listed(&file.path)) else {
@@ -117,18 +125,19 @@ impl FileComparison {
         };
         let path = path.to_string();
         Ok(Some(match (side(file.before), side(file.after)) {
-            (Ok(before), Ok(after)) => compare_texts(path, &before, &after),
+            (Ok(before), Ok(after)) => compare_texts(path, &before, &after, self.redactor),
             (Err(why), _) | (_, Err(why)) => {
-                Self { path, lines: Vec::new(), note: Some(why.to_string()), left_out: 0 }
+                FileComparison { path, lines: Vec::new(), note: Some(why.to_string()), left_out: 0 }
             }
         }))
     }
 }
 
-/// Compares two texts line by line.
-fn compare_texts(path: String, before: &str, after: &str) -> FileComparison {
-    let old: Vec<_> = before.lines().collect();
-    let new: Vec<_> = after.lines().collect();
+/// Compares two texts line by line, and shows the lines without secrets. A secret that changed is a difference.
+fn compare_texts(path: String, before: &str, after: &str, redactor: &Redactor) -> FileComparison {
+    let (shown_before, shown_after) = (redactor.redact_lines(before), redactor.redact_lines(after));
+    let old: Vec<_> = shown_before.lines().collect();
+    let new: Vec<_> = shown_after.lines().collect();
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
@@ -186,7 +195,7 @@ mod tests {
             Some((number, line)) => format!("{number:>2} {line}"),
             None => "--".to_string(),
         };
-        let lines = compare_texts("f".to_string(), before, after).lines;
+        let lines = compare_texts("f".to_string(), before, after, &Redactor::default()).lines;
         let row = |line: &SideBySideLine| {
             let mark = if line.changed { '!' } else { ' ' };
             format!("{mark} {:<8}| {}", side(&line.before), side(&line.after))
@@ -214,5 +223,23 @@ mod tests {
           14 l14  | 14 l14
         ");
         assert_eq!(show("", "a\u{1b}[31m\u{202e}b\n"), "! --      |  1 ab");
+    }
+
+    /// A changed secret is a changed line, and every line keeps its number.
+    #[test]
+    fn secrets_are_not_shown() {
+        let key = |body: &str| {
+            format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n")
+        };
+        let before = format!("a\nghp_{}\n{}b\n", "A".repeat(36), key("one"));
+        let after = format!("a\nghp_{}\n{}c\n", "B".repeat(36), key("two"));
+        insta::assert_snapshot!(show(&before, &after), @r"
+           1 a    |  1 a
+        !  2 [redacted]|  2 [redacted]
+           3 [redacted]|  3 [redacted]
+        !  4 [redacted]|  4 [redacted]
+           5 [redacted]|  5 [redacted]
+        !  6 b    |  6 c
+        ");
     }
 }

@@ -1,8 +1,9 @@
 //! The checkpoints of a run, and what changed between them.
 
-use super::changed_files::{ChangedFiles, FileComparison};
+use super::changed_files::{ChangedFiles, ComparedFile, FileComparison};
 use crate::json_units;
 use ralph_core::id::RunId;
+use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_home::paths::RalphHome;
@@ -97,16 +98,18 @@ impl CheckpointReader {
         Ok(ChangedFiles::load(&self.repository, before, one, &self.deadline)?)
     }
 
-    /// Two versions of a file. `path` is the name that [`ChangedFiles`] lists.
+    /// Two versions of a file, without secrets. `path` is the name that [`ChangedFiles`] lists.
     pub fn compare_file(
         &self,
         from: u32,
         to: u32,
         path: &str,
+        redactor: &Redactor,
     ) -> Result<FileComparison, CheckpointReadError> {
         let from = self.repository.find(from, &self.deadline)?;
         let to = self.repository.find(to, &self.deadline)?;
-        let found = FileComparison::load(&self.repository, &from, &to, path, &self.deadline)?;
+        let found =
+            ComparedFile { path, redactor }.load(&self.repository, &from, &to, &self.deadline)?;
         found.ok_or(CheckpointReadError::NoDifference)
     }
 }

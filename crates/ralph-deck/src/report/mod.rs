@@ -170,7 +170,8 @@ fn is_test_file(path: &str, rules: &ClassRules) -> bool {
 /// The newest commit of the project with the judged tree.
 fn find_landed_commit(run: &RunRecord, tree: &str, deadline: &Deadline) -> Option<String> {
     let reader = CommitReader::open(Path::new(&run.project), *deadline)?;
-    let found = reader.find_commit_with_tree("HEAD", tree).ok()??;
+    let below = Path::new(&run.project).strip_prefix(reader.root()).ok()?.to_str()?;
+    let found = reader.find_commit_with_tree("HEAD", tree, below).ok()??;
     Some(text::clean_line(&found, LONGEST_LINE))
 }
 

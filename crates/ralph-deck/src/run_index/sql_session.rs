@@ -1,7 +1,7 @@
 //! Answers SQL queries that a person types, on a connection that can only read.
 
 use super::detail_views::{self, DETAIL_VIEWS, QueryDeadline};
-use super::{STEPS_PER_CHECK, run_tables};
+use super::run_tables;
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -11,8 +11,10 @@ use rusqlite::{Connection, ErrorCode, Row};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Bounds what one query may take, also of a value that it builds.
-const MAX_VALUE_BYTES: i32 = 64 * 1024 * 1024;
+/// Bounds a value that a query builds, and with it how long one function call takes: the time is not checked during it.
+const MAX_VALUE_BYTES: i32 = 4 * 1024 * 1024;
+/// A row with one such value takes about twenty instructions, and milliseconds.
+const STEPS_PER_CHECK: i32 = 200;
 /// Of longer values, only the beginning is returned: no row with many of them may fill the memory.
 const MAX_RETURNED_BYTES: usize = 64 * 1024;
 const PRAGMAS: &str = "

@@ -9,6 +9,7 @@ use ralph_sys::fs::{self, Durability};
 use ralph_tally::{DayCache, DisputeOutcomes, RunTally};
 use rusqlite::types::ValueRef;
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -425,4 +426,26 @@ fn filters_and_pages() {
     `>much` is not a filter; write `>5usd`
     `gate:` is not a filter; the part after the colon is missing
     ");
+}
+
+/// Few instructions can take long, so that the time is checked after a few of them.
+#[test]
+fn a_query_with_large_values_ends_in_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = home(&directory);
+    put_journal(&home, "r001", b"");
+    let mut session = refreshed(&home).into_sql().unwrap();
+    let mut answer =
+        |sql: &str, timeout| match session.query(sql, timeout, |_, _| ControlFlow::Continue(())) {
+            Ok(columns) => columns.join(" "),
+            Err(error) => error.to_string(),
+        };
+    let rows = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 300) \
+                SELECT sum(length(randomblob(x))) AS total FROM c";
+    assert_eq!(answer(rows, Duration::from_mins(1)), "total");
+    assert_eq!(answer(rows, Duration::ZERO), "the query took longer than 0 s");
+    assert_eq!(
+        answer("SELECT length(randomblob(5000000))", Duration::from_mins(1)),
+        "string or blob too big"
+    );
 }

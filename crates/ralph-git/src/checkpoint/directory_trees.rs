@@ -249,13 +249,14 @@ impl CheckpointRepository {
 }
 
 /// One line of a tree object.
-struct TreeLine<'a> {
-    mode: &'a [u8],
-    name: &'a [u8],
-    id: ObjectId,
+pub(crate) struct TreeLine<'a> {
+    pub(crate) mode: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) id: ObjectId,
 }
 
-fn split_tree(mut content: &[u8], format: ObjectFormat) -> Option<Vec<TreeLine<'_>>> {
+/// The lines of a tree object. `None` if it is none.
+pub(crate) fn split_tree(mut content: &[u8], format: ObjectFormat) -> Option<Vec<TreeLine<'_>>> {
     let mut lines = Vec::new();
     while !content.is_empty() {
         let (mode, rest) = content.split_at_checked(memchr::memchr(b' ', content)?)?;

@@ -37,6 +37,8 @@ use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 pub use checkout::{CheckoutRequest, OverlayFile, VerificationCheckout};
 pub use commit_message::CheckpointReason;
 pub use create_checkpoint::{CheckpointNovelty, CheckpointSnapshot, CreatedCheckpoint};
+pub(crate) use directory_trees::split_tree;
+
 pub use diff::{ChangeStatus, ChangedPath, CheckpointPatch, LineCounts, PathVersion};
 pub use plumbing::BlobContent;
 pub use restore::{RestoreFailure, RestorePlan, RestoreResult};

@@ -1,7 +1,9 @@
 //! The digests of an approval, computed from the bytes of files that are not on disk, such as those of a commit.
 
+use super::executed_scripts::is_pattern;
 use super::package_scripts::{PackageScripts, parse_package};
 use super::{ReferencedContent, content_hash};
+use std::borrow::Borrow;
 
 const SCRIPT_SEPARATOR: &str = ": scripts.";
 const LINK_SEPARATOR: &str = " -> ";
@@ -14,6 +16,8 @@ pub enum ReferenceSource<'a> {
     File(&'a str),
     /// A script of a manifest.
     Script { manifest: &'a str, script: &'a str },
+    /// The names of the files that match a pattern of a command, or a file with such a name.
+    Pattern(&'a str),
     /// A link that leads out of the project, or a directory on `PATH`: no file of the project has this content.
     Outside,
 }
@@ -25,13 +29,21 @@ pub fn reference_source(name: &str) -> ReferenceSource<'_> {
     if name.contains(LINK_SEPARATOR) || name.ends_with(SEARCH_PATH_SUFFIX) {
         return ReferenceSource::Outside;
     }
+    if is_pattern(name) {
+        return ReferenceSource::Pattern(name);
+    }
     ReferenceSource::File(name)
+}
+
+/// The hash that an approval would have for a pattern that matches these names.
+pub fn matches_digest(names: &[impl Borrow<str>]) -> String {
+    blake3::hash(names.join("\0").as_bytes()).to_hex().to_string()
 }
 
 /// The hash that an approval would have for `reference` if its file had these bytes; `None` if it would have none.
 pub fn reference_digest(reference: &ReferencedContent, bytes: &[u8]) -> Option<String> {
     match reference_source(&reference.name) {
-        ReferenceSource::File(path) => {
+        ReferenceSource::File(path) | ReferenceSource::Pattern(path) => {
             let name = path.rsplit('/').next().unwrap_or(path);
             content_hash::hash_deciding_bytes(name, bytes)
         }
@@ -70,5 +82,6 @@ mod tests {
             assert_eq!(reference_digest(&reference(name), bytes), digest, "{name}");
         }
         assert_eq!(reference_source("bin/ on PATH"), ReferenceSource::Outside);
+        assert_eq!(reference_source("tests/*.sh"), ReferenceSource::Pattern("tests/*.sh"));
     }
 }

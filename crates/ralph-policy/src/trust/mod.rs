@@ -37,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-pub use content_digest::{ReferenceSource, reference_digest, reference_source};
+pub use content_digest::{ReferenceSource, matches_digest, reference_digest, reference_source};
 pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
     find_programs, find_programs_of, recordable_path, sealed_files,
@@ -46,6 +46,7 @@ pub use judge_references::{
     judge_label, judge_program, policy_programs, program_owner, sealed_policy_files,
 };
 pub use list_subjects::{checks_subject, loop_subject};
+pub use pattern_matches::matching_paths;
 pub use policy_subject::policy_subject;
 pub use references::{UnsealedScript, unsealed_scripts};
 pub use seal_differences::{SealDifference, find_seal_differences};

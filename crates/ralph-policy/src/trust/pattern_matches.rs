@@ -46,6 +46,58 @@ pub(super) fn find_matches(
     Ok(Some(found))
 }
 
+/// Those of `paths` that match a pattern, in the order of [`find_matches`]. `None` if the pattern is not understood.
+pub fn matching_paths<'a>(pattern: &str, paths: &[&'a str]) -> Option<Vec<&'a str>> {
+    let components: Option<Vec<_>> = pattern.split('/').map(PatternComponent::parse).collect();
+    let components = components?;
+    let is_match = |path: &&&str| match_components(&components, path);
+    let mut found: Vec<&str> = paths.iter().filter(is_match).copied().collect();
+    found.sort_by_key(|path| Path::new(*path));
+    Some(found)
+}
+
+/// One name in a pattern.
+enum PatternComponent<'a> {
+    AnyDepth,
+    Matcher { name: &'a str, matcher: GlobMatcher },
+    Literal(&'a str),
+}
+
+impl<'a> PatternComponent<'a> {
+    fn parse(name: &'a str) -> Option<Self> {
+        if name == ANY_DEPTH {
+            Some(Self::AnyDepth)
+        } else if super::executed_scripts::is_pattern(name) {
+            Some(Self::Matcher { name, matcher: compile_pattern(name)? })
+        } else {
+            Some(Self::Literal(name))
+        }
+    }
+}
+
+fn match_components(components: &[PatternComponent<'_>], path: &str) -> bool {
+    let Some((component, others)) = components.split_first() else { return false };
+    let (name, below) = match path.split_once('/') {
+        Some((name, below)) => (name, Some(below)),
+        None => (path, None),
+    };
+    let is_match = match component {
+        PatternComponent::AnyDepth => {
+            let is_deeper = || {
+                let below = below.filter(|_| !is_hidden(OsStr::new(name)));
+                below.is_some_and(|below| match_components(components, below))
+            };
+            return match_components(others, path) || is_deeper();
+        }
+        PatternComponent::Matcher { name: pattern, matcher } => {
+            matcher.is_match(name) && (pattern.starts_with('.') || !is_hidden(OsStr::new(name)))
+        }
+        PatternComponent::Literal(literal) => *literal == name,
+    };
+    let is_last = others.is_empty();
+    is_match && below.map_or(is_last, |below| match_components(others, below))
+}
+
 fn compile_pattern(name: &str) -> Option<GlobMatcher> {
     // Classes such as `[[:alpha:]]` mean something else here.
     if ["[:", "[.", "[="].iter().any(|class| name.contains(class)) {
@@ -118,7 +170,8 @@ mod tests {
     #[test]
     fn a_pattern_matches_what_a_shell_matches() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["chk/a.sh", "chk/b.sh", "chk/b.txt", "chk/.c.sh", "chk/deep/d.sh", "e.sh"] {
+        let names = ["e.sh", "chk/deep/d.sh", "chk/b.txt", "chk/b.sh", "chk/a.sh", "chk/.c.sh"];
+        for name in names {
             let path = directory.path().join(name);
             fs::create_user_dir(path.parent().unwrap()).unwrap();
             fs::replace_user_file(&path, b"").unwrap();
@@ -144,6 +197,14 @@ mod tests {
             ("chk/[[:alpha:]].sh", "?"),
         ] {
             assert_eq!(shown(pattern), expected, "{pattern}");
+            // The names alone, as those of a commit, match the same.
+            let pattern = pattern.trim_start_matches("./");
+            let found = matching_paths(pattern, &names);
+            assert_eq!(
+                found.map_or("?".to_string(), |found| found.join(" ")),
+                expected,
+                "{pattern}"
+            );
         }
         assert!(find_matches(directory.path(), "chk/*.sh", 2).is_err());
     }

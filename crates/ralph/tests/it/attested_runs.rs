@@ -453,3 +453,78 @@ fn nothing_of_a_statement_reaches_the_terminal_raw() {
     ✓ policy    [policy], 2 files as judged
     ");
 }
+
+/// A run of this project that ended `verified`, and the statement about it.
+fn attested_project(write_project: impl FnOnce(&Sandbox)) -> RunnerSandbox {
+    let runner = RunnerSandbox::with_project(COMMITTED, |sandbox| {
+        sandbox.write("main.sh", "echo hello\n");
+        write_project(sandbox);
+    });
+    assert_eq!(runner.start(&[]).code, Some(0));
+    let path = runner.root_path(STATEMENT);
+    let attested =
+        runner.sandbox.ralph(["report", "--attest", "--note", "--out", path.to_str().unwrap()]);
+    assert_eq!(attested.code, Some(0), "{attested}");
+    runner
+}
+
+const TEST_FILE: &str = "[ \"$(sh main.sh)\" = goodbye ]\n";
+
+/// A gate can find its scripts by a pattern. A commit with one more of them is not what was judged.
+#[test]
+fn a_policy_with_a_pattern_is_compared_by_names() {
+    let runner = attested_project(|sandbox| {
+        sandbox.write("tests/greeting.sh", TEST_FILE);
+        let gate = "[[gate]]\nname = \"tests\"\nshell = \"for t in tests/*.sh; do sh $t || exit 1; done\"\n";
+        sandbox.write("ralph.toml", gate);
+    });
+    let _masked = masked();
+    assert_snapshot!(verify(&runner, &[]), @r"
+    exit 0
+    --- stdout
+    valid: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✓ commit    HEAD has the judged tree [id]
+    ✓ policy    [policy], 2 files as judged
+    ");
+    runner.sandbox.write("tests/other.sh", "true\n");
+    runner.sandbox.commit();
+    assert_snapshot!(verify(&runner, &[]), @r"
+    exit 1
+    --- stdout
+    not valid: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✗ commit    HEAD has tree [id], but [id] was judged
+                `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
+    ✗ policy    `tests/*.sh` is not what the gates were judged by
+                a new run with the changed policy, or the old policy, settles it
+    ");
+}
+
+/// The host writes its local settings while it runs, so that they are in no checkpoint. A commit can have them.
+#[test]
+fn committed_local_settings_are_no_difference() {
+    let runner = attested_project(|sandbox| {
+        sandbox.write("tests.sh", TEST_FILE);
+        sandbox.write("ralph.toml", "[[gate]]\nname = \"tests\"\nrun = [\"sh\", \"tests.sh\"]\n");
+        sandbox.write(".claude/settings.local.json", "{}\n");
+    });
+    let _masked = masked();
+    assert_snapshot!(verify(&runner, &[]), @r"
+    exit 0
+    --- stdout
+    valid: run [run], verified, Let main.sh say goodbye.
+    ✓ signature by key [key]
+    ✓ status    verified, as 2 gate results say
+    ✓ commit    HEAD has the judged tree [id], apart from the host's local settings
+    ✓ policy    [policy], 2 files as judged
+    ");
+    // The commit has landed, so that the note is on it.
+    assert_eq!(runner.sandbox.ralph(["verify-report", "--note", "HEAD"]).code, Some(0));
+    // Another difference is one.
+    runner.sandbox.write(".claude/settings.json", "{}\n");
+    runner.sandbox.commit();
+    assert_eq!(verify(&runner, &[]).code, Some(1));
+}

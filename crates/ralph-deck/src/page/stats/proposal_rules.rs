@@ -218,7 +218,9 @@ impl GateContext<'_> {
 
     fn earlier(&self) -> Option<PolicyProposal> {
         let hold = self.hold()?;
-        let is_often = hold.held_permille >= HOLDS_OFTEN_PERMILLE
+        // An earlier look saves only the stops at which the next one was good.
+        let is_often = hold.met_at_once > 0
+            && hold.held_permille >= HOLDS_OFTEN_PERMILLE
             && hold.held_stops >= HOLDS_OFTEN_STOPS
             && hold.runs >= HOLDS_OFTEN_RUNS;
         let mean_ms = self.statistics.mean_ms;

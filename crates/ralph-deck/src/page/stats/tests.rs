@@ -250,6 +250,19 @@ fn proposals_rest_on_figures() {
     "#);
 }
 
+/// A gate that was never met at the next stop would hold the agent as often after each task.
+#[test]
+fn an_edit_that_saves_nothing_is_not_proposed() {
+    let mut rows = sample_rows();
+    for hold in &mut rows.requirements {
+        if hold.stops_until_met == Some(1) {
+            hold.stops_until_met = Some(2);
+        }
+    }
+    let page = page_of(rows, &[settings(&["tsc"])]);
+    assert_eq!(page.proposals, []);
+}
+
 #[test]
 fn settings_that_are_there_are_not_proposed() {
     let mut known = settings(&["tsc", "e2e", "unit"]);

@@ -4,7 +4,7 @@
 use super::{MAX_LOOKUPS, ReferenceSearch, SealOrigin, candidate_words};
 use crate::trust::executed_scripts::is_pattern;
 use crate::trust::pattern_matches::find_matches;
-use crate::trust::{TrustError, gate_search};
+use crate::trust::{TrustError, gate_search, matches_digest};
 use ralph_core::sealed_file::SealReason;
 use ralph_core::text::clean_line;
 use ralph_sys::fs;
@@ -60,7 +60,7 @@ impl ReferenceSearch<'_> {
         let name = self.relative_name(&fs::normalize_lexically(&base.join(pattern)));
         if !names.is_empty() && !Path::new(&name).is_absolute() {
             let origin = SealOrigin { why: SealReason::Named, by: name.clone() };
-            let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
+            let hash = matches_digest(&names);
             self.add_reference(name, hash, &origin)?;
         }
         Ok(directories)
@@ -130,7 +130,7 @@ impl ReferenceSearch<'_> {
         if names.is_empty() || Path::new(&name).is_absolute() {
             return Ok(());
         }
-        let hash = blake3::hash(names.join("\0").as_bytes()).to_hex().to_string();
+        let hash = matches_digest(&names);
         self.add_reference(name, hash, &origin)
     }
 }
