@@ -71,17 +71,22 @@ pub fn require_chunk_approval(
     }
 }
 
-/// The requirement that a person approves a phase. It waits until nothing else of the phase is open.
-pub fn phase_approval_requirement(approval: &PhaseApproval, is_phase_done: bool) -> Requirement {
+/// The requirement that a person approves a phase. It waits until nothing else of the phase and of those before it is
+/// open: `open_phase` is the first of them that is.
+pub fn phase_approval_requirement(
+    approval: &PhaseApproval,
+    open_phase: Option<OrchestratorPhase>,
+) -> Requirement {
     let phase = approval.phase.name();
-    let (status, next) = match (&approval.by, is_phase_done) {
+    let (status, next) = match (&approval.by, open_phase) {
         (Some(_), _) => (RequirementStatus::Met(EvidenceKind::Measured), String::new()),
-        (None, true) => {
+        (None, None) => {
             let status = RequirementStatus::Pending(PendingReason::awaits_approval());
             (status, next_step(&format!("phase `{phase}`")))
         }
-        (None, false) => {
-            let why = PendingReason::comes_after(format_args!("the conditions of phase `{phase}`"));
+        (None, Some(open)) => {
+            let open = open.name();
+            let why = PendingReason::comes_after(format_args!("the conditions of phase `{open}`"));
             (RequirementStatus::Pending(why), String::new())
         }
     };

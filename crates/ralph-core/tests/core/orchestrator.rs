@@ -6,9 +6,9 @@ use ralph_core::record::OrchestratorStep;
 use ralph_core::requirement::{EvidenceKind, Requirement, RequirementStatus, RequirementWeight};
 use ralph_core::run::OrchestratorProgress;
 use ralph_core::source::orchestrator::{
-    ConditionBasis, GatesByStage, LearningStatus, OrchestratorCondition, StageGates,
-    condition_requirements, condition_views, find_view_edits, ignored_edits_requirement,
-    read_orchestrator,
+    ConditionBasis, GatesByStage, LearningStatus, OrchestratorCondition, OrchestratorPhase,
+    StageGates, condition_requirements, condition_views, find_view_edits,
+    ignored_edits_requirement, read_orchestrator,
 };
 use std::fmt::Write;
 
@@ -152,6 +152,34 @@ fn adversarial_gates_are_required_from_complexity_7() {
         let required = requirements.iter().any(|one| one.name == "adversarial passed");
         assert_eq!(required, expected, "agent {agent:?}, person {person:?}");
     }
+}
+
+/// Without gates, nothing of the phase `validate` is open, not even before the work began.
+#[test]
+fn a_phase_is_approved_after_the_phases_before_it() {
+    let (new, done) = (OrchestratorProgress::default(), all_done());
+    let not_complete = OrchestratorProgress {
+        claims: vec![OrchestratorCondition::MustHaveAnswered],
+        ..all_done()
+    };
+    let mut out = String::new();
+    for (name, way) in [("new", &new), ("not complete", &not_complete), ("done", &done)] {
+        let approved_phases = [OrchestratorPhase::Implement, OrchestratorPhase::Validate];
+        let ground = ConditionBasis { approved_phases: &approved_phases, ..ground(way) };
+        let requirements = condition_requirements(&ground, &gauges(&StageGates::Absent));
+        // After the conditions.
+        for one in requirements.iter().rev().take(2).rev() {
+            writeln!(out, "{name}, {}: {}", one.name, standing(one)).unwrap();
+        }
+    }
+    insta::assert_snapshot!(out, @"
+    new, implement approved: pending: comes after the conditions of phase `clarify`
+    new, validate approved: pending: comes after the conditions of phase `clarify`
+    not complete, implement approved: pending: comes after the conditions of phase `implement`
+    not complete, validate approved: pending: comes after the conditions of phase `implement`
+    done, implement approved: pending: waits for a person: not approved yet
+    done, validate approved: pending: waits for a person: not approved yet
+    ");
 }
 
 #[test]
