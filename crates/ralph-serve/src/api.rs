@@ -7,7 +7,7 @@ use crate::refusal::RefusedRequest;
 use crate::server_state::{ServerState, run_blocking};
 use crate::{board_source, run_source, stats_source};
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use ralph_core::id::RunId;
 use ralph_deck::IndexCoverage;
@@ -21,27 +21,30 @@ async fn json_response(
     view: impl FnOnce(&ServerState) -> Option<Vec<u8>> + Send + 'static,
 ) -> Response {
     match run_blocking(state, view).await {
-        Ok(Some(body)) => {
-            let kind = HeaderValue::from_static("application/json");
-            ([(header::CONTENT_TYPE, kind)], body).into_response()
-        }
+        Ok(Some(body)) => json_body(StatusCode::OK, body),
         Ok(None) => json_refusal(RefusedRequest::NotFound),
         Err(refused) => json_refusal(refused),
     }
 }
 
 #[derive(Serialize)]
-struct ApiError {
+struct ApiError<'a> {
     v: u8,
-    error: &'static str,
+    error: &'a str,
 }
 
 /// The answer to a request that is refused, for a program.
 fn json_refusal(refused: RefusedRequest) -> Response {
+    json_error(refused.status(), refusal_title(refused))
+}
+
+fn json_error(status: StatusCode, error: &str) -> Response {
+    json_body(status, serde_json::to_vec(&ApiError { v: 1, error }).unwrap_or_default())
+}
+
+fn json_body(status: StatusCode, body: Vec<u8>) -> Response {
     let kind = HeaderValue::from_static("application/json");
-    let error = ApiError { v: 1, error: refusal_title(refused) };
-    let body = serde_json::to_vec(&error).unwrap_or_default();
-    (refused.status(), [(header::CONTENT_TYPE, kind)], body).into_response()
+    (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 /// The answer about an address that has no page: JSON below `/api/`.
@@ -112,12 +115,20 @@ pub(crate) async fn run(State(state): State<Arc<ServerState>>, Path(id): Path<St
 
 pub(crate) async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
     let query = query_field(&uri, "q").unwrap_or_default();
-    let before = query_field(&uri, "before");
-    json_response(&state, move |state| {
-        match history_source::load_history(state, &query, before.as_deref())? {
-            HistoryAnswer::Found(page) => serde_json::to_vec(&page).ok(),
-            HistoryAnswer::Mistake { .. } => None,
+    // A form sends an empty field for the first page.
+    let before = query_field(&uri, "before").filter(|key| !key.is_empty());
+    let answer = run_blocking(&state, move |state| {
+        history_source::load_history(state, &query, before.as_deref())
+    });
+    match answer.await {
+        Ok(Some(HistoryAnswer::Found(page))) => match serde_json::to_vec(&page) {
+            Ok(body) => json_body(StatusCode::OK, body),
+            Err(_) => json_refusal(RefusedRequest::Failed),
+        },
+        Ok(Some(HistoryAnswer::Mistake { error, .. })) => {
+            json_error(StatusCode::BAD_REQUEST, &error.to_string())
         }
-    })
-    .await
+        Ok(None) => json_refusal(RefusedRequest::NotFound),
+        Err(refused) => json_refusal(refused),
+    }
 }

@@ -59,7 +59,11 @@ fn usage_failure(
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
             let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
-            let near = || text::nearest(&name, of.get_subcommands().map(clap::Command::get_name));
+            let names = || of.get_subcommands().map(clap::Command::get_name);
+            let near = || {
+                let swapped = names().find(|known| has_same_letters(known, &name));
+                swapped.or_else(|| text::nearest(&name, names()))
+            };
             let hint = common_name_hint(&name)
                 .filter(|_| known.is_none())
                 .map(str::to_string)
@@ -130,6 +134,16 @@ fn help_hint(command: &clap::Command, typed: &[String]) -> String {
     format!("run `{} --help`", words.join(" "))
 }
 
+/// Whether one word has the letters of the other in another order, as after `statsu` for `status`.
+fn has_same_letters(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|word| {
+        let mut letters: Vec<char> = word.to_lowercase().chars().collect();
+        letters.sort_unstable();
+        letters
+    });
+    one == other
+}
+
 /// A hint for a command that other programs have under another name.
 fn common_name_hint(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -138,6 +152,8 @@ fn common_name_hint(name: &str) -> Option<&'static str> {
         }
         "continue" => "`ralph resume RUN` continues a paused run",
         "list" | "ls" | "ps" => "`ralph status` lists the runs",
+        "runs" => "`ralph list runs` lists the runs",
+        "gates" => "`ralph list gates` lists the gates",
         _ => return None,
     })
 }
@@ -158,6 +174,10 @@ fn unknown_argument(
     let hint = match (name.starts_with('-'), similar) {
         _ if of == Some("run") && is_agent_flag(name) => {
             "put the agent's flags after `--`, as in `ralph run \"…\" -- --permission-mode acceptEdits`"
+                .to_string()
+        }
+        _ if of == Some("trust") && name == "--yes" => {
+            "`ralph trust --hash HASH` approves this hash without asking; `ralph trust` shows it"
                 .to_string()
         }
         (_, Some(similar)) => format!("did you mean `{similar}`?"),

@@ -5,6 +5,7 @@ use ralph_attest::AttestedStatus;
 use ralph_core::limits::LimitUnit;
 use ralph_core::policy::MergeThreshold;
 use ralph_policy::trust::MIN_HASH_PREFIX;
+use std::net::IpAddr;
 
 pub(crate) fn parse_merge_threshold(text: &str) -> Result<MergeThreshold, String> {
     match text {
@@ -56,6 +57,14 @@ pub(crate) fn parse_positive_count(text: &str) -> Result<u32, String> {
 pub(crate) fn parse_hunk_count(text: &str) -> Result<u16, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| format!("expected a number from 1 to {}", u16::MAX))
+}
+
+pub(crate) fn parse_port(text: &str) -> Result<u16, String> {
+    text.parse().map_err(|_| format!("expected a number from 0 to {}", u16::MAX))
+}
+
+pub(crate) fn parse_ip_address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "expected an IP address, such as `0.0.0.0` or `::1`".to_string())
 }
 
 /// In milliseconds.

@@ -43,6 +43,8 @@ pub enum LookFirstKind {
     Unmet,
     /// Why the run ended or stopped without a good result.
     Halted,
+    /// Why a run whose requirements are met is not verified: no test shows that the work is needed, or a judge decided.
+    Unproved,
     /// A test of the base no longer passes on the new code.
     BrokenTest,
     /// An expectation of an old test changed.
@@ -70,6 +72,7 @@ impl LookFirstKind {
             Self::Question => "the agent asks",
             Self::Unmet => "not met",
             Self::Halted => "why it ended",
+            Self::Unproved => "why it is not verified",
             Self::Tampering => "ralph's own files were edited",
             Self::BrokenTest => "an old test no longer passes",
             Self::AmendedTest => "an old test was changed",
@@ -109,6 +112,8 @@ pub(super) fn run_look_first(
         found.extend(unmet_lines(entries));
         let note = context.note.filter(|_| question.is_none());
         found.extend(note.map(|note| line(LookFirstKind::Halted, note, None)));
+    } else if context.standing == RunStanding::Ended(RunStatus::Green) {
+        found.extend(context.note.map(|note| line(LookFirstKind::Unproved, note, None)));
     }
     found.sort_by_key(|one| one.kind);
     found

@@ -621,6 +621,17 @@ mod tests {
     }
 
     #[test]
+    fn a_green_run_says_first_why_it_is_not_verified() {
+        let note = Some("all 2 requirements are met; no test fails without the change");
+        let standing = RunStanding::Ended(ralph_core::status::RunStatus::Green);
+        let context = LookFirstContext { standing, note, question: None, journal_edit: None };
+        let found = run_look_first(&read(HELD)[..2], &context);
+        let shown: Vec<_> =
+            found.iter().map(|one| format!("{}: {}", one.kind.label(), one.text)).collect();
+        insta::assert_snapshot!(shown.join("\n"), @"why it is not verified: all 2 requirements are met; no test fails without the change");
+    }
+
+    #[test]
     fn claims_and_a_failed_proof_are_counted_apart() {
         let met = |claimed, judged| MetCount { met: 6, all: 6, claimed, judged }.describe();
         insta::assert_snapshot!(met(0, 0), @"6 of 6 requirements met");

@@ -21,6 +21,8 @@ const MIN_ID_CHARS: usize = 7;
 /// Of SHA-256.
 const MAX_ID_CHARS: usize = 64;
 const SHORT_HASH_CHARS: usize = 12;
+/// A comment between the commands: without a commit of the judged files there is nothing to check a statement against.
+const COMMIT_FIRST: &str = "# commit the work first: `verify-report` compares with HEAD";
 const MAX_LOOK_FIRST: usize = 5;
 const MAX_OUTSIDE: usize = 3;
 /// Of a longer timeline, the beginning and the end are shown.
@@ -328,7 +330,9 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
     let mut commands = vec![format!("ralph why {run}")];
     let [base, commit] = [&report.base_commit, &report.page.judged_commit]
         .map(|id| id.as_deref().and_then(plain_id));
-    if let (Some(base), Some(commit)) = (base, commit) {
+    if let (Some(base), Some(commit)) = (base, commit)
+        && base != commit
+    {
         commands.push(format!("git diff {base} {commit}"));
     }
     let is_attestable = report.page.journal_edit.is_none()
@@ -337,6 +341,9 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
             RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
         );
     if is_attestable {
+        if report.landed_commit.is_none() {
+            commands.push(COMMIT_FIRST.to_string());
+        }
         commands.push(format!("ralph report {run} --attest --out {run}.intoto.json"));
         commands.push(format!("ralph verify-report {run}.intoto.json"));
     }

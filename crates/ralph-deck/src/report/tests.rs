@@ -1,13 +1,14 @@
 use super::*;
 use crate::page::{
     CellState, ChangedFileRow, CostRow, CostRowSource, GateHistoryRow, GateMeasurement, LookFirst,
-    LookFirstKind, MatrixCell, MatrixRow, ProofTable, ProofTableRow, QuestionRow, SessionRow,
-    StopColumn, TimelineKind, TimelineRow,
+    LookFirstKind, MatrixCell, MatrixRow, ProofTable, ProofTableRow, QuestionRow, RunStanding,
+    SessionRow, StopColumn, TimelineKind, TimelineRow,
 };
 use pulldown_cmark::{Event, Options, Parser};
 use ralph_core::cost_reading::CostBasis;
 use ralph_core::policy::Policy;
 use ralph_core::record::MeasuredSite;
+use ralph_core::status::RunStatus;
 use ralph_sys::fs;
 use std::time::Duration;
 
@@ -205,6 +206,39 @@ fn a_damaged_journal_is_named() {
     ```sh
     ralph why k7f2
     ```
+    ");
+}
+
+/// The commands make sense one after another: no diff of a commit with itself, and no check of a statement before its
+/// files are in a commit.
+#[test]
+fn the_commands_to_check_a_report_fit_the_run() {
+    let commands = |base: &str, landed: Option<&str>, status: RunStatus| {
+        let mut report = report_with("x");
+        report.page.row.standing = RunStanding::Ended(status);
+        report.base_commit = Some(base.to_string());
+        report.page.judged_commit = Some("2fce081cdd00".to_string());
+        report.landed_commit = landed.map(str::to_string);
+        report_lines::check_commands(&report).join("\n")
+    };
+    let shown = [
+        commands("c80901203c00", None, RunStatus::Verified),
+        commands("c80901203c00", Some("9a48a2c60500"), RunStatus::Verified),
+        commands("2fce081cdd00", None, RunStatus::Stuck),
+    ];
+    insta::assert_snapshot!(shown.join("\n\n"), @"
+    ralph why k7f2
+    git diff c80901203c 2fce081cdd
+    # commit the work first: `verify-report` compares with HEAD
+    ralph report k7f2 --attest --out k7f2.intoto.json
+    ralph verify-report k7f2.intoto.json
+
+    ralph why k7f2
+    git diff c80901203c 2fce081cdd
+    ralph report k7f2 --attest --out k7f2.intoto.json
+    ralph verify-report k7f2.intoto.json
+
+    ralph why k7f2
     ");
 }
 

@@ -4,8 +4,10 @@ use crate::standing_wording::approve_command;
 use ralph_core::approval;
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
+use ralph_core::limits::RunLimits;
 use ralph_core::record::{ReportedStatus, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
+use ralph_core::status::RunStatus;
 
 /// A command or a sentence; `None` while the run works. `asks` is whether a question is open.
 pub fn next_step(
@@ -19,9 +21,7 @@ pub fn next_step(
     let mut unknown = lines.filter(|line| line.standing == ReportedStatus::Unknown);
     let broken = unknown.next().map(|line| line.name.as_str());
     match (phase, &state.driving.parked) {
-        (RunPhase::Ended(status), _) => {
-            Some(ending::next_step(status, run, state.limits(run), broken))
-        }
+        (RunPhase::Ended(status), _) => Some(ended_step(status, run, state.limits(run), broken)),
         (RunPhase::Active, _) if asks == AsksPerson::No => None,
         (RunPhase::Active, _) if matches!(state.declared, Some(DeclaredPause::Approval(_))) => {
             let name = approval::first_awaited_name(state.report.as_ref());
@@ -40,6 +40,21 @@ pub fn next_step(
         }
         (RunPhase::Orphaned, _) => Some(format!("`ralph resume {id}` resumes it")),
     }
+}
+
+/// What to do after the end of a run. A screen that explains the result already does not send its reader to
+/// `ralph why`.
+fn ended_step(
+    status: RunStatus,
+    run: &RunRecord,
+    bounds: &RunLimits,
+    broken: Option<&str>,
+) -> String {
+    let has_start = run.seal.as_ref().is_some_and(|seal| seal.base.is_some());
+    if status == RunStatus::Verified && has_start {
+        return format!("review the change: `ralph checkpoint diff {}`", run.id);
+    }
+    ending::next_step(status, run, bounds, broken)
 }
 
 /// Whether a run has an open question.

@@ -14,6 +14,7 @@ use crate::run_source::RunDetails;
 use maud::{Markup, html};
 use ralph_core::units;
 use ralph_deck::page::{LookFirst, RunPage, RunStanding};
+use ralph_deck::wording;
 
 /// What is listed before a link to the rest.
 const MAX_LOOK_FIRST: usize = 5;
@@ -66,9 +67,11 @@ fn verdict(page: &RunPage) -> Markup {
                 }
                 h1 { (row.title) }
                 p.rests { @for (at, sentence) in page.rests_on.iter().enumerate() {
+                    @let sentence = wording::capitalized(sentence);
                     @if at == 0 { b { (sentence) "." } } @else { " " (sentence) "." }
                 } }
-                @if let Some(note) = &row.note {
+                // What it rests on ends with the reason for the end.
+                @if let Some(note) = row.note.as_ref().filter(|note| !page.rests_on.contains(note)) {
                     p.rests {
                         (facts::code_text(note))
                         @if let Some(until_ms) = row.until_ms { ", until " (facts::time(until_ms, page.now_ms)) }

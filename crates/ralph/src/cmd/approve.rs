@@ -9,6 +9,7 @@ use ralph_core::approval::approver;
 use ralph_core::id::RunId;
 use ralph_core::record::RunRecord;
 use ralph_core::run::RunPhase;
+use ralph_core::source::orchestrator::OrchestratorPhase;
 use ralph_core::text;
 use ralph_deck::view::given_approval::GivenApprovalView;
 use ralph_deck::wording::safe_line;
@@ -144,7 +145,10 @@ fn choose_approval(
     args: &ApproveArgs,
 ) -> Result<(RunId, RunApproval), CommandFailure> {
     let run = match &args.run {
-        Some(name) => run_choice::find_run(home, name, run_choice::unowned_session)?,
+        Some(name) => {
+            let found = run_choice::find_run(home, name, run_choice::unowned_session);
+            found.map_err(|failure| name_run_first(name, failure))?
+        }
         None => only_waiting_run(env, home)?,
     };
     let opened = store::load_run(home, &run)?;
@@ -177,6 +181,14 @@ fn choose_approval(
             ))
         }
     }
+}
+
+/// `ralph approve implement` names a phase in place of the run.
+fn name_run_first(name: &str, failure: CommandFailure) -> CommandFailure {
+    if OrchestratorPhase::ALL.iter().any(|phase| phase.name() == name) {
+        return failure.with_hint(&format!("give the run first: `ralph approve RUN {name}`"));
+    }
+    failure
 }
 
 /// The command that shows what is open, also before the first stop.

@@ -1,5 +1,6 @@
 //! `ralph memory`: lessons that ralph derived from runs, and notes that people and agents saved.
 
+use super::init::{self, ConfirmationOptions};
 use super::learn::{self, LearnArgs};
 use super::memory_args::{
     MemoryCommand, MemoryExportArgs, MemoryForgetArgs, MemoryLearnArgs, MemoryShowArgs,
@@ -267,6 +268,13 @@ fn forget(env: &Env, memory: &OpenMemory, args: &MemoryForgetArgs) -> Result<(),
     } else {
         args.ids.iter().map(|id| find_id(memory, id)).collect::<Result<_, _>>()?
     };
+    if args.all && !ids.is_empty() {
+        let (yes, json) = (args.yes, args.output.json);
+        let (command, refusal) = ("memory forget --all", "nothing was forgotten");
+        let question =
+            format!("Forget {} of this project? [y/N] ", count_noun(ids.len() as u64, "lesson"));
+        init::confirm(&ConfirmationOptions { yes, json, command, refusal }, &question)?;
+    }
     if ids.iter().any(is_lesson) {
         let deadline = Deadline::after(LOCK_TIMEOUT);
         lesson_store::update_lessons(&context.home, &context.project, &deadline, |file| {

@@ -78,9 +78,10 @@ Examples:
   ralph memory forget --all
 
 An id may be shortened to a start that no other id has. `--all` forgets
-every lesson of the project and keeps the notes. A forgotten lesson comes
-back if its finding holds a run that begins later; `ralph memory learn`
-does not bring it back. Only a person can forget.")]
+every lesson of the project, after a question, and keeps the notes. A
+forgotten lesson comes back if its finding holds a run that begins
+later; `ralph memory learn` does not bring it back. Only a person can
+forget.")]
 pub(crate) struct MemoryForgetArgs {
     /// The ids of lessons or notes
     #[arg(value_name = "ID", required_unless_present = "all")]
@@ -88,6 +89,9 @@ pub(crate) struct MemoryForgetArgs {
     /// Forget every lesson of this project
     #[arg(long, conflicts_with = "ids")]
     pub all: bool,
+    /// Don't ask for confirmation
+    #[arg(long, requires = "all")]
+    pub yes: bool,
     #[command(flatten)]
     pub output: ProjectOutputArgs,
 }

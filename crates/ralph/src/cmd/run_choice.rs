@@ -52,6 +52,11 @@ pub(crate) fn is_known_name(home: &RalphHome, name: &str) -> bool {
     is_run || matches!(named_queue(home, name), Ok(Some(_)))
 }
 
+/// Whether a run has that id, or its session that name.
+pub(crate) fn is_known_run(home: &RalphHome, name: &str) -> bool {
+    matches!(control::resolve_name(home, name), Ok(RunOrSession::Run(_)))
+}
+
 /// The error about a name, with a suggestion.
 pub(crate) fn name_failure(home: &RalphHome, error: ControlError) -> CommandFailure {
     let ControlError::UnknownName(name) = &error else { return error.into() };

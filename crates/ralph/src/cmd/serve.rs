@@ -3,6 +3,7 @@
 use super::{open_home, person_actions, print_json};
 use crate::failure::CommandFailure;
 use crate::term::{self, OutputReader, paint};
+use crate::value_parsers::{parse_ip_address, parse_port};
 use clap::Args;
 use ralph_core::id::RunId;
 use ralph_core::text;
@@ -47,10 +48,10 @@ From another machine, forward the port instead of using `--bind`:
   ssh -L 7391:127.0.0.1:7391 HOST")]
 pub(crate) struct ServeArgs {
     /// Listen on this port [default: 7391, or any free port]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_port)]
     pub port: Option<u16>,
     /// Listen on this address instead of 127.0.0.1
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_ip_address)]
     pub bind: Option<IpAddr>,
     /// Print a token with which a scraper may read `/metrics`
     #[arg(long)]

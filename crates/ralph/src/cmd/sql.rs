@@ -262,7 +262,7 @@ impl From<SqlError> for CommandFailure {
             SqlError::Empty => "`ralph sql --help` has examples",
             SqlError::SeveralQueries => "run `ralph sql` once for each query",
             SqlError::NotAllowed => {
-                "the index is a cache; runs change with `ralph --help` commands"
+                "the index is a cache; to change runs, use ralph's commands: `ralph --help`"
             }
             SqlError::TimedOut(_) => {
                 "name a run in `stop`, `gate_result`, `open_requirement` and `event`, or use `--timeout 5m`"

@@ -119,6 +119,12 @@ fn message_operands<'a>(
         return Ok((find_run(home, name)?, words));
     }
     match words {
+        // `ralph tell k7f2`: the text was forgotten. It must not reach the agent as a message.
+        [name] if run_choice::is_known_run(home, name) => {
+            let what = format!("the message to run `{name}` is missing");
+            let hint = format!("give the text: `ralph tell {name} \"…\"`");
+            Err(CommandFailure::new(&what, &hint))
+        }
         [name, rest @ ..] if !rest.is_empty() && run_choice::is_known_name(home, name) => {
             Ok((find_run(home, name)?, rest))
         }

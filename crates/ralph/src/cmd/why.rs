@@ -13,7 +13,6 @@ use ralph_core::record::{
     JournalEntry, PartRecord, RunChange, StopOutcome, StopRecord, StopReport,
 };
 use ralph_core::run::{RunPhase, RunState};
-use ralph_core::status::RunStatus;
 use ralph_core::units;
 use ralph_deck::page::open_question;
 use ralph_deck::standing_wording;
@@ -85,14 +84,12 @@ fn next_step_line(home: &RalphHome, history: &DecisionHistory) -> String {
         return String::new();
     };
     let phase = control::effective_phase(home, &opened);
-    // The next step after a verified run is to read this.
-    if phase == RunPhase::Ended(RunStatus::Verified) {
-        return String::new();
-    }
     let asks = AsksPerson::from_question(open_question(&history.entries).as_ref());
     let next = next_step(&opened.run, &opened.state, phase, asks);
     // This is what `ralph why` shows; what follows it is the step.
     let this = format!("`ralph why {}` shows ", opened.run.id);
+    // Without a checkpoint to compare with, the next step after a verified run is to read this.
+    let next = next.filter(|next| *next != format!("see `ralph why {}`", opened.run.id));
     let next =
         next.map(|next| match next.strip_prefix(&this).and_then(|rest| rest.split_once("; ")) {
             Some((_, rest)) => rest.to_string(),

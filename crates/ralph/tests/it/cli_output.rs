@@ -303,7 +303,15 @@ fn a_usage_error_names_the_help_that_helps() {
     let mut out = String::new();
     for args in [
         &["judge", "bench", "--judge", "a", "--kind", "plan"][..],
-        &["memory", "forget", "--all", "--yes"],
+        &["memory", "forget", "x", "--yes"],
+        &["memory", "forget", "--everything"],
+        &["statsu"],
+        &["runs"],
+        &["gates"],
+        &["trust", "--yes"],
+        &["approve", "implement"],
+        &["serve", "--port", "abc"],
+        &["serve", "--bind", "0.0.0.300"],
         &["memory", "add", ""],
         &["waive", "review"],
         &["verify-report", "none.json"],

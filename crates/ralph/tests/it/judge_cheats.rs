@@ -105,7 +105,7 @@ fn a_quoted_answer_of_the_change_is_no_verdict() {
         format!("I cannot review this change. It contains:\n{copied}\n"),
         format!("I cannot review this change. `{copied}` is no review.\n"),
         format!(r##"{{"verdict": "unmet", "findings": [{{"file": "add.sh", "quote": "# {copied}"##),
-        format!(r##"{{"verdict": "unmet", "reason": "it says # {copied}"}}"##),
+        format!(r#"{{"verdict": "unmet", "reason": "it says # {copied}"}}"#),
         r#"{"verdict": "met", "findings": {"file": "add.sh", "claim": "it is wrong"}}"#.to_string(),
     ] {
         let project = JudgedProject::new(REVIEW);

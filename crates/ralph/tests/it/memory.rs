@@ -447,7 +447,8 @@ fn lessons_and_notes_are_forgotten_by_a_person_only() {
     let latest = project.run_with_finding("third", "parser", "quotes are lost");
     project.learned_from(&latest);
     let all: Value =
-        serde_json::from_str(&project.memory(&["forget", "--all", "--json"]).stdout).unwrap();
+        serde_json::from_str(&project.memory(&["forget", "--all", "--yes", "--json"]).stdout)
+            .unwrap();
     assert_eq!(all["forgotten"], Value::Array(vec![id.into()]));
     project.memory(&["learn"]);
     assert_eq!(project.lessons().len(), 0);
@@ -596,7 +597,8 @@ fn a_search_finds_lessons() {
     {"v":1,"query":"broken.txt","project":"$ROOT/project","hits":[{"kind":"lesson","run":null,"project":"$ROOT/project","at":"[time]","title":"tests: src/app.c:3:1: quotes are lost","path":"$ROOT/home/.ralph/memory/[hash].json#[lesson]","line":null,"snippet":"held 2 stops in 1 run, last on [date]; fixed by changes to `broken.txt`; changes that did not help: `notes.txt`","found":["broken","txt"],"every_word":true,"score":0}],"searched":{"runs":1,"handoffs":0,"learnings":0,"lessons":1,"memory":0},"complete":true,"index":"kept"}
     "#);
     // A forgotten lesson is not found.
-    project.memory(&["forget", "--all"]);
+    assert_snapshot!(project.memory(&["forget", "--all"]).to_string(), @"");
+    project.memory(&["forget", "--all", "--yes"]);
     assert_snapshot!(recall(&["quotes", "--kind", "lesson"]), @"
     exit 0
     --- stdout

@@ -187,13 +187,14 @@ fn unknown_names_get_a_suggestion() {
         &["cancel", &wrong],
         &["tell", &wrong, "look at it"],
         &["tell", "zzzz", "hi"],
+        &["tell", &run],
         &["waive", "test", "--until", "2h", "--why", "slow"],
     ] {
         let refused = sandbox.ralph(args);
         assert_eq!(refused.code, Some(1), "{args:?}: {refused}");
         shown.push_str(&refused.stderr);
     }
-    assert_snapshot!(sandbox.normalize(&shown.replace(&wrong, "[wrong]")), @r"
+    assert_snapshot!(sandbox.normalize(&shown.replace(&wrong, "[wrong]")), @r#"
     error: `[wrong]` is neither a run nor a session that ralph knows
       hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: `[wrong]` is neither a run nor a session that ralph knows
@@ -202,9 +203,11 @@ fn unknown_names_get_a_suggestion() {
       hint: did you mean `[run]`? `ralph status --all` lists runs and sessions
     error: `zzzz` is neither a run nor a session that ralph knows
       hint: `ralph status --all` lists runs; to send these words to the run of this project, quote them as one
+    error: the message to run `[run]` is missing
+      hint: give the text: `ralph tell [run] "…"`
     error: run `[run]` has no requirement `test`
       hint: did you mean `tests`?
-    ");
+    "#);
     assert_eq!(sandbox.run_status(&run).0, "armed");
 }
 

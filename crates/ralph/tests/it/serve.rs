@@ -400,6 +400,14 @@ fn the_api_answers_in_json() {
     404 Some("application/json") {"v":1,"error":"There is nothing here"}
     404 Some("application/json") {"v":1,"error":"There is nothing here"}
     "#);
+    let mistake = server.get(&cookie, "/api/history?q=since:soon");
+    assert_snapshot!(format!("{} {}", mistake.status, mistake.body), @r#"400 {"v":1,"error":"`since:soon` is not a filter; write `since:7d` or `since:2026-11-15`"}"#);
+    // A form sends an empty field for the first page.
+    let [first, empty] = ["/api/history?q=", "/api/history?q=&before="].map(|path| {
+        let reply = server.get(&cookie, path);
+        (reply.status, serde_json::from_str::<Value>(&reply.body).unwrap()["rows"].clone())
+    });
+    assert_eq!((first.0, &first), (200, &empty));
 }
 
 /// Without a server, `ralph watch --json` prints the same pages.
@@ -642,7 +650,7 @@ fn write_hostile_queue(sandbox: &Sandbox, run: &RunId) {
         format!("{line}\n")
     };
     let path = sandbox.ralph_home("queues/q1234567/queue.jsonl");
-    write_file(&path, &lines.map(line).concat());
+    write_file(&path, lines.map(line).concat());
 }
 
 /// R-S6c: everything that a goal, an agent, a gate, a file, a branch or a queue brings is text.

@@ -91,21 +91,24 @@ pub(super) fn write_driven_run(root: &Path, wording: SampleWording) -> Result<Fi
     let why = text("the old test expects the order in which hash maps iterate");
     run.after(9, RunChange::Disputed(Dispute { requirement: "clippy".to_string(), why }))?;
     let why = text("the context is 83 % full");
-    run.after(2, drove(json!({ "hands_over": { "why": why, "permille": 830 } }))?)?;
+    run.after(2, drove(&json!({ "hands_over": { "why": why, "permille": 830 } }))?)?;
     run.after(1, session(1)?)?;
     let to = session_id(1)?;
     let how = ralph_core::record::MoveReason::HandedOver;
     run.after(0, RunChange::Moved { to, how, process: None, seen: 0 })?;
-    run.after(11, drove(json!({ "waits": {
+    run.after(11, drove(&json!({ "waits": {
         "cause": "rate_limit", "since_ms": record.started_ms, "until_ms": record.started_ms, "attempt": 1,
         "why": text("the limit of five hours is used up"), "window": "five_hour",
     } }))?)?;
-    run.after(21, drove(json!("woke"))?)?;
+    run.after(21, drove(&json!("woke"))?)?;
     let question = text("Blocks of 128 postings read least, blocks of 64 write faster. Which one?");
-    run.after(8, drove(json!({ "asks_person": { "question": question, "until_ms": until_ms } }))?)?;
+    run.after(
+        8,
+        drove(&json!({ "asks_person": { "question": question, "until_ms": until_ms } }))?,
+    )?;
     run.after(6, change(json!({ "hint_given": { "text": text("128"), "by": text("ada") } }))?)?;
     let why = text("the same two findings three times in a row");
-    run.after(15, drove(json!({ "tried": { "remedy": "approach", "why": why } }))?)?;
+    run.after(15, drove(&json!({ "tried": { "remedy": "approach", "why": why } }))?)?;
     run.after(7, change(json!({ "recalled": { "query": text("varint blocks"), "found": 2 } }))?)?;
     run.after(13, metered(1, 4, "agent")?)?;
     run.after(1, metered(1, 4, "gate")?)?;
@@ -233,20 +236,20 @@ fn change(value: Value) -> Result<RunChange> {
     serde_json::from_value(value).context("a sample entry of a journal")
 }
 
-fn drove(event: Value) -> Result<RunChange> {
+fn drove(event: &Value) -> Result<RunChange> {
     change(json!({ "drove": event }))
 }
 
 fn session(number: usize) -> Result<RunChange> {
     let argv = ["claude", "--print", "--output-format", "stream-json"];
     let id = session_id(number)?;
-    drove(json!({ "session": { "id": id, "how": "fresh", "model": "opus", "argv": argv } }))
+    drove(&json!({ "session": { "id": id, "how": "fresh", "model": "opus", "argv": argv } }))
 }
 
 fn metered(number: usize, turns: usize, source: &str) -> Result<RunChange> {
     let turns = u64::try_from(turns + 1)?;
     let session = session_id(number)?;
-    drove(json!({ "metered": {
+    drove(&json!({ "metered": {
         "session": session, "source": source, "micro_usd": turns * 830_000, "tokens": turns * 61_000,
         "turns": turns * 9,
     } }))

@@ -8,11 +8,13 @@ use crate::failure::CommandFailure;
 use crate::{FAILURE, SUCCESS, term};
 use ralph_core::gate::{Gate, GateTrigger};
 use ralph_core::id::RunId;
+use ralph_core::run::RunPhase;
 use ralph_gates::gates::{
     self, GateContent, GateContext, GateOrder, GateResult, GateRunRequest, ResultReuse,
 };
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
+use ralph_home::store;
 use ralph_home::world::World;
 use ralph_hook::cleaning_worker;
 use ralph_hook::contract::gate_worker::{self, GateSite, GateTask};
@@ -148,10 +150,15 @@ pub(crate) fn wait_for_gates(env: &Env, args: &GateWaitArgs) -> Result<u8, Comma
     let status = if free { "done" } else { "running" };
     if args.json {
         print_json(&GateWaitJson { v: 1, run: run.as_str(), status })?;
-    } else if free {
-        term::out("no gate of this run is running; stop again to get the results\n")?;
-    } else {
+    } else if !free {
         term::out("gates are still running; wait again\n")?;
+    } else if let RunPhase::Ended(status) = store::load_run(&home, &run)?.state.phase {
+        term::out(&format!(
+            "run `{run}` has ended: {}; there is nothing to wait for\n",
+            status.name()
+        ))?;
+    } else {
+        term::out("no gate of this run is running; stop again to get the results\n")?;
     }
     Ok(if free { SUCCESS } else { FAILURE })
 }

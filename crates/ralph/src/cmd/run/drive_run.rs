@@ -16,7 +16,7 @@ use ralph_git::{git, worktree};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_home::world::World;
-use ralph_hook::control::{self, RunRequest};
+use ralph_hook::control::{self, RunRequest, StartNote};
 use ralph_hook::runner;
 use ralph_hook::runner::RunnerStateError;
 use ralph_policy::{config, trust};
@@ -110,7 +110,6 @@ fn start_new_run(
     if let Some(drive) = &mut new.request.drive {
         drive.head = git::head_commit(&new.request.project, &Deadline::after(WORKTREE_TIMEOUT));
     }
-    notes.extend(concurrent_run_notes(home, &new.request.project));
     if let Some(issue) = &new.issue
         && let Some(directory) = issue_run::create_item_loop(&new.request.project, issue)?
     {
@@ -118,10 +117,12 @@ fn start_new_run(
         new.request.terms.lists.features.push(directory);
     }
     let issue = new.issue;
+    let others = concurrent_runs(home, &new.request.project);
     let started = control::start_run(world, new.request)?;
     if let Some(of) = issue {
         issue_run::keep_issue(home, &started.run.id, &of.issue)?;
     }
+    notes.extend(concurrent_run_notes(&others, &started.notes));
     notes.extend(started.notes.iter().map(start::note_text));
     if !comments.sent.is_empty() {
         pull_review::send_comments(&world.env, home, &started.run.id, &comments.sent)?;
@@ -138,17 +139,26 @@ fn record_grant(env: &Env, run: &RunId, limit_ms: u64) -> Result<(), CommandFail
     Ok(())
 }
 
-/// Notes about driven runs that are working in the same directory now.
-fn concurrent_run_notes(home: &RalphHome, project: &Path) -> Vec<String> {
+/// The driven runs that are working in the same directory now.
+fn concurrent_runs(home: &RalphHome, project: &Path) -> Vec<RunId> {
     let runs = store::list_runs(home).unwrap_or_default();
     let driven = runs.into_iter().filter(|run| ralph_home::run_process::may_be_driven(home, run));
     let here = driven.filter(|run| {
         let opened = store::load_run(home, run);
         opened.is_ok_and(|opened| Path::new(&opened.run.project) == project)
     });
+    here.collect()
+}
+
+/// Notes about the runs in the same directory that no note of the start names.
+fn concurrent_run_notes(others: &[RunId], notes: &[StartNote]) -> Vec<String> {
+    let is_named = |run: &RunId| {
+        notes.iter().any(|note| matches!(note, StartNote::OtherRun(other) if other == run))
+    };
+    let unnamed = others.iter().filter(|run| !is_named(run));
     let note =
         |run| format!("run {run} is working on the same files; `--worktree` keeps runs apart");
-    here.map(note).collect()
+    unnamed.map(note).collect()
 }
 
 /// Creates a separate work tree and branch, named after the new run.
