@@ -220,7 +220,7 @@ impl FileCoverage {
         let all = text::count_noun(missed.saturating_add(self.covered.count()), "line");
         let ranges = self.missed.ranges();
         let mut shown: Vec<String> =
-            ranges.iter().take(MAX_LISTED_RANGES).map(describe_range).collect();
+            ranges.iter().copied().take(MAX_LISTED_RANGES).map(describe_range).collect();
         if ranges.len() > MAX_LISTED_RANGES {
             shown.push("…".to_owned());
         }
@@ -230,7 +230,7 @@ impl FileCoverage {
     }
 }
 
-fn describe_range(range: &LineRange) -> String {
+fn describe_range(range: LineRange) -> String {
     match range {
         LineRange { first, last } if first == last => first.to_string(),
         LineRange { first, last } => format!("{first} to {last}"),
