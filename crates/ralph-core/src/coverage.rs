@@ -9,8 +9,9 @@ use crate::text;
 use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 /// The rule of findings about lines that no test runs.
@@ -20,6 +21,10 @@ pub const LOW_COVERAGE_RULE: &str = "low-coverage";
 
 /// The rule of a finding about coverage that fell below that of the base.
 pub const COVERAGE_FELL_RULE: &str = "coverage-fell";
+
+/// How many files are named whose lines no test runs.
+const MAX_LISTED_FILES: usize = 5;
+const MAX_LISTED_RANGES: usize = 5;
 
 /// Hundredths of a percent, from 0 to 10,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -164,6 +169,15 @@ impl MeasuredCoverage {
         CoverageCount { covered: self.covered, lines: self.lines }
     }
 
+    /// Findings about the files with the most lines that no test runs, for a share that is too small.
+    pub fn least_covered(&self) -> Vec<Finding> {
+        let mut files: Vec<_> =
+            self.files.iter().filter(|(_, file)| !file.missed.is_empty()).collect();
+        files.sort_by_key(|(_, file)| Reverse(file.missed.count()));
+        files.truncate(MAX_LISTED_FILES);
+        files.iter().map(|(path, file)| file.missed_finding(path)).collect()
+    }
+
     /// The share of a change that tests run. `is_excluded` names files that need no coverage, `is_measured` says whether the
     /// tool measures the language of a file. `Err` if the report does not say.
     pub fn of_change(
@@ -196,6 +210,30 @@ impl MeasuredCoverage {
             }
         }
         Ok(coverage)
+    }
+}
+
+impl FileCoverage {
+    /// `3 of 6 lines are not covered: 6 to 8`
+    fn missed_finding(&self, path: &str) -> Finding {
+        let missed = self.missed.count();
+        let all = text::count_noun(missed.saturating_add(self.covered.count()), "line");
+        let ranges = self.missed.ranges();
+        let mut shown: Vec<String> =
+            ranges.iter().copied().take(MAX_LISTED_RANGES).map(describe_range).collect();
+        if ranges.len() > MAX_LISTED_RANGES {
+            shown.push("…".to_owned());
+        }
+        let verb = if missed == 1 { "is" } else { "are" };
+        let message = format!("{missed} of {all} {verb} not covered: {}", shown.join(", "));
+        finding(path, ranges.first().map(|range| range.first), message)
+    }
+}
+
+fn describe_range(range: LineRange) -> String {
+    match range {
+        LineRange { first, last } if first == last => first.to_string(),
+        LineRange { first, last } => format!("{first} to {last}"),
     }
 }
 
@@ -323,6 +361,43 @@ mod tests {
         assert_eq!(
             truncated.of_change(&changes, &is_excluded, &is_measured).unwrap_err(),
             "the report is too large, and the lines of `src/new.py` were left out"
+        );
+    }
+
+    #[test]
+    fn files_with_the_most_missed_lines_are_named_first() {
+        let file = |covered, missed: &[core::ops::RangeInclusive<u32>]| FileCoverage {
+            covered,
+            missed: LineSet::from_lines(missed.iter().cloned().flatten()),
+        };
+        let scattered = [1..=1, 3..=3, 5..=5, 7..=7, 9..=9, 11..=11];
+        let files = BTreeMap::from([
+            ("a.py".to_owned(), file(lines(1..=1), &[2..=2])),
+            ("b.py".to_owned(), file(lines(1..=5), &[6..=8, 10..=10])),
+            ("c.py".to_owned(), file(lines(1..=9), &[])),
+            ("d.py".to_owned(), file(LineSet::default(), &scattered)),
+            ("e.py".to_owned(), file(LineSet::default(), &[1..=2])),
+            ("f.py".to_owned(), file(LineSet::default(), &[1..=3])),
+            ("g.py".to_owned(), file(LineSet::default(), &[4..=4])),
+        ]);
+        let measured = MeasuredCoverage { files, ..MeasuredCoverage::default() };
+        let shown: Vec<_> = measured
+            .least_covered()
+            .iter()
+            .map(|one| {
+                let place = one.place.clone().unwrap();
+                format!("{}:{}: {}", place.file, place.line.unwrap(), one.message)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "d.py:1: 6 of 6 lines are not covered: 1, 3, 5, 7, 9, …",
+                "b.py:6: 4 of 9 lines are not covered: 6 to 8, 10",
+                "f.py:1: 3 of 3 lines are not covered: 1 to 3",
+                "e.py:1: 2 of 2 lines are not covered: 1 to 2",
+                "a.py:2: 1 of 2 lines is not covered: 2",
+            ]
         );
     }
 

@@ -44,6 +44,9 @@ pub use report_line::{ReportLine, ReportedStatus};
 /// older ralph cannot read: a new field of the state, because of its hash, or a new name in an enum.
 pub const FORMAT_VERSION: u8 = 2;
 
+/// Recorded for a tool call that the client denied because nothing permits it.
+pub const NOT_PERMITTED: &str = "not permitted";
+
 /// `run.json`: what a run was started with. The journal's first entry holds a copy, so that an edit can be detected and
 /// undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,6 +26,7 @@ use std::time::Duration;
 /// Only the runner waits for a decision, so gates may take as long as their own timeouts allow.
 const LONGEST_ANSWER: Duration = Duration::from_hours(24);
 const LONGEST_TOOL: usize = 80;
+const LONGEST_DENIAL: usize = 300;
 const MAX_HOST_CHARS: usize = 120;
 const MOST_TOOLS: usize = 20;
 
@@ -67,9 +68,14 @@ impl RunContext<'_> {
         self.emit(&RunEvent::Note { text });
     }
 
-    /// Counts a denied call for the report, up to the number of tools that it lists.
-    pub(crate) fn count_denied_tool(&mut self, tool: &str) {
-        let tool = ralph_core::text::clean_line(&self.redactor.redact(tool), LONGEST_TOOL);
+    /// Records a call that the client denied, and counts it for the report, up to the number of tools that it lists.
+    pub(crate) fn record_denied_call(&mut self, tool: &str, message: &str) {
+        let tool = text::clean_line(&self.redactor.redact(tool), LONGEST_TOOL);
+        let call = text::clean_line(&self.redactor.redact(message), LONGEST_DENIAL);
+        let world = self.world_without_driver();
+        if let Err(error) = runner::record_refused_call(&world, &self.run, tool.clone(), call) {
+            self.record_fault(&error);
+        }
         if self.denied_tools.len() < MOST_TOOLS || self.denied_tools.contains_key(&tool) {
             let count = self.denied_tools.entry(tool).or_default();
             *count = count.saturating_add(1);

@@ -8,7 +8,7 @@ use ralph_core::decide::StopDecision;
 use ralph_core::drive::{RunnerEvent, RunnerSession};
 use ralph_core::event::StopEvent;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::record::{MoveReason, ProcessIdentity, RunChange};
+use ralph_core::record::{MoveReason, NOT_PERMITTED, ProcessIdentity, RunChange};
 use ralph_core::run::RunPhase;
 use ralph_core::verdict::Verdict;
 use ralph_home::paths::RalphHome;
@@ -88,6 +88,17 @@ pub fn record_drive(
 ) -> Result<LoadedRun, StoreError> {
     write_change(world, run, RunChange::Drove(Box::new(drove)), Durability::Synced)?;
     store::load_run(&world.home, run)
+}
+
+/// Records a tool call that the client denied because nothing permits it.
+pub fn record_refused_call(
+    world: &World,
+    run: &RunId,
+    tool: String,
+    call: String,
+) -> Result<(), StoreError> {
+    let change = RunChange::Denied { tool, what: NOT_PERMITTED.to_string(), call };
+    write_change(world, run, change, Durability::Synced)
 }
 
 fn write_change(

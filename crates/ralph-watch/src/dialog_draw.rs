@@ -10,6 +10,7 @@ use crate::watch_state::WatchState;
 use ralph_deck::page::OpenQuestion;
 
 const FORM_LABEL_COLUMNS: usize = 13;
+const MAX_NOTE_LINES: usize = 4;
 
 impl WatchDialog {
     pub(crate) fn draw(&self, state: &WatchState, canvas: &mut CellCanvas) {
@@ -65,7 +66,8 @@ fn draw_message(message: &MessageDialog, state: &WatchState, canvas: &mut CellCa
     canvas.put(1, at, label, end, TextInk::Plain);
     let count = format!("{} of {}", editor.chars(), editor.most_chars());
     canvas.put_right(30, end, at, &count, TextInk::Quiet);
-    let notes = note_lines(message, state);
+    let note = note_text(message, state);
+    let notes = canvas.glyphs().wrap(&note, end.saturating_sub(1), MAX_NOTE_LINES);
     let bottom = rows.saturating_sub(2 + notes.len()).max(at + 3).min(at + 9);
     canvas.frame(at + 1, bottom);
     draw_editor(editor, canvas, at + 2, bottom);
@@ -83,19 +85,19 @@ fn answered_question(message: &MessageDialog) -> Option<&OpenQuestion> {
     message.row.question.as_ref().filter(|question| question.approval.is_none())
 }
 
-fn note_lines(message: &MessageDialog, state: &WatchState) -> Vec<String> {
+fn note_text(message: &MessageDialog, state: &WatchState) -> String {
     let run = &message.run;
     let Some(question) = answered_question(message) else {
-        return vec!["The agent gets it at its next stop".to_string()];
+        return "The agent gets it at its next stop".to_string();
     };
     let Some(until_ms) = question.until_ms else {
-        return vec!["The agent gets it at its next stop".to_string()];
+        return "The agent gets it at its next stop".to_string();
     };
     let (at, left) = ((state.time_text)(until_ms), in_time(until_ms, state.now_ms));
-    vec![
-        format!("The agent reads it at once. Not answered by {at} ({left}), the run is parked"),
-        format!("and waits for `ralph tell {run} \"…\"` and `ralph run --resume {run}`"),
-    ]
+    format!(
+        "The agent reads it at once. Not answered by {at} ({left}), the run is parked and waits for \
+         `ralph tell {run} \"…\"` and `ralph run --resume {run}`"
+    )
 }
 
 /// The lines of a text around its cursor, inside a box.

@@ -315,6 +315,15 @@ fn gate(name: &str, outcome: &str, findings: u32, took_s: u64) -> GateHistoryRow
     }
 }
 
+fn running_tests() -> ActiveGateRow {
+    ActiveGateRow {
+        name: "tests".to_string(),
+        since_ms: Some(NOW_MS - 41_000),
+        usual_ms: Some(55_000),
+        step: None,
+    }
+}
+
 pub(crate) fn sample_run() -> RunPage {
     let session = |number: u32, started_ms| SessionRow {
         number,
@@ -331,17 +340,10 @@ pub(crate) fn sample_run() -> RunPage {
     };
     let look =
         |kind, stop, text: &str| LookFirst { kind, text: text.to_string(), stop: Some(stop) };
-    let mut row = asking_row();
-    row.gates = vec![ActiveGateRow {
-        name: "tests".to_string(),
-        since_ms: Some(NOW_MS - 41_000),
-        usual_ms: Some(55_000),
-        step: None,
-    }];
     RunPage {
         v: 1,
         now_ms: NOW_MS,
-        row,
+        row: RunRow { gates: vec![running_tests()], ..asking_row() },
         goal: "Upgrade to axum 0.8".to_string(),
         host: "claude".to_string(),
         owner: Some("1b810b37-0000-4000-8000-000000000000".to_string()),

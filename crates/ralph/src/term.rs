@@ -23,6 +23,7 @@ const MAX_QUESTIONS: usize = 5;
 
 /// The width of a terminal that does not report it.
 const DEFAULT_COLUMNS: usize = 80;
+const DEFAULT_ROWS: usize = 24;
 
 /// When output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -180,7 +181,7 @@ impl AlternateScreen {
         Self(())
     }
 
-    /// Replaces everything on the screen.
+    /// Replaces everything on the screen with lines that fit, as [`screen_text`] makes them.
     pub(crate) fn draw(&self, text: &str) {
         let Self(()) = self;
         // Written directly, because `anstream` would strip it with `NO_COLOR`.
@@ -312,6 +313,26 @@ pub(crate) fn out_fitted(text: &str, indent: usize) -> Result<OutputReader, Comm
     known.map_or_else(|| out(text), |columns| out(&wrap_lines(text, columns, indent)))
 }
 
+/// The beginning of a text, as much as fits on the terminal: its lines are broken at spaces and continued with `indent`.
+pub(crate) fn screen_text(text: &str, indent: usize) -> String {
+    let size = ralph_sys::terminal::terminal_size();
+    let size = size.map(|(columns, rows)| (usize::from(columns), usize::from(rows)));
+    let (columns, rows) = size.unwrap_or((DEFAULT_COLUMNS, DEFAULT_ROWS));
+    first_screen(&wrap_lines(text, columns, indent), columns, rows)
+}
+
+/// The first lines of a text, and how many more there are. No newline at the end, which would scroll a full screen.
+fn first_screen(text: &str, columns: usize, rows: usize) -> String {
+    let mut lines: Vec<String> = text.lines().map(|line| fit(line, columns)).collect();
+    if lines.len() > rows {
+        let shown = rows.saturating_sub(1);
+        let more = format!("and {} more lines; `ralph watch` scrolls", lines.len() - shown);
+        lines.truncate(shown);
+        lines.push(paint(DIM, &fit(&more, columns)));
+    }
+    lines.join("\n")
+}
+
 fn wrap_lines(text: &str, columns: usize, indent: usize) -> String {
     let lines = text.lines().flat_map(|line| {
         let own = line.len() - line.trim_start().len();
@@ -354,5 +375,15 @@ mod tests {
                     policy,
                     tools
         ");
+    }
+
+    #[test]
+    fn a_screen_begins_with_the_first_line() {
+        let text = "one\ntwo\nthree is wide\nfour\n";
+        assert_eq!(first_screen(text, 80, 4), "one\ntwo\nthree is wide\nfour");
+        let cut = anstream::adapter::strip_str(&first_screen(text, 8, 3)).to_string();
+        assert_eq!(cut, "one\ntwo\nand 2 mo");
+        let cut = anstream::adapter::strip_str(&first_screen(text, 40, 3)).to_string();
+        assert_eq!(cut, "one\ntwo\nand 2 more lines; `ralph watch` scrolls");
     }
 }

@@ -53,11 +53,12 @@ pub enum RunChange {
     Compacted,
     /// The agent got a reminder.
     Anchored,
-    /// A tool call was denied.
+    /// A tool call was denied: by ralph, or by the client, which asks for permission.
     Denied {
         tool: String,
+        /// What it would have changed, or [`NOT_PERMITTED`](super::NOT_PERMITTED).
         what: String,
-        /// The denied call, shortened.
+        /// The denied call, or the client's reason, shortened.
         call: String,
     },
     /// The host ended a turn although it was held.

@@ -2,15 +2,20 @@
 
 use super::acceptance::AcceptanceView;
 use super::judge_verdicts::{JudgeVerdictView, judge_verdict_view};
-use crate::wording::decision_outcome;
+use crate::wording::{decision_outcome, safe_line};
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
 };
+use ralph_core::text;
 use ralph_home::journal::JournalDamage;
 use ralph_hook::overview::{DecisionHistory, HistorySubject};
 use ralph_sys::clock;
 use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many tools with denied calls are named.
+const MAX_DENIED_TOOLS: usize = 6;
 
 #[derive(Debug, Serialize)]
 pub struct DecisionView<'a> {
@@ -125,6 +130,34 @@ pub fn run_decision(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord)
 pub fn ending_reason(entries: &[JournalEntry]) -> Option<String> {
     entries.iter().rev().filter_map(run_decision).find_map(|(_, decided)| {
         matches!(decided.outcome, StopOutcome::Ended(_)).then(|| decided.because.clone())
+    })
+}
+
+/// The tool calls that were denied, by tool and reason; `None` if there are none.
+pub fn denied_calls_text(entries: &[JournalEntry]) -> Option<String> {
+    let mut counts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    for entry in entries {
+        if let RunChange::Denied { tool, what, .. } = &entry.change {
+            let count = counts.entry((tool, what)).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+    let all = counts.values().fold(0_u32, |sum, count| sum.saturating_add(*count));
+    let verb = if all == 1 { "was" } else { "were" };
+    let mut shown: Vec<_> = counts
+        .iter()
+        .take(MAX_DENIED_TOOLS)
+        .map(|((tool, what), count)| match count {
+            1 => format!("{} ({})", safe_line(tool), safe_line(what)),
+            _ => format!("{} ({}, {count} times)", safe_line(tool), safe_line(what)),
+        })
+        .collect();
+    let more = counts.len().saturating_sub(MAX_DENIED_TOOLS);
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    (all > 0).then(|| {
+        format!("{} {verb} denied: {}", text::count_noun(all, "tool call"), shown.join(", "))
     })
 }
 

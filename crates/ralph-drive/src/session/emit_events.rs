@@ -48,7 +48,7 @@ pub(super) fn emit_line(ctx: &mut RunContext<'_>, line: &StreamLine) {
             ctx.note(&format!("the client switched from {from} to {to}"));
         }
         StreamLine::Denied { tool, text } => {
-            ctx.count_denied_tool(tool);
+            ctx.record_denied_call(tool, text);
             ctx.note(&format!("{tool} was denied: {text}"));
         }
         StreamLine::Init(_)

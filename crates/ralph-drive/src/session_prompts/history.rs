@@ -90,8 +90,8 @@ fn describe_event(change: &RunChange) -> Option<String> {
     if let RunChange::Overridden { how } = change {
         return Some(format!("the host ended a turn that was held: {how}"));
     }
-    if let RunChange::Denied { what, .. } = change {
-        return Some(format!("a tool call was denied: {what}"));
+    if let RunChange::Denied { tool, what, .. } = change {
+        return Some(format!("a tool call was denied: {tool}, {what}"));
     }
     let RunChange::Drove(drove) = change else { return None };
     if let RunnerEvent::Silent { after_ms, done: SilenceResponse::Restarted } = drove.as_ref() {

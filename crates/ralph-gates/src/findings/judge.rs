@@ -140,6 +140,11 @@ fn judge_coverage(gate: &Gate, mut reading: ParsedReport) -> GateJudgement {
         (Some(count), Some(least)) if !count.reaches(least) => {
             let what =
                 format!("coverage is {}, {} is required", count.describe(), least.describe());
+            let missed = reading.coverage.as_ref().map(|coverage| coverage.least_covered());
+            for finding in missed.into_iter().flatten() {
+                reading.findings.push(finding);
+                reading.finding_count = reading.finding_count.saturating_add(1);
+            }
             prepend_condition(&mut reading, LOW_COVERAGE_RULE, what);
             GateJudgement { outcome: GateOutcome::Failed, report: reading }
         }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ralph_core::coverage::LOW_COVERAGE_RULE;
 use ralph_core::gate::{
     Gate, GateInvocation, GateOutcome, GateReport, MAX_FINDINGS, ParsedReport, ReportFormat,
     RerunPolicy, ResultStability, TOO_MANY_RULE, UnknownReason,
@@ -126,6 +127,9 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
     });
     match result {
         Ok((GateJudgement { outcome, report: mut reading }, finished)) => GateReport {
+            // An empty log explains no share of covered lines; its files are findings.
+            log: (finished.output.total > 0 || !has_low_coverage(&reading))
+                .then(|| log.to_string_lossy().into_owned()),
             name: gate.name.clone(),
             outcome,
             more_findings: sort_findings(&mut reading),
@@ -146,12 +150,15 @@ fn run_once(course: &GateRunRequest<'_>, gate: &Gate, log: &Path) -> GateReport 
             steadiness: ResultStability::Once,
             took_ms: u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX),
             at_ms: started,
-            log: Some(log.to_string_lossy().into_owned()),
         },
         Err(error) => {
             GateReport::unknown(gate, UnknownReason::Error(describe_error(&error)), started)
         }
     }
+}
+
+fn has_low_coverage(reading: &ParsedReport) -> bool {
+    reading.findings.iter().any(|one| one.rule.as_deref() == Some(LOW_COVERAGE_RULE))
 }
 
 /// Sorts findings, because tools that work in parallel report them in a different order each time. Returns those that are
@@ -165,7 +172,8 @@ fn sort_findings(reading: &mut ParsedReport) -> Vec<Finding> {
             place.map(|place| (place.file.clone(), place.line, place.column))
         };
         let key = |finding: &Finding| {
-            let is_condition = finding.rule.as_deref() == Some(TOO_MANY_RULE);
+            let conditions = [TOO_MANY_RULE, LOW_COVERAGE_RULE];
+            let is_condition = finding.rule.as_deref().is_some_and(|it| conditions.contains(&it));
             let order = (!is_condition, finding.severity as u8, finding.place.is_none());
             (order, place(finding), finding.rule.clone())
         };

@@ -3,7 +3,7 @@
 use ralph_check::{Language, MovedLines, find_changed_code};
 use ralph_core::coverage::{
     COVERAGE_FELL_RULE, ChangeCoverage, ChangedLines, CoverageCount, LOW_COVERAGE_RULE,
-    MeasuredCoverage,
+    MeasuredCoverage, NOT_COVERED_RULE,
 };
 use ralph_core::gate::{Gate, GateOutcome, GateReport, MAX_FINDINGS, UnknownReason};
 use ralph_core::line_set::LineSet;
@@ -141,7 +141,7 @@ pub(super) fn changed_count(
 
 /// Whether the gate failed by a condition on its coverage alone.
 fn lacks_coverage(report: &GateReport) -> bool {
-    let rules = [LOW_COVERAGE_RULE, COVERAGE_FELL_RULE];
+    let rules = [LOW_COVERAGE_RULE, COVERAGE_FELL_RULE, NOT_COVERED_RULE];
     let is_condition = |rule: &str| rules.contains(&rule);
     report.outcome == GateOutcome::Failed
         && report.all_findings().all(|one| one.rule.as_deref().is_some_and(is_condition))
@@ -168,7 +168,12 @@ pub(super) fn judge_changed_lines(
                 least.describe()
             );
             let first = Finding { rule: Some(LOW_COVERAGE_RULE.into()), ..Finding::new(what) };
-            let known = known.into_iter().filter(|_| report.outcome == GateOutcome::Failed);
+            // The lines of the change explain more than the files with the most lines that no test runs.
+            let is_kept = |one: &Finding| {
+                report.outcome == GateOutcome::Failed
+                    && one.rule.as_deref() != Some(NOT_COVERED_RULE)
+            };
+            let known = known.into_iter().filter(is_kept);
             let mut all: Vec<Finding> = known.chain([first]).chain(findings).collect();
             for finding in &mut all {
                 finding.since = FindingAge::New;

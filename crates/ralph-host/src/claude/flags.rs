@@ -5,12 +5,8 @@ use crate::agent_flags::AgentFlags;
 pub(super) const FLAGS: AgentFlags = AgentFlags {
     reserved: &RESERVED,
     useful: &USEFUL,
-    granting: &[
-        "--permission-mode",
-        "--allowedTools",
-        "--allowed-tools",
-        "--dangerously-skip-permissions",
-    ],
+    deciding: &["--permission-mode", "--dangerously-skip-permissions"],
+    granting: &["--allowedTools", "--allowed-tools"],
     skipping: &["--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"],
     permission_mode: "--permission-mode",
     bypass_mode: "bypassPermissions",

@@ -280,6 +280,17 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     .join(glyphs.separator())
 }
 
+/// The keys for a run that has ended: nothing can be told, and nothing waits.
+fn ended_keys(columns: usize) -> &'static str {
+    if columns >= 120 {
+        "↑↓ move  enter open  / filter  e earlier  ? help  q quit"
+    } else if columns >= WIDE_COLUMNS {
+        "↑↓ move  enter open  / filter  ? help  q quit"
+    } else {
+        "enter open  ? help  q quit"
+    }
+}
+
 fn board_foot(state: &WatchState, glyphs: GlyphSet) -> ScreenLine {
     let columns = state.columns;
     let end = columns.saturating_sub(1);
@@ -288,6 +299,8 @@ fn board_foot(state: &WatchState, glyphs: GlyphSet) -> ScreenLine {
     }
     let keys = if state.is_filtering() {
         "enter keep the filter   esc clear it   ↑↓ move"
+    } else if state.current_row().is_some_and(|row| row.standing.has_ended()) {
+        ended_keys(columns)
     } else if columns >= 120 {
         "↑↓ move  enter open  a answer  t tell  p pause  w waive  x cancel  / filter  e earlier  ? help  q quit"
     } else if columns >= WIDE_COLUMNS && glyphs == GlyphSet::Ascii {

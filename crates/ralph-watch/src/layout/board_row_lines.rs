@@ -124,7 +124,19 @@ impl RowLines<'_> {
             RowDensity::Normal => 2,
             RowDensity::Tight => 1,
         };
-        let texts = self.glyphs.wrap(&question.text, width.saturating_sub(3), most);
+        let left = question
+            .until_ms
+            .map(|until_ms| {
+                format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)))
+            })
+            .filter(|_| !is_spacious && self.columns >= WIDE_COLUMNS);
+        // The time left stands beside the last line, so a long question leaves room for it.
+        let room = width.saturating_sub(3);
+        let beside = room.saturating_sub(left.as_ref().map_or(0, |left| left.len() + 2));
+        let mut texts = self.glyphs.wrap(&question.text, room, most);
+        if texts.last().is_some_and(|text| text_columns(text) > beside) {
+            texts = self.glyphs.wrap(&question.text, beside, most);
+        }
         let mut lines: Vec<_> = texts
             .iter()
             .map(|text| ScreenLine::text(INDENT, text.clone(), TextInk::Plain))
@@ -136,16 +148,11 @@ impl RowLines<'_> {
             let answer = if question.approval.is_some() { "an approval" } else { "an answer" };
             let text = format!("parked at {at} without {answer}, {left}");
             lines.push(ScreenLine::text(INDENT, text, TextInk::Quiet));
-        } else if self.columns >= WIDE_COLUMNS {
-            let left = format!("{} left", format_duration(until_ms.saturating_sub(self.now_ms)));
-            let end = texts.last().map_or(0, |text| INDENT + text_columns(text));
-            let room = self.columns - 4;
-            if end + left.len() + 2 > room {
-                lines.push(ScreenLine::blank());
-            }
-            if let Some(last) = lines.pop() {
-                lines.push(last.with_right(end.min(room), room, left, TextInk::Quiet));
-            }
+        } else if let Some(left) = left
+            && let Some(last) = lines.pop()
+        {
+            let from = texts.last().map_or(0, |text| INDENT + text_columns(text));
+            lines.push(last.with_right(from, self.columns - 4, left, TextInk::Quiet));
         }
         lines
     }

@@ -293,7 +293,9 @@ fn foot_line(frame: RunFrame<'_>, screen: &OpenedRun) -> ScreenLine {
         line = line.with(column, width, text, ink);
         column += width + if is_narrow { 1 } else { 2 };
     }
-    let keys = if frame.is_full() {
+    let keys = if frame.is_full() && screen.page.row.standing.has_ended() {
+        "/ search  esc back  ? help"
+    } else if frame.is_full() {
         "a answer  t tell  w waive  p pause  x cancel  esc back"
     } else {
         "esc back  ? help"

@@ -242,7 +242,7 @@ fn board_by_cost() {
     |
     |
     |
-    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    | ↑↓ move  enter open  / filter  ? help  q quit                             live
     ");
 }
 
@@ -431,4 +431,32 @@ fn a_running_judge_shows_its_step() {
     let shown = show(&state);
     let line = shown.lines().find(|line| line.contains("reviewer")).unwrap_or_default();
     insta::assert_snapshot!(line, @"|    9 of 14 met ██▇▆▆▅▃   review 41 s of about 55 s (asking reviewer 2 of 3)   context 41 %");
+}
+
+/// A long question leaves room for the time that is left, and an ended run is offered no message.
+#[test]
+fn long_question_and_an_ended_run_at_80_by_24() {
+    let mut state = board(80, 24);
+    let mut page = sample_board();
+    let question = page.waiting[0].question.as_mut().unwrap();
+    question.text = "Drop the /v1 routes with this upgrade, or keep them? ".repeat(4);
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    let lines = |state: &WatchState| {
+        let shown = show(state);
+        let lines: Vec<_> = shown.lines().collect();
+        [&lines[3..6], &lines[lines.len() - 1..]].concat().join("\n")
+    };
+    insta::assert_snapshot!(lines(&state), @r"
+    |▌? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |    Drop the /v1 routes with this upgrade, or keep them? Drop
+    |    the /v1 routes with this upgrade, or keep them? Drop the…    19 min left
+    | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
+    ");
+    press(&mut state, "G");
+    insta::assert_snapshot!(lines(&state), @r"
+    |    Drop the /v1 routes with this upgrade, or keep them? Drop
+    |    the /v1 routes with this upgrade, or keep them? Drop the…    19 min left
+    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
+    | ↑↓ move  enter open  / filter  ? help  q quit                             live
+    ");
 }

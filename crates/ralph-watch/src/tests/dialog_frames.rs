@@ -28,8 +28,8 @@ fn question_with_a_half_typed_answer() {
     |│                                                                              │
     |│                                                                              │
     |└──────────────────────────────────────────────────────────────────────────────┘
-    | The agent reads it at once. Not answered by 08:01 (in 19 min), the run is par…
-    | and waits for `ralph tell k7f2 "…"` and `ralph run --resume k7f2`
+    | The agent reads it at once. Not answered by 08:01 (in 19 min), the run is
+    | parked and waits for `ralph tell k7f2 "…"` and `ralph run --resume k7f2`
     |
     | ctrl-s send   ctrl-e open $EDITOR   esc keep as draft
     "#);
@@ -59,8 +59,8 @@ fn question_at_160_by_50() {
     |│                                                                                                                                                              │
     |│                                                                                                                                                              │
     |└──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
-    | The agent reads it at once. Not answered by 08:01 (in 19 min), the run is parked
-    | and waits for `ralph tell k7f2 "…"` and `ralph run --resume k7f2`
+    | The agent reads it at once. Not answered by 08:01 (in 19 min), the run is parked and waits for `ralph tell k7f2 "…"` and `ralph run --resume k7f2`
+    |
     |
     |
     |

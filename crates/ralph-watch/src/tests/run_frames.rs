@@ -1,11 +1,13 @@
 //! Frames of one run: its stops.
 
-use super::frames::{opened_run, press, show, show_with};
+use super::frames::{board, opened_run, press, show, show_with};
 use crate::glyphs::GlyphSet;
 use crate::key_event::{PersonInput, WatchKey};
-use crate::watch_effect::WatchEvent;
+use crate::sample_pages::sample_run;
+use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
-use ralph_deck::page::BoardRow;
+use ralph_core::status::RunStatus;
+use ralph_deck::page::{BoardRow, RunStanding};
 
 #[test]
 fn run_at_80_by_24() {
@@ -216,5 +218,19 @@ fn older_stops_of_a_run() {
     |    8 more below
     |
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+    ");
+}
+
+/// Nothing can be told to an ended run, and nothing of it can be waived or paused.
+#[test]
+fn an_ended_run_offers_no_action() {
+    let mut state = board(160, 24);
+    let mut page = sample_run();
+    page.row.standing = RunStanding::Ended(RunStatus::Stuck);
+    page.row.question = None;
+    state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(page))));
+    let shown = show(&state);
+    insta::assert_snapshot!(shown.lines().last().unwrap_or_default(), @r"
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   / search  esc back  ? help
     ");
 }

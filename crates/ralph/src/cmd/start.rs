@@ -11,7 +11,9 @@ use ralph_core::run_terms::{GoalTooLong, RequestedLists, RunTerms};
 use ralph_deck::view::limit_fields::LimitFields;
 use ralph_deck::wording;
 use ralph_home::host_env;
+use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::{self, SessionPointer};
+use ralph_home::store;
 use ralph_hook::control::{
     self, GateSelection, RunRequest, StartError, StartNote, StartedRun, UnprovedReason,
 };
@@ -276,15 +278,16 @@ fn refuse_unknown_session(env: &Env, session: &SessionId) -> Result<(), CommandF
     ))
 }
 
-/// The only session here that was active lately and that no run holds.
+/// The only session here that was active lately, that no run holds and that no `ralph run` started.
 fn only_recent_session(env: &Env, project: &Path) -> Result<SessionId, CommandFailure> {
     let home = super::open_home(env)?;
     let host = host_env::calling_host(env);
     let mut found = recent_sessions::recent_sessions(env, host, project, clock::now_ms());
-    found.retain(|one| {
+    found.retain(|one| match session_pointer::read_pointer(&home, &one.session) {
+        Ok(Some(SessionPointer { ended: false, .. })) => false,
+        Ok(Some(pointer)) => !is_driven(&home, &pointer.run),
         // A pointer that cannot be read is reported when the run is started.
-        let pointer = session_pointer::read_pointer(&home, &one.session);
-        !matches!(pointer, Ok(Some(SessionPointer { ended: false, .. })))
+        Ok(None) | Err(_) => true,
     });
     let id_hint = "give `--session ID`; in Claude Code, `/status` shows the session's id";
     match found.as_slice() {
@@ -304,6 +307,11 @@ fn only_recent_session(env: &Env, project: &Path) -> Result<SessionId, CommandFa
             Err(CommandFailure::new(&what, id_hint))
         }
     }
+}
+
+/// Whether `ralph run` started the agent itself: its sessions end with the run, and no person types in them.
+fn is_driven(home: &RalphHome, run: &RunId) -> bool {
+    store::load_run(home, run).is_ok_and(|opened| opened.run.drive.is_some())
 }
 
 /// Reads the goal from a file, or from stdin for `-`. It is whole, or an error.

@@ -163,16 +163,19 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
     }
     let cancel = cancel_on_signals()?;
     let screen = term::AlternateScreen::enter();
-    let mut shown = String::new();
+    let (mut shown, mut drawn) = (String::new(), String::new());
     let watched = loop {
         let scope = request_scope(env, home, request);
         let text = scope.and_then(|scope| render_status(env, home, request, scope.as_ref()));
         match text {
-            Ok(text) if text != shown => {
-                screen.draw(&text);
+            Ok(text) => {
+                let on_screen = term::screen_text(&text, WRAP_INDENT);
+                if on_screen != drawn {
+                    screen.draw(&on_screen);
+                    drawn = on_screen;
+                }
                 shown = text;
             }
-            Ok(_) => {}
             Err(failure) => break Err(failure),
         }
         let redraw = Deadline::after(WATCH_INTERVAL);
@@ -184,7 +187,7 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
         }
     };
     drop(screen);
-    term::out(&shown)?;
+    term::out_wrapped(&shown, WRAP_INDENT)?;
     watched
 }
 

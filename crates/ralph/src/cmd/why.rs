@@ -179,6 +179,9 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
             out.push_str(&format!("{line}\n"));
         }
     }
+    if let Some(denied) = decisions::denied_calls_text(&history.entries) {
+        out.push_str(&format!("{} {denied}\n", describe::paint_mark(FactMark::Unclear)));
+    }
     if decisions.is_empty() {
         let name = &history.name;
         out.push_str(&match replayed.map(|(_, state)| state.phase) {

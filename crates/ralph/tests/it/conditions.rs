@@ -157,6 +157,9 @@ fn a_proof_by_hand_has_no_conditions_on_coverage() {
         gate_lines(&sandbox, &[]),
         "coverage failed: coverage is 50 % (3 of 6 lines), 90 % is required"
     );
+    let shown = sandbox.ralph(["gate", "run"]).stdout;
+    let shown: Vec<_> = shown.lines().filter(|line| line.starts_with("      ")).collect();
+    assert_snapshot!(shown.join("\n"), @"      shop.py:6: 3 of 6 lines are not covered: 6 to 8 [not-covered]");
     sandbox.write("test_shop.py", format!("{SHOP_TEST}{tests}"));
     assert_eq!(gate_lines(&sandbox, &[]), "coverage passed:");
     let proved = sandbox.ralph(["prove", "--json"]);

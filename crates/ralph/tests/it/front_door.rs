@@ -193,6 +193,11 @@ fn a_dry_run_with_yes_notes_what_yes_does() {
     fs::rename(project.join("tests.sh"), project.join("verify.sh")).unwrap();
     shown.push_str(&notes(&["--dry-run"]));
     shown.push_str(&notes(&["--dry-run", "--yes"]));
+    fs::rename(project.join("verify.sh"), project.join("tests.sh")).unwrap();
+    // Other tools than those that edit decide nothing about edits.
+    let ask = ["--allowedTools", "Bash(ralph ask *)"];
+    shown.push_str(&notes(&["--dry-run", "--", ask[0], ask[1]]));
+    shown.push_str(&notes(&["--dry-run", "--yes", "--", ask[0], ask[1]]));
     assert_snapshot!(runner.sandbox.normalize(&shown), @r#"
     ["--dry-run"], may edit: false
       note      no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- --permission-mode acceptEdits` lets it edit
@@ -204,6 +209,11 @@ fn a_dry_run_with_yes_notes_what_yes_does() {
       note      no gate was detected: a start asks for a command; `--check "CMD"` or `ralph gate add "CMD"` names one
     ["--dry-run", "--yes"], may edit: true
       note      no gate was detected, so `--yes` starts nothing; `--check "CMD"` or `ralph gate add "CMD"` names one
+    ["--dry-run", "--", "--allowedTools", "Bash(ralph ask *)"], may edit: false
+      note      no flag lets the agent edit files: edits that its own settings do not allow are denied; `-- --permission-mode acceptEdits` lets it edit
+      note      these gates are not approved yet: a start asks and writes `$ROOT/project/ralph.toml`; `--yes` approves
+    ["--dry-run", "--yes", "--", "--allowedTools", "Bash(ralph ask *)"], may edit: true
+      note      these gates are not approved yet: `--yes` writes `$ROOT/project/ralph.toml` and approves them
     "#);
 }
 

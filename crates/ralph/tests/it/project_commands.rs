@@ -1,5 +1,6 @@
 //! Commands without a name mean the run of the project of the current directory.
 
+use crate::runner::RunnerSandbox;
 use crate::sandbox::{CommandOutcome, SESSION, Sandbox, run_command};
 use insta::assert_snapshot;
 use std::fs;
@@ -525,4 +526,18 @@ fn start_finds_the_only_active_session() {
       hint: give `--session ID`; in Claude Code, `/status` shows the session's id
     "#);
     assert!(sandbox.send_stop(SESSION, "").is_block());
+}
+
+/// No person types in a session that `ralph run` started, and it is over when the run is.
+#[test]
+fn the_session_of_a_driven_run_is_not_open() {
+    let runner = RunnerSandbox::new("[[step]]\ntools = [{ run = \"echo goodbye > main.sh\" }]\n");
+    runner.start(&["--max-iterations", "1"]);
+    let ended = runner.sandbox.ralph(["start", "make it work"]);
+    assert_snapshot!(ended.to_string(), @r#"
+    exit 1
+    --- stderr
+    error: no session given, and none without a run was active here in the last 30 minutes
+      hint: type `/ralph:goal …` in the session, give `--session ID`, or start one with `ralph run "…"`
+    "#);
 }

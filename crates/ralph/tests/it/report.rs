@@ -109,6 +109,19 @@ fn denied_permissions_are_reported() {
       next    `ralph why $RUN`
       report  `$ROOT/home/.ralph/runs/$RUN/report.html`
     "));
+    let id = runner.run_id();
+    let lines = |args: &[&str]| {
+        let shown = runner.sandbox.ralph(args).stdout;
+        // The timeline of the report has the local time.
+        let lines = shown.lines().filter(|line| line.contains("denied") && !line.starts_with("- "));
+        lines.map(|line| format!("{}: {line}\n", args[0])).collect::<String>()
+    };
+    let shown = lines(&["why", &id]) + &lines(&["report", &id]) + &lines(&["log", &id]);
+    snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &shown), @"
+    why: ? 1 tool call was denied: Edit (not permitted)
+    report: 4. a tool call was denied: `Edit (not permitted): Claude requested permissions to write to $ROOT/project/main.sh, but you haven't granted it yet.`
+    log: [time]  denied     Edit (not permitted): Claude requested permissions to write to $ROOT/project/main.sh, but you haven't granted it yet.
+    "));
     let runner = RunnerSandbox::new(&steps);
     let ended = crate::sandbox::run_command(&mut runner.json_command(&[GOAL]), b"");
     let (prepared, report) = (

@@ -31,7 +31,7 @@ impl EditPermission {
         project: &Path,
         flags: &[String],
     ) -> Self {
-        if is_granted(host, flags) {
+        if decide_edits(host, flags) {
             return Self::Flags;
         }
         let layers = settings_layers::read_layers(&world.env, host, project);
@@ -70,19 +70,24 @@ pub(super) fn edit_flags(host: &HostProfile) -> impl Iterator<Item = String> {
     host.flags.allow_edits.split_whitespace().map(str::to_owned)
 }
 
-fn is_granted(host: &HostProfile, flags: &[String]) -> bool {
-    let is_granting = |flag: &String| {
-        let name = flag.split('=').next().unwrap_or_default();
-        host.flags.granting.contains(&name)
-    };
-    flags.iter().any(is_granting)
+fn decide_edits(host: &HostProfile, flags: &[String]) -> bool {
+    host.flags.decide_edits(flags, host.tools.edit_tools)
 }
 
-/// The note before a run whose flags allow nothing: no person is there to answer permission prompts.
+/// The note before a run whose flags do not decide about edits: no person is there to answer permission prompts.
 pub(super) fn no_permissions_note(host: &HostProfile, flags: &[String]) -> Option<String> {
-    (!is_granted(host, flags)).then(|| {
-        let edits = host.flags.allow_edits;
-        format!("no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- {edits}` lets it edit")
+    let edits = host.flags.allow_edits;
+    if decide_edits(host, flags) {
+        return None;
+    }
+    Some(if host.flags.grant_anything(flags) {
+        format!(
+            "no flag lets the agent edit files: edits that its own settings do not allow are denied; `-- {edits}` lets it edit"
+        )
+    } else {
+        format!(
+            "no flag gives the agent permissions: whatever its own settings do not allow, such as edits, is denied; `-- {edits}` lets it edit"
+        )
     })
 }
 
@@ -145,21 +150,31 @@ mod tests {
 
     #[test]
     fn note_appears_only_without_granting_flags() {
-        let has_note = |flags: &[&str]| {
+        let note = |flags: &[&str]| {
             let flags: Vec<_> = flags.iter().map(ToString::to_string).collect();
-            no_permissions_note(ralph_host::default_host(), &flags).is_some()
+            no_permissions_note(ralph_host::default_host(), &flags)
         };
+        let has_note = |flags: &[&str]| note(flags).is_some();
         for silent in [
             &["--permission-mode", "acceptEdits"][..],
             &["--permission-mode=plan"],
-            &["--debug", "--allowedTools", "Bash"],
+            &["--debug", "--allowedTools", "Bash(git *)", "Edit"],
+            &["--allowedTools", "Bash(git *), Write(src/**)"],
             &["--allowed-tools=Edit"],
             &["--dangerously-skip-permissions"],
         ] {
             assert!(!has_note(silent), "{silent:?}");
         }
-        for noted in [&[][..], &["--debug"], &["--disallowedTools", "Bash"]] {
+        for noted in [
+            &[][..],
+            &["--debug"],
+            &["--disallowedTools", "Edit"],
+            &["--allowedTools", "Bash(ralph ask *)"],
+            &["--allowed-tools=Bash(echo Edit now)", "--add-dir", "Edit"],
+        ] {
             assert!(has_note(noted), "{noted:?}");
         }
+        let granted = note(&["--allowedTools", "Bash(ralph ask *)"]).unwrap_or_default();
+        insta::assert_snapshot!(granted, @"no flag lets the agent edit files: edits that its own settings do not allow are denied; `-- --permission-mode acceptEdits` lets it edit");
     }
 }

@@ -182,10 +182,9 @@ fn add_edit_flags(plan: &mut RunPlan, host: &HostProfile) {
     if plan.edits != EditPermission::Open {
         return;
     }
-    if let Some(drive) = &mut new.request.drive {
-        drive.arguments.extend(permission_notes::edit_flags(host));
-    }
-    let note = permission_notes::no_permissions_note(host, &[]);
+    let Some(drive) = &mut new.request.drive else { return };
+    let note = permission_notes::no_permissions_note(host, &drive.arguments);
+    drive.arguments.extend(permission_notes::edit_flags(host));
     plan.notes.retain(|known| Some(known) != note.as_ref());
 }
 

@@ -165,6 +165,7 @@ fn finish_plan(
     let host = known_agent(drive)?;
     let permissions = args.check_agent_flags(host, &drive.arguments)?;
     let edits = EditPermission::find(world, host, &new.request.project, &drive.arguments);
+    let missing_flags = permission_notes::no_permissions_note(host, &drive.arguments);
     if edits == EditPermission::Project {
         drive.arguments.extend(permission_notes::edit_flags(host));
     }
@@ -174,7 +175,7 @@ fn finish_plan(
     (new.title, new.request) = (checked.title, checked.request);
     let mut notes = start_warnings(permissions, args);
     if edits == EditPermission::Open {
-        notes.extend(permission_notes::no_permissions_note(host, &[]));
+        notes.extend(missing_flags);
     }
     notes.extend(missing_commit_note(&new.request.project));
     let work = PlannedWork::New(Box::new(new));
