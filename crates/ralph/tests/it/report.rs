@@ -114,9 +114,9 @@ fn denied_permissions_are_reported() {
         let shown = runner.sandbox.ralph(args).stdout;
         // The timeline of the report has the local time.
         let lines = shown.lines().filter(|line| line.contains("denied") && !line.starts_with("- "));
-        lines.map(|line| format!("{}: {line}\n", args[0])).collect::<String>()
+        lines.map(|line| format!("{}: {line}", args[0])).collect::<Vec<_>>().join("\n")
     };
-    let shown = lines(&["why", &id]) + &lines(&["report", &id]) + &lines(&["log", &id]);
+    let shown = [lines(&["why", &id]), lines(&["report", &id]), lines(&["log", &id])].join("\n");
     snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &shown), @"
     why: ? 1 tool call was denied: Edit (not permitted)
     report: 4. a tool call was denied: `Edit (not permitted): Claude requested permissions to write to $ROOT/project/main.sh, but you haven't granted it yet.`
