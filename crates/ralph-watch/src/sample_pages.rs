@@ -343,7 +343,7 @@ pub(crate) fn sample_run() -> RunPage {
     RunPage {
         v: 1,
         now_ms: NOW_MS,
-        row: RunRow { gates: vec![running_tests()], ..asking_row() },
+        row: BoardRow { gates: vec![running_tests()], ..asking_row() },
         goal: "Upgrade to axum 0.8".to_string(),
         host: "claude".to_string(),
         owner: Some("1b810b37-0000-4000-8000-000000000000".to_string()),

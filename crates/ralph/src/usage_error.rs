@@ -58,16 +58,7 @@ fn usage_failure(
         }
         ErrorKind::InvalidSubcommand => {
             let name = text(ContextKind::InvalidSubcommand)?;
-            let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
-            let names = || of.get_subcommands().map(clap::Command::get_name);
-            let near = || {
-                let swapped = names().find(|known| has_same_letters(known, &name));
-                swapped.or_else(|| text::nearest(&name, names()))
-            };
-            let hint = common_name_hint(&name)
-                .filter(|_| known.is_none())
-                .map(str::to_string)
-                .or_else(|| near().map(|near| format!("did you mean `{near}`?")));
+            let hint = unknown_command_hint(command, known, &name);
             let what = format!("unknown command `{}`", text::clean_line(&name, 80));
             Some(CommandFailure::new(&what, &hint.unwrap_or(help)))
         }
@@ -115,6 +106,23 @@ fn usage_failure(
         }
         _ => None,
     }
+}
+
+/// What a misspelt command may have meant, if anything comes near.
+fn unknown_command_hint(
+    command: &clap::Command,
+    known: Option<&str>,
+    name: &str,
+) -> Option<String> {
+    let common = common_name_hint(name).filter(|_| known.is_none());
+    if let Some(hint) = common {
+        return Some(hint.to_string());
+    }
+    let of = known.and_then(|known| command.find_subcommand(known)).unwrap_or(command);
+    let names = || of.get_subcommands().map(clap::Command::get_name);
+    let swapped = names().find(|known| has_same_letters(known, name));
+    let near = swapped.or_else(|| text::nearest(name, names()));
+    near.map(|near| format!("did you mean `{near}`?"))
 }
 
 fn missing_arguments(names: &[String], hint: &str) -> CommandFailure {
