@@ -180,6 +180,11 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::MissingKey { judge, variable } => {
             format!("judge {judge} needs ${}, which is not set here", wording::safe_line(variable))
         }
+        StartNote::LoopbackService { gate, authority } => {
+            let (owner, name) = trust::program_owner(gate);
+            let authority = wording::safe_line(authority);
+            format!("{owner} {name} asks `{authority}`, where a process of the agent can answer")
+        }
         StartNote::MissingScript { gate, script } => {
             format!(
                 "gate {gate} runs the script `{}`, which does not exist yet: the agent writes it and chooses its programs",
