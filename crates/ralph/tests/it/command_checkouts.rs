@@ -198,7 +198,7 @@ fn stops_that_wait_for_ci_share_a_worker() {
     assert_snapshot!(sandbox.normalize(&waited.to_string()), @"
     exit 0
     --- stdout
-    no gate of this run is running; stop again to get the results
+    run `[run]` has ended: cancelled; there is nothing to wait for
     ");
     assert_eq!(sandbox.run_status(&run).0, "cancelled");
     assert_eq!(count(), at_the_end);
