@@ -25,7 +25,7 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
 use crate::command_place::CommandPlace;
-use crate::environment::fixed_locale_environment;
+use crate::environment::{create_curl_home, measuring_environment};
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
@@ -106,7 +106,7 @@ pub(super) struct ProviderSession<'a> {
     environment: Vec<(OsString, OsString)>,
     secrets: Vec<String>,
     token: Option<String>,
-    /// Empty: the home and the configuration of `gh` and `glab`.
+    /// Without any settings: the home and the configuration of `gh` and `glab`, and that of `curl` for a command.
     directory: FreshDir,
     deadline: Deadline,
 }
@@ -136,7 +136,7 @@ impl<'a> ProviderSession<'a> {
         deadline: Deadline,
     ) -> Result<Self, QueryError> {
         let place = &course.context;
-        let directory = FreshDir::create(place.home.scratch(clock::nonce()))
+        let directory = create_curl_home(place.home.scratch(clock::nonce()))
             .map_err(|error| QueryError::Permanent(describe_error(&error)))?;
         let mut session = Self {
             course,
@@ -327,11 +327,12 @@ impl<'a> ProviderSession<'a> {
                 .collect(),
             cwd: &place.directory,
             mounts: place.mounts,
-            environment: &fixed_locale_environment(
+            environment: &measuring_environment(
                 context.env,
                 place.environment,
                 &self.gate.env,
                 context.path,
+                self.directory.path(),
             ),
             input: "",
         })?;
