@@ -141,103 +141,109 @@ mod tests {
         assert_eq!(found("src/lib.rs", "", beside).lines, [2]);
     }
 
+    /// A new file, and those of its lines that tests should run.
+    const LINES_TO_COVER: [(&str, &str, &str); 45] = [
+        ("a.rs", "pub fn add(a: i32) -> i32 {\n", "1"),
+        ("a.rs", "    fn add(a: i32) -> i32;\n", ""),
+        ("a.rs", "use a::b;\npub struct Cart {\n    a: fn(i32) -> i32,\n}\n", ""),
+        (
+            "a.rs",
+            "const A: u8 = 1;\n#[inline]\nfn a(\n    b: [u8; 4],\n)\nwhere\n    u8: Copy,\n{\n    b;\n}\n",
+            "3-4,6-7,9",
+        ),
+        ("a.py", "async def add(a):\n", "1"),
+        (
+            "a.py",
+            "import b\nfrom c import (\n    d,\n)\nA = 1\n\ndef e():\n    return A\n",
+            "5,7-8",
+        ),
+        ("a.py", "price = lambda prices: prices[0]\n", "1"),
+        ("a.py", "import os\n\nos.makedirs(path)\n", "3"),
+        ("a.py", "for name in NAMES:\n    send(name)\n", "1-2"),
+        ("a.py", "LIMIT = 3\nNAMES = frozenset({\"a\"})\nWORD = re.compile(r\"\\w\")\n", ""),
+        (
+            "a.py",
+            "if TYPE_CHECKING:\n    from b import C\n\n@dataclass(frozen=True)\nclass A(B):\n    c: C = field()\n",
+            "",
+        ),
+        ("a.pyi", "def add(a: int) -> int: ...\n", ""),
+        ("setup.py", "setup(name=read())\n", ""),
+        ("docs/conf.py", "sys.path.insert(0, up)\n", ""),
+        ("shop/setup_cart.py", "setup(name=read())\n", "1"),
+        (
+            "a.go",
+            "package a\n\nfunc Add(a interface{}) interface{} {\n\treturn a\n}\n\nvar b = 1\n",
+            "3-4",
+        ),
+        ("a.go", "type Add func(a int) int\ntype Cart interface {\n\tAdd(a int) int\n}\n", ""),
+        ("a.ts", "export const add = (a: number) => a + 1;\n", "1"),
+        ("a.ts", "  total(prices: number[]): number {\n", "1"),
+        ("a.ts", "type Add = (a: number) => number;\n", ""),
+        (
+            "a.ts",
+            "export type Add =\n  | ((a: number) => number)\n  | null;\n\nexport interface Cart {\n  add: (a: number) => void;\n}\n",
+            "",
+        ),
+        (
+            "a.ts",
+            "import { b } from 'b';\n\ntype C = {\n  d: () => void;\n};\n\nfunction e() {\n  b();\n}\n",
+            "7-8",
+        ),
+        ("a.ts", "import { start } from 'b';\n\nstart();\n", "3"),
+        ("a.ts", "export const NAMES = new Set(['a']);\n", ""),
+        ("a.d.ts", "export declare function add(a: number): number;\n", ""),
+        ("tailwind.config.js", "module.exports = theme((t) => t);\n", ""),
+        ("A.java", "  int add(int a) {\n", "1"),
+        ("A.java", "  int add(int a);\n", ""),
+        (
+            "A.java",
+            "@Table(name = \"a\")\npublic class A {\n  int b = 1;\n\n  @Override\n  public int add(int a)\n  {\n    return a;\n  }\n}\n",
+            "6,8",
+        ),
+        ("A.java", "record Point(int x) {\n  int y = 1;\n}\n", ""),
+        ("build.gradle", "tasks.named('test') {\n  a()\n}\n", ""),
+        (
+            "A.cs",
+            "class A\n{\n  int B { get; set; }\n  int C => 1;\n  int D()\n  {\n    return 1;\n  }\n}\n",
+            "4-5,7",
+        ),
+        ("a.c", "int add(int a);\n", ""),
+        (
+            "a.c",
+            "#include <b.h>\n#define C(d) {\nstruct e {\n  int f;\n};\nstruct e *g(int h)\n{\n  return 0;\n}\n",
+            "6,8",
+        ),
+        ("a.cpp", "A::A(int b) : c{b}, d(b) {\n  e();\n}\nint f = 1;\n", "1-2"),
+        (
+            "A.kt",
+            "data class A(\n  @get:B(\"c\") val d: Int = 1,\n)\n\nfun e() = 1\n\nclass F {\n  val g = 1\n}\n",
+            "5",
+        ),
+        (
+            "A.swift",
+            "protocol A {\n  func b() -> Int\n  var c: Int { get set }\n}\nfunc d() -> Int {\n  1\n}\n",
+            "5-6",
+        ),
+        ("a.rb", "require 'b'\n\nC = 1\n\ndef d\n  C\nend\n", "3,5-7"),
+        ("a.php", "<?php\nuse B;\nreturn ['c' => env('D')];\n", ""),
+        ("a.sh", "add() {\n", "1"),
+        ("a.sh", "export A=1\nB=2\n", ""),
+        ("a.sh", "set -e\nrm -r \"$A\"\n", "1-2"),
+        ("bin/add", "#!/usr/bin/env -S python3.13 -I\nimport b\nb.run()\n", "3"),
+        ("bin/add", "import b\nb.run()\n", ""),
+        ("README.md", "def add():\n", ""),
+    ];
+
     #[test]
     fn only_what_could_run_is_to_be_covered() {
-        for (path, text, expected) in [
-            ("a.rs", "pub fn add(a: i32) -> i32 {\n", "1"),
-            ("a.rs", "    fn add(a: i32) -> i32;\n", ""),
-            ("a.rs", "use a::b;\npub struct Cart {\n    a: fn(i32) -> i32,\n}\n", ""),
-            (
-                "a.rs",
-                "const A: u8 = 1;\n#[inline]\nfn a(\n    b: [u8; 4],\n)\nwhere\n    u8: Copy,\n{\n    b;\n}\n",
-                "3-4,6-7,9",
-            ),
-            ("a.py", "async def add(a):\n", "1"),
-            (
-                "a.py",
-                "import b\nfrom c import (\n    d,\n)\nA = 1\n\ndef e():\n    return A\n",
-                "5,7-8",
-            ),
-            ("a.py", "price = lambda prices: prices[0]\n", "1"),
-            ("a.py", "import os\n\nos.makedirs(path)\n", "3"),
-            ("a.py", "for name in NAMES:\n    send(name)\n", "1-2"),
-            ("a.py", "LIMIT = 3\nNAMES = frozenset({\"a\"})\nWORD = re.compile(r\"\\w\")\n", ""),
-            (
-                "a.py",
-                "if TYPE_CHECKING:\n    from b import C\n\n@dataclass(frozen=True)\nclass A(B):\n    c: C = field()\n",
-                "",
-            ),
-            ("a.pyi", "def add(a: int) -> int: ...\n", ""),
-            ("setup.py", "setup(name=read())\n", ""),
-            ("docs/conf.py", "sys.path.insert(0, up)\n", ""),
-            ("shop/setup_cart.py", "setup(name=read())\n", "1"),
-            (
-                "a.go",
-                "package a\n\nfunc Add(a interface{}) interface{} {\n\treturn a\n}\n\nvar b = 1\n",
-                "3-4",
-            ),
-            ("a.go", "type Add func(a int) int\ntype Cart interface {\n\tAdd(a int) int\n}\n", ""),
-            ("a.ts", "export const add = (a: number) => a + 1;\n", "1"),
-            ("a.ts", "  total(prices: number[]): number {\n", "1"),
-            ("a.ts", "type Add = (a: number) => number;\n", ""),
-            (
-                "a.ts",
-                "export type Add =\n  | ((a: number) => number)\n  | null;\n\nexport interface Cart {\n  add: (a: number) => void;\n}\n",
-                "",
-            ),
-            (
-                "a.ts",
-                "import { b } from 'b';\n\ntype C = {\n  d: () => void;\n};\n\nfunction e() {\n  b();\n}\n",
-                "7-8",
-            ),
-            ("a.ts", "import { start } from 'b';\n\nstart();\n", "3"),
-            ("a.ts", "export const NAMES = new Set(['a']);\n", ""),
-            ("a.d.ts", "export declare function add(a: number): number;\n", ""),
-            ("tailwind.config.js", "module.exports = theme((t) => t);\n", ""),
-            ("A.java", "  int add(int a) {\n", "1"),
-            ("A.java", "  int add(int a);\n", ""),
-            (
-                "A.java",
-                "@Table(name = \"a\")\npublic class A {\n  int b = 1;\n\n  @Override\n  public int add(int a)\n  {\n    return a;\n  }\n}\n",
-                "6,8",
-            ),
-            ("A.java", "record Point(int x) {\n  int y = 1;\n}\n", ""),
-            ("build.gradle", "tasks.named('test') {\n  a()\n}\n", ""),
-            (
-                "A.cs",
-                "class A\n{\n  int B { get; set; }\n  int C => 1;\n  int D()\n  {\n    return 1;\n  }\n}\n",
-                "4-5,7",
-            ),
-            ("a.c", "int add(int a);\n", ""),
-            (
-                "a.c",
-                "#include <b.h>\n#define C(d) {\nstruct e {\n  int f;\n};\nstruct e *g(int h)\n{\n  return 0;\n}\n",
-                "6,8",
-            ),
-            ("a.cpp", "A::A(int b) : c{b}, d(b) {\n  e();\n}\nint f = 1;\n", "1-2"),
-            (
-                "A.kt",
-                "data class A(\n  @get:B(\"c\") val d: Int = 1,\n)\n\nfun e() = 1\n\nclass F {\n  val g = 1\n}\n",
-                "5",
-            ),
-            (
-                "A.swift",
-                "protocol A {\n  func b() -> Int\n  var c: Int { get set }\n}\nfunc d() -> Int {\n  1\n}\n",
-                "5-6",
-            ),
-            ("a.rb", "require 'b'\n\nC = 1\n\ndef d\n  C\nend\n", "3,5-7"),
-            ("a.php", "<?php\nuse B;\nreturn ['c' => env('D')];\n", ""),
-            ("a.sh", "add() {\n", "1"),
-            ("a.sh", "export A=1\nB=2\n", ""),
-            ("a.sh", "set -e\nrm -r \"$A\"\n", "1-2"),
-            ("bin/add", "#!/usr/bin/env -S python3.13 -I\nimport b\nb.run()\n", "3"),
-            ("bin/add", "import b\nb.run()\n", ""),
-            ("README.md", "def add():\n", ""),
-        ] {
+        for (path, text, expected) in LINES_TO_COVER {
             let code = LineSet::from_lines(found(path, "", text).code);
-            let ranges = code.ranges().iter().map(|range| match range.first == range.last {
-                true => format!("{}", range.first),
-                false => format!("{}-{}", range.first, range.last),
+            let ranges = code.ranges().iter().map(|range| {
+                if range.first == range.last {
+                    format!("{}", range.first)
+                } else {
+                    format!("{}-{}", range.first, range.last)
+                }
             });
             assert_eq!(ranges.collect::<Vec<_>>().join(","), expected, "{path} {text}");
         }
