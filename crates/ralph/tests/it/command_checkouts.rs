@@ -195,10 +195,10 @@ fn stops_that_wait_for_ci_share_a_worker() {
     eventually(|| worker_pids(&sandbox, "tree").is_empty().then_some(()));
     let at_the_end = count();
     let waited = sandbox.ralph(["gate", "wait", &run, "--timeout", "1m"]);
-    assert_snapshot!(sandbox.normalize(&waited.to_string()), @"
+    assert_snapshot!(sandbox.normalize(&waited.to_string()), @r"
     exit 0
     --- stdout
-    no gate of this run is running; stop again to get the results
+    run `[run]` has ended: cancelled; there is nothing to wait for
     ");
     assert_eq!(sandbox.run_status(&run).0, "cancelled");
     assert_eq!(count(), at_the_end);
