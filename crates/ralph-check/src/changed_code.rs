@@ -1,5 +1,6 @@
 //! The lines of a change that tests should run.
 
+use super::executable_lines::find_executable_lines;
 use super::inline_tests::{InlineTestKind, find_inline_tests};
 use super::language::Language;
 use super::source_text::SourceText;
@@ -13,9 +14,10 @@ use core::ops::Range;
 pub struct ChangedCode {
     /// Without lines that were only moved or indented, and without tests inside the code.
     pub lines: Vec<u32>,
-    /// Those with code, if a function is defined on one of them. A file with types and constants alone has nothing that a
-    /// test could run.
+    /// Those that could run, as far as the text shows. A file with types and constants alone has nothing to run.
     pub code: Vec<u32>,
+    /// The usual ending of the language, for a script whose name has none: `py`.
+    pub script_ending: Option<&'static str>,
     /// Marks among them that keep a coverage tool from measuring lines.
     pub exclusions: Vec<CoverageExclusion>,
     /// All new lines with code, if there is such a mark: any of them may be excluded by it.
@@ -64,7 +66,11 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
         return ChangedCode::default();
     };
     // A name that looks generated is no reason to run nothing of it.
-    let source = SourceText::of_language(change.path, after, Language::of_name(change.path));
+    let named = Language::of_name(change.path);
+    let script = (named == Language::Unknown).then(|| Language::of_script(after)).flatten();
+    let (language, script_ending) =
+        script.map_or((named, None), |script| (script.language, Some(script.ending)));
+    let source = SourceText::of_language(change.path, after, language);
     let number = |line: u32| usize::try_from(line).unwrap_or(usize::MAX);
     let text_of = |line: u32| source.text.get(source.line(number(line))).unwrap_or_default();
     let tests = test_only_ranges(source.language, after);
@@ -80,13 +86,12 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
     let lines: Vec<u32> = change.added.iter().copied().filter(is_new).collect();
     let has_code = |line: &u32| source.code_of_line(number(*line)).contains(char::is_alphanumeric);
     let code: Vec<u32> = lines.iter().copied().filter(has_code).collect();
-    let defines =
-        |line: &u32| defines_function(source.language, source.code_of_line(number(*line)));
     let exclusions: Vec<CoverageExclusion> =
         lines.iter().filter_map(|line| find_exclusion(*line, text_of(*line))).collect();
     let excluded_code = if exclusions.is_empty() { Vec::new() } else { code.clone() };
-    let code = if code.iter().any(defines) { code } else { Vec::new() };
-    ChangedCode { lines, code, exclusions, excluded_code }
+    let executable = find_executable_lines(&source);
+    let code = code.into_iter().filter(|line| executable.contains(number(*line))).collect();
+    ChangedCode { lines, code, script_ending, exclusions, excluded_code }
 }
 
 /// The parts of a Rust file that are compiled for tests only. A test runs itself, so it would always count as covered.
@@ -100,41 +105,11 @@ fn test_only_ranges(language: Language, text: &str) -> Vec<Range<usize>> {
     only.map(|part| part.range).collect()
 }
 
-/// Whether a function with a body seems to begin on this line. Declarations of types and interfaces have none.
-fn defines_function(language: Language, code: &str) -> bool {
-    let code = code.trim();
-    let has_word = |word: &str| {
-        let mut words = code.split(|char: char| !char.is_alphanumeric() && char != '_');
-        words.any(|one| one == word)
-    };
-    let opens_body = code.ends_with('{') && code.contains('(');
-    match language {
-        Language::Rust => has_word("fn") && !code.ends_with(';'),
-        Language::Python | Language::Ruby => has_word("def"),
-        Language::Go => has_word("func") && code.ends_with(['{', '}']),
-        Language::JavaScript => {
-            code.contains("=>") && !code.starts_with("type ") || has_word("function") || opens_body
-        }
-        Language::Php => has_word("function") && !code.ends_with(';'),
-        Language::Kotlin => has_word("fun"),
-        Language::Swift => has_word("func"),
-        Language::Scala => has_word("def") && code.contains('='),
-        Language::Java | Language::CSharp | Language::C => opens_body,
-        Language::Shell
-        | Language::Bats
-        | Language::Config
-        | Language::Sql
-        | Language::Html
-        | Language::Css
-        | Language::Unknown
-        | Language::Prose => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::format;
+    use ralph_core::line_set::LineSet;
 
     fn found(path: &str, before: &str, after: &str) -> ChangedCode {
         let added: Vec<u32> = (1..=u32::try_from(after.lines().count()).unwrap()).collect();
@@ -166,28 +141,128 @@ mod tests {
         assert_eq!(found("src/lib.rs", "", beside).lines, [2]);
     }
 
+    /// A new file, and those of its lines that tests should run.
+    const LINES_TO_COVER: [(&str, &str, &str); 45] = [
+        ("a.rs", "pub fn add(a: i32) -> i32 {\n", "1"),
+        ("a.rs", "    fn add(a: i32) -> i32;\n", ""),
+        ("a.rs", "use a::b;\npub struct Cart {\n    a: fn(i32) -> i32,\n}\n", ""),
+        (
+            "a.rs",
+            "const A: u8 = 1;\n#[inline]\nfn a(\n    b: [u8; 4],\n)\nwhere\n    u8: Copy,\n{\n    b;\n}\n",
+            "3-4,6-7,9",
+        ),
+        ("a.py", "async def add(a):\n", "1"),
+        (
+            "a.py",
+            "import b\nfrom c import (\n    d,\n)\nA = 1\n\ndef e():\n    return A\n",
+            "5,7-8",
+        ),
+        ("a.py", "price = lambda prices: prices[0]\n", "1"),
+        ("a.py", "import os\n\nos.makedirs(path)\n", "3"),
+        ("a.py", "for name in NAMES:\n    send(name)\n", "1-2"),
+        ("a.py", "LIMIT = 3\nNAMES = frozenset({\"a\"})\nWORD = re.compile(r\"\\w\")\n", ""),
+        (
+            "a.py",
+            "if TYPE_CHECKING:\n    from b import C\n\n@dataclass(frozen=True)\nclass A(B):\n    c: C = field()\n",
+            "",
+        ),
+        ("a.pyi", "def add(a: int) -> int: ...\n", ""),
+        ("setup.py", "setup(name=read())\n", ""),
+        ("docs/conf.py", "sys.path.insert(0, up)\n", ""),
+        ("shop/setup_cart.py", "setup(name=read())\n", "1"),
+        (
+            "a.go",
+            "package a\n\nfunc Add(a interface{}) interface{} {\n\treturn a\n}\n\nvar b = 1\n",
+            "3-4",
+        ),
+        ("a.go", "type Add func(a int) int\ntype Cart interface {\n\tAdd(a int) int\n}\n", ""),
+        ("a.ts", "export const add = (a: number) => a + 1;\n", "1"),
+        ("a.ts", "  total(prices: number[]): number {\n", "1"),
+        ("a.ts", "type Add = (a: number) => number;\n", ""),
+        (
+            "a.ts",
+            "export type Add =\n  | ((a: number) => number)\n  | null;\n\nexport interface Cart {\n  add: (a: number) => void;\n}\n",
+            "",
+        ),
+        (
+            "a.ts",
+            "import { b } from 'b';\n\ntype C = {\n  d: () => void;\n};\n\nfunction e() {\n  b();\n}\n",
+            "7-8",
+        ),
+        ("a.ts", "import { start } from 'b';\n\nstart();\n", "3"),
+        ("a.ts", "export const NAMES = new Set(['a']);\n", ""),
+        ("a.d.ts", "export declare function add(a: number): number;\n", ""),
+        ("tailwind.config.js", "module.exports = theme((t) => t);\n", ""),
+        ("A.java", "  int add(int a) {\n", "1"),
+        ("A.java", "  int add(int a);\n", ""),
+        (
+            "A.java",
+            "@Table(name = \"a\")\npublic class A {\n  int b = 1;\n\n  @Override\n  public int add(int a)\n  {\n    return a;\n  }\n}\n",
+            "6,8",
+        ),
+        ("A.java", "record Point(int x) {\n  int y = 1;\n}\n", ""),
+        ("build.gradle", "tasks.named('test') {\n  a()\n}\n", ""),
+        (
+            "A.cs",
+            "class A\n{\n  int B { get; set; }\n  int C => 1;\n  int D()\n  {\n    return 1;\n  }\n}\n",
+            "4-5,7",
+        ),
+        ("a.c", "int add(int a);\n", ""),
+        (
+            "a.c",
+            "#include <b.h>\n#define C(d) {\nstruct e {\n  int f;\n};\nstruct e *g(int h)\n{\n  return 0;\n}\n",
+            "6,8",
+        ),
+        ("a.cpp", "A::A(int b) : c{b}, d(b) {\n  e();\n}\nint f = 1;\n", "1-2"),
+        (
+            "A.kt",
+            "data class A(\n  @get:B(\"c\") val d: Int = 1,\n)\n\nfun e() = 1\n\nclass F {\n  val g = 1\n}\n",
+            "5",
+        ),
+        (
+            "A.swift",
+            "protocol A {\n  func b() -> Int\n  var c: Int { get set }\n}\nfunc d() -> Int {\n  1\n}\n",
+            "5-6",
+        ),
+        ("a.rb", "require 'b'\n\nC = 1\n\ndef d\n  C\nend\n", "3,5-7"),
+        ("a.php", "<?php\nuse B;\nreturn ['c' => env('D')];\n", ""),
+        ("a.sh", "add() {\n", "1"),
+        ("a.sh", "export A=1\nB=2\n", ""),
+        ("a.sh", "set -e\nrm -r \"$A\"\n", "1-2"),
+        ("bin/add", "#!/usr/bin/env -S python3.13 -I\nimport b\nb.run()\n", "3"),
+        ("bin/add", "import b\nb.run()\n", ""),
+        ("README.md", "def add():\n", ""),
+    ];
+
     #[test]
-    fn files_without_functions_have_nothing_to_run() {
-        for (path, line, expected) in [
-            ("a.rs", "pub fn add(a: i32) -> i32 {", true),
-            ("a.rs", "    fn add(a: i32) -> i32;", false),
-            ("a.rs", "pub struct Cart {", false),
-            ("a.py", "async def add(a):", true),
-            ("a.py", "LIMIT = 3", false),
-            ("a.go", "func Add(a int) int {", true),
-            ("a.go", "type Add func(a int) int", false),
-            ("a.ts", "export const add = (a: number) => a + 1;", true),
-            ("a.ts", "  total(prices: number[]): number {", true),
-            ("a.ts", "type Add = (a: number) => number;", false),
-            ("a.ts", "interface Cart {", false),
-            ("A.java", "  int add(int a) {", true),
-            ("A.java", "  int add(int a);", false),
-            ("a.c", "int add(int a);", false),
-            ("a.sh", "add() {", false),
-            ("README.md", "def add():", false),
+    fn only_what_could_run_is_to_be_covered() {
+        for (path, text, expected) in LINES_TO_COVER {
+            let code = LineSet::from_lines(found(path, "", text).code);
+            let ranges = code.ranges().iter().map(|range| {
+                if range.first == range.last {
+                    format!("{}", range.first)
+                } else {
+                    format!("{}-{}", range.first, range.last)
+                }
+            });
+            assert_eq!(ranges.collect::<Vec<_>>().join(","), expected, "{path} {text}");
+        }
+    }
+
+    /// A changed body is code to run, wherever its function begins.
+    #[test]
+    fn a_changed_line_inside_of_a_function_counts() {
+        for (path, text, expected) in [
+            ("a.py", "def total(prices):\n    return sum(prices) * 2\n", true),
+            ("a.rs", "fn total() -> u32 {\n    1 + 1\n}\n", true),
+            ("a.rs", "fn total() {}\nconst A: u32 = 1;\n", false),
+            ("A.java", "class A {\n  int b = 1;\n  int c() { return 1; }\n}\n", false),
         ] {
-            let changed = found(path, "", &format!("{line}\n"));
-            assert_eq!(!changed.code.is_empty(), expected, "{path} {line}");
+            let added = [2];
+            let change = FileChange { path, before: Some(""), after: Some(text), added: &added };
+            let all = [change];
+            let changed = find_changed_code(&all[0], &MovedLines::new(&all));
+            assert_eq!(!changed.code.is_empty(), expected, "{path} {text}");
         }
     }
 

@@ -29,6 +29,14 @@ pub enum Language {
     Prose,
 }
 
+/// The language of a script that names its interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScriptLanguage {
+    pub(crate) language: Language,
+    /// The usual ending of its files.
+    pub(crate) ending: &'static str,
+}
+
 /// A language whose tests can be analysed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TestLanguage {
@@ -114,6 +122,26 @@ impl Language {
             | "po" | "log" | "tap" | "sum" | "patch" | "diff" => Self::Prose,
             _ => Self::Unknown,
         }
+    }
+
+    /// The language of a text that begins with `#!`.
+    pub(crate) fn of_script(text: &str) -> Option<ScriptLanguage> {
+        let mut words = text.lines().next()?.strip_prefix("#!")?.split_whitespace();
+        let mut program = file_name(words.next()?);
+        if program == "env" {
+            program = file_name(words.find(|word| !word.starts_with('-') && !word.contains('='))?);
+        }
+        // `python3.13`
+        let (language, ending) = match program.trim_end_matches(|char: char| !char.is_alphabetic())
+        {
+            "python" | "pypy" | "uv" => (Self::Python, "py"),
+            "node" | "nodejs" | "deno" | "bun" | "tsx" | "ts-node" => (Self::JavaScript, "js"),
+            "ruby" => (Self::Ruby, "rb"),
+            "php" => (Self::Php, "php"),
+            "sh" | "bash" | "dash" | "zsh" | "ksh" => (Self::Shell, "sh"),
+            _ => return None,
+        };
+        Some(ScriptLanguage { language, ending })
     }
 }
 

@@ -16,6 +16,7 @@ mod constant_condition;
 mod dead_code;
 mod disarmed_tests;
 mod embedded_tests;
+mod executable_lines;
 mod forbidden_constructs;
 pub mod inline_tests;
 mod language;

@@ -87,10 +87,12 @@ pub struct ChangedLines {
     /// Relative to the project.
     pub path: String,
     pub lines: LineSet,
-    /// The lines with code, if the file defines functions. Such a file has executable lines, so a report that does not
-    /// name it did not measure it.
+    /// The lines that could run, as far as the text shows. A report that does not name the file did not measure them.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     pub code: LineSet,
+    /// The usual ending of its language, if it is a script whose name has none: `py`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script_ending: Option<String>,
     /// Lines that keep the tool from measuring others, with the mark: `pragma: no cover`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclusions: Vec<(u32, String)>,
@@ -179,18 +181,18 @@ impl MeasuredCoverage {
     }
 
     /// The share of a change that tests run. `is_excluded` names files that need no coverage, `is_measured` says whether the
-    /// tool measures the language of a file. `Err` if the report does not say.
+    /// tool measures the language of a changed file. `Err` if the report does not say.
     pub fn of_change(
         &self,
         changes: &[ChangedLines],
         is_excluded: &dyn Fn(&str) -> bool,
-        is_measured: &dyn Fn(&str) -> bool,
+        is_measured: &dyn Fn(&ChangedLines) -> bool,
     ) -> Result<ChangeCoverage, String> {
         let mut coverage = ChangeCoverage::default();
         for change in changes.iter().filter(|change| !is_excluded(&change.path)) {
             let file = self.files.get(&change.path);
             if let Some(why) = &change.unreadable {
-                if file.is_some() || is_measured(&change.path) {
+                if file.is_some() || is_measured(change) {
                     let name = text::clean_line(&change.path, 80);
                     return Err(format!("the changed lines of `{name}` are not known: {why}"));
                 }
@@ -199,7 +201,7 @@ impl MeasuredCoverage {
             match file {
                 Some(file) => coverage.add_file(change, file),
                 None if change.code.is_empty() && change.excluded_code.is_empty() => {}
-                None if !is_measured(&change.path) => {}
+                None if !is_measured(change) => {}
                 None if self.is_truncated => {
                     let name = text::clean_line(&change.path, 80);
                     return Err(format!(
@@ -324,12 +326,14 @@ mod tests {
             path: path.to_owned(),
             lines,
             code,
+            script_ending: None,
             exclusions: Vec::new(),
             excluded_code: LineSet::default(),
             unreadable: None,
         };
-        let is_measured =
-            |path: &str| path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py");
+        let is_measured = |change: &ChangedLines| {
+            change.path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py")
+        };
         let changes = vec![
             change("src/a.py", lines(7..=10), lines(7..=10)),
             change("src/b.py", lines(3..=3), LineSet::default()),
@@ -416,6 +420,7 @@ mod tests {
             path: path.to_owned(),
             lines: lines(3..=8),
             code: LineSet::default(),
+            script_ending: None,
             exclusions: vec![(5, "pragma: no cover".to_owned())],
             excluded_code: lines(3..=8),
             unreadable: None,
@@ -426,8 +431,9 @@ mod tests {
                     coverage.findings.into_iter().map(|finding| finding.message).collect();
                 format!("{}: {}", coverage.count.describe(), messages.join("; "))
             };
-            let is_measured =
-                |path: &str| path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py");
+            let is_measured = |change: &ChangedLines| {
+                change.path.rsplit_once('.').is_some_and(|(_, ending)| ending == "py")
+            };
             measured.of_change(&[change], &|_| false, &is_measured).map(shown)
         };
         assert_eq!(

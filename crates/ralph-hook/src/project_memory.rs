@@ -146,9 +146,13 @@ pub fn start_memory(world: &World, run: &RunRecord) -> Option<String> {
     let mut text = run_memory(world, run).unwrap_or_default();
     let room = most.saturating_sub(text.chars().count());
     let redactor = Redactor::new(world.env.secrets());
-    let files = reminder::project_memories(Path::new(&run.project));
-    text.push_str(&fence_memories(&files, room, &fence_context(&redactor)));
+    text.push_str(&memory_files(Path::new(&run.project), room, &redactor));
     Some(text).filter(|text| !text.is_empty())
+}
+
+/// Excerpts of the repository's own memory files, in at most `most` characters.
+pub(crate) fn memory_files(project: &Path, most: usize, redactor: &Redactor) -> String {
+    fence_memories(&reminder::project_memories(project), most, &fence_context(redactor))
 }
 
 /// What the agent was given, for a reminder after its context was lost.

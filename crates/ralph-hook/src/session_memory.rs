@@ -5,7 +5,7 @@ use crate::facts;
 use crate::project_memory::{self, GivenMemory, ProjectMemory};
 use ralph_core::event::PromptEvent;
 use ralph_core::id::SessionId;
-use ralph_core::lesson::{self, MemoryQuery};
+use ralph_core::lesson::{self, MemoryBlock, MemoryQuery};
 use ralph_core::redact::Redactor;
 use ralph_core::verdict::Verdict;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
@@ -16,6 +16,8 @@ use ralph_sys::clock;
 
 /// More would mean that the whole memory was given.
 const MAX_GIVEN: usize = 1_000;
+/// Stands for the memory files among the ids of what was given.
+const MEMORY_FILES: &str = "files";
 
 /// The context for a prompt, if its session is to get any. `config` is the policy of its project.
 pub(crate) fn prompt_memory(
@@ -44,18 +46,28 @@ pub(crate) fn prompt_memory(
         now_ms: clock::now_ms(),
     };
     let (lessons, notes) = lesson::select_memory(&memory.lessons, &memory.notes, &query, &given);
-    let block = project_memory::render(&lessons, &notes, policy.max_chars as usize, &redactor);
-    if block.given.is_empty() || !is_approved(world, config) {
+    let most = policy.max_chars as usize;
+    let MemoryBlock { mut text, given: mut new } =
+        project_memory::render(&lessons, &notes, most, &redactor);
+    if !given.iter().any(|id| id == MEMORY_FILES) {
+        let room = most.saturating_sub(text.chars().count());
+        let files = project_memory::memory_files(&config.project, room, &redactor);
+        if !files.is_empty() {
+            text.push_str(&files);
+            new.push(MEMORY_FILES.to_string());
+        }
+    }
+    if new.is_empty() || !is_approved(world, config) {
         return Verdict::Allow;
     }
-    given.extend(block.given);
+    given.extend(new);
     // Without the record, every prompt would get the same again.
     if let Err(error) = GivenMemory::write(&path, given) {
         let fault = Fault::new(FaultKind::File, &describe_error(&error)).with_session(session);
         faults::record_fault(&world.home, &fault);
         return Verdict::Allow;
     }
-    Verdict::AddContext { context: block.text, notice: None }
+    Verdict::AddContext { context: text, notice: None }
 }
 
 fn is_approved(world: &World, config: &ProjectConfig) -> bool {

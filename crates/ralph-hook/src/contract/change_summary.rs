@@ -20,7 +20,7 @@ use ralph_proof::dependency_changes::DependencyChanges;
 use ralph_proof::tree_changes::ComparedCheckpoints;
 
 /// Increased when summaries that an older version cached must no longer be used.
-const SUMMARY_FORMAT: u8 = 7;
+const SUMMARY_FORMAT: u8 = 8;
 
 /// Everything that depends only on the base, the policy and the tree.
 #[derive(Clone, Debug)]

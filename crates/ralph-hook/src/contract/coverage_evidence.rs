@@ -30,6 +30,7 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
             path: text.path.to_string(),
             lines: LineSet::from_lines(changed.lines),
             code: LineSet::from_lines(changed.code),
+            script_ending: changed.script_ending.map(str::to_string),
             exclusions: exclusions.collect(),
             excluded_code: LineSet::from_lines(changed.excluded_code),
             // Tools count such a line as two, and we as one.
@@ -44,6 +45,7 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
         path: file.path.clone(),
         lines: LineSet::default(),
         code: LineSet::default(),
+        script_ending: None,
         exclusions: Vec::new(),
         excluded_code: LineSet::default(),
         unreadable: Some("it is not text, or too large".to_string()),
@@ -58,7 +60,9 @@ fn has_lone_return(text: &str) -> bool {
 }
 
 /// Whether the report has files of the language of this one.
-fn is_measured(coverage: &MeasuredCoverage, path: &str) -> bool {
+fn is_measured(coverage: &MeasuredCoverage, change: &ChangedLines) -> bool {
+    let script = change.script_ending.as_ref().map(|ending| format!("script.{ending}"));
+    let path = script.as_deref().unwrap_or(&change.path);
     let extension = |path: &str| path.rsplit_once('.').map(|(_, end)| end.to_owned());
     let language = Language::of_name(path);
     let is_known = !matches!(language, Language::Unknown | Language::Prose);
@@ -124,7 +128,7 @@ fn change_coverage(
     Some(match changed {
         Some(changed) => {
             let is_excluded = |path: &str| excluded.is_match(path);
-            measured.of_change(changed, &is_excluded, &|path| is_measured(measured, path))
+            measured.of_change(changed, &is_excluded, &|change| is_measured(measured, change))
         }
         None => Err("the lines that the run changed are not known".to_string()),
     })
@@ -278,6 +282,7 @@ mod tests {
             path: path.to_string(),
             lines: LineSet::from_lines(lines.clone()),
             code: LineSet::from_lines(lines),
+            script_ending: None,
             exclusions: Vec::new(),
             excluded_code: LineSet::default(),
             unreadable: None,

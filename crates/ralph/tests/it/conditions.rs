@@ -184,21 +184,47 @@ fn excluded_files_do_not_count_for_the_floor() {
     );
 }
 
-/// A file that the tests never load is not in the report, and counts as not covered.
+/// A file that the tests never load is not in the report. What could run in it counts as not covered: in a new file, in the
+/// body of a function of an old one, and in a script. Constants and documents do not.
 #[test]
-fn a_new_file_that_the_report_does_not_name_is_not_covered() {
-    let sandbox = sandbox_with_coverage();
-    sandbox.start_run(["--goal-file", "-"]);
-    sandbox.write(
-        "gift.py",
-        "LIMIT = 3\n\n\ndef wrap(thing):\n    # with a bow\n    return [thing]\n",
-    );
-    sandbox.write("limits.py", "LIMIT = 3\n");
-    let held = sandbox.send_stop(SESSION, "");
-    assert_snapshot!(requirement_lines(&sandbox, &held.to_string()), @"
+fn a_changed_file_that_the_report_does_not_name_is_not_covered() {
+    let wrap = "LIMIT = 3\n\n\ndef wrap(thing):\n    # with a bow\n    return [thing]\n";
+    let script = "#!/usr/bin/env python3\nfrom shop import total\nprint(total([1]))\n";
+    let two_bows = wrap.replace("[thing]", "[thing, thing]");
+    let other_sum = script.replace("[1]", "[1, 2]");
+    let cases = [
+        ("gift.py", "", wrap),
+        ("gift.py", wrap, two_bows.as_str()),
+        ("price", script, other_sum.as_str()),
+        ("limits.py", "LIMIT = 3\n", "LIMIT = 4\n"),
+        ("README.md", "", wrap),
+    ];
+    let story = cases.map(|(path, before, after)| {
+        let sandbox = sandbox_with_coverage();
+        sandbox.write(path, before);
+        sandbox.commit();
+        let run = sandbox.start_run(["--goal-file", "-"]);
+        sandbox.write(path, after);
+        let stop = sandbox.send_stop(SESSION, "").to_string();
+        let (status, _) = sandbox.run_status(&run);
+        format!("{path}: {status}\n{}", requirement_lines(&sandbox, &stop))
+    });
+    assert_snapshot!(story.join("\n"), @"
+    gift.py: held
     ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 3 lines), 100 % is required
     │ gift.py:1: not covered: the coverage report does not name this file [not-covered]
     Next: Make coverage pass. Then stop again
+    gift.py: held
+    ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 1 line), 100 % is required
+    │ gift.py:6: not covered: the coverage report does not name this file [not-covered]
+    Next: Make coverage pass. Then stop again
+    price: held
+    ✗ coverage (correctness): coverage of the changed lines is 0 % (0 of 1 line), 100 % is required
+    │ price:3: not covered: the coverage report does not name this file [not-covered]
+    Next: Make coverage pass. Then stop again
+    limits.py: verified
+
+    README.md: verified
     ");
 }
 

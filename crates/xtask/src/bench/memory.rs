@@ -5,11 +5,13 @@
 //! measure whether a model would follow them.
 //!
 //! Every task has a trap: a gate fails until one more file is changed, and its finding does not name that file. Each trap
-//! occurs twice, with differently worded goals; the lesson of the first run is the hint for the second. The lessons of the other tasks
-//! of the project, and those of a second project with the same findings and other fixes, are distractors.
+//! occurs twice, with differently worded goals; the lesson of the first run is the hint for the second. In first runs the
+//! agent ignores its hints, because a lucky one would leave nothing to learn. The lessons of the other tasks of the
+//! project, and those of a second project with the same findings and other fixes, are distractors.
 
 use super::budget::BudgetResult;
 use crate::disk;
+use crate::parallel::map_in_parallel;
 use crate::shell::{self, CommandEnd};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -183,6 +185,13 @@ struct TaskResult {
     is_hinted: bool,
 }
 
+/// What the agent does with the hints of its context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HintUse {
+    Followed,
+    Ignored,
+}
+
 pub(crate) struct MemoryStage {
     directory: TempDir,
     ralph: PathBuf,
@@ -208,16 +217,18 @@ impl MemoryStage {
         let with = TrapProject::create(self, "with", "", 0)?;
         let other = TrapProject::create(self, "other", "", 2)?;
         let without = TrapProject::create(self, "without", "\n[memory]\nmax_chars = 0\n", 0)?;
-        for number in 0..TASKS.len() {
-            other.learn_task(number)?;
-            with.learn_task(number)?;
-            without.learn_task(number)?;
-        }
+        // The projects share nothing but the home. Without memory, first runs change nothing.
+        let learning = [&with, &other];
+        map_in_parallel(&learning, learning.len(), |project| project.learn_all())
+            .into_iter()
+            .collect::<Result<()>>()?;
+        let playing = [&without, &with];
+        let played = map_in_parallel(&playing, playing.len(), |project| project.play_later_runs());
+        let played = played.into_iter().collect::<Result<Vec<_>>>()?;
+        let [plain, taught] = played.as_slice() else { bail!("a project was not played") };
         let mut out = String::from("task  gate   blocks without  with  hinted  goal\n");
         let (mut before, mut after, mut missed) = (0, 0, 0);
-        for (number, task) in TASKS.iter().enumerate() {
-            let plain = without.play(number, task.later_goal, TASKS.len())?;
-            let taught = with.play(number, task.later_goal, TASKS.len())?;
+        for (number, ((task, plain), taught)) in TASKS.iter().zip(plain).zip(taught).enumerate() {
             (before, after) = (before + plain.blocks, after + taught.blocks);
             missed += usize::from(!taught.is_hinted);
             let hinted = if taught.is_hinted { "yes" } else { "no" };
@@ -289,17 +300,34 @@ impl<'a> TrapProject<'a> {
         CANDIDATES[(task * 5 + task / 6 + self.rotation) % CANDIDATES.len()]
     }
 
-    /// The first run of a trap, and its retrospective.
-    fn learn_task(&self, number: usize) -> Result<()> {
-        let task = TASKS.get(number).context("no such task")?;
-        self.play(number, task.first_goal, 0)?;
-        let mut learn = shell::command(&self.stage.ralph);
-        learn.env_clear().envs(self.stage.env()).current_dir(&self.path);
-        shell::command_output(learn.args(["memory", "learn"])).map(drop)
+    /// The first run of each trap, and its retrospective.
+    fn learn_all(&self) -> Result<()> {
+        for (number, task) in TASKS.iter().enumerate() {
+            self.play(number, task.first_goal, 0, HintUse::Ignored)?;
+            let mut learn = shell::command(&self.stage.ralph);
+            learn.env_clear().envs(self.stage.env()).current_dir(&self.path);
+            shell::command_output(learn.args(["memory", "learn"]))?;
+        }
+        Ok(())
+    }
+
+    fn play_later_runs(&self) -> Result<Vec<TaskResult>> {
+        let tasks = TASKS.iter().enumerate();
+        tasks
+            .map(|(number, task)| {
+                self.play(number, task.later_goal, TASKS.len(), HintUse::Followed)
+            })
+            .collect()
     }
 
     /// One run, from its goal to `verified`. `offset` is added to the number of the task.
-    fn play(&self, number: usize, goal: &str, offset: usize) -> Result<TaskResult> {
+    fn play(
+        &self,
+        number: usize,
+        goal: &str,
+        offset: usize,
+        hint_use: HintUse,
+    ) -> Result<TaskResult> {
         let session =
             format!("{}-{}", self.path.file_name().unwrap_or_default().display(), number + offset);
         let work = number + offset;
@@ -307,7 +335,10 @@ impl<'a> TrapProject<'a> {
         let answer: Value = serde_json::from_str(&started.stdout)
             .with_context(|| format!("no run was started: {}", started.stdout))?;
         let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
-        let hints = hinted_files(context.context("the agent got no context")?);
+        let mut hints = hinted_files(context.context("the agent got no context")?);
+        if hint_use == HintUse::Ignored {
+            hints.clear();
+        }
         disk::write_with_parents(&self.path.join(format!("work/{work}")), b"done\n")?;
         for file in &hints {
             self.change(file, work)?;
