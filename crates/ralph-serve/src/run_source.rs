@@ -16,6 +16,9 @@ use std::time::Duration;
 /// How long git may take for a page.
 const GIT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long git may take to list the changed files for the page itself, which is drawn anew at every event.
+const FILES_TIMEOUT: Duration = Duration::from_secs(2);
+
 const LONGEST_LINE: usize = 300;
 
 /// A run with what the page of a run shows beside its journal.
@@ -62,7 +65,7 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
         return None;
     }
     let now_ms = clock::now_ms();
-    let page = RunPage::load(home, run, now_ms).ok()?;
+    let page = RunPage::load(home, run, now_ms, &Deadline::after(FILES_TIMEOUT)).ok()?;
     let opened = store::load_run(home, run).ok()?;
     let active = opened.state.waivers.iter().filter(|waiver| waiver.until_ms > now_ms);
     let line = |foreign: &str| text::clean_line(foreign, LONGEST_LINE);

@@ -22,6 +22,8 @@ use std::time::Duration;
 /// How long one look at the journals may take. What is left is read at the next one.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(3);
 const GIT_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long git may take to list the changed files for the page of a run, which is read anew at every event.
+const FILES_TIMEOUT: Duration = Duration::from_secs(2);
 const EARLIER_RUNS: usize = 100;
 const LONGEST_ERROR: usize = 300;
 
@@ -96,7 +98,8 @@ impl WatchPages {
     }
 
     fn load_run(&self, run: &RunId) -> Result<LoadedPage, String> {
-        let page = RunPage::load(&self.home, run, clock::now_ms());
+        let deadline = Deadline::after(FILES_TIMEOUT);
+        let page = RunPage::load(&self.home, run, clock::now_ms(), &deadline);
         page.map(|page| LoadedPage::Run(Box::new(page))).map_err(|why| show(&why))
     }
 

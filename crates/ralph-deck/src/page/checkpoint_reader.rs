@@ -1,16 +1,18 @@
 //! The checkpoints of a run, and what changed between them.
 
 use super::changed_files::{ChangedFiles, ComparedFile, FileComparison};
+use super::changed_settings::ChangedRunFile;
 use crate::json_units;
 use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
-use ralph_git::checkpoint::{Checkpoint, CheckpointError, CheckpointRepository};
+use ralph_git::checkpoint::{ChangedPath, Checkpoint, CheckpointError, CheckpointRepository};
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
 use ralph_sys::clock::Deadline;
+use ralph_sys::fs;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const LONGEST_REASON: usize = 300;
 
@@ -41,6 +43,7 @@ pub enum CheckpointReadError {
 #[derive(Debug)]
 pub struct CheckpointReader {
     repository: CheckpointRepository,
+    project: PathBuf,
     deadline: Deadline,
 }
 
@@ -51,8 +54,10 @@ impl CheckpointReader {
         deadline: Deadline,
     ) -> Result<Self, CheckpointReadError> {
         let project = store::load_run(home, run)?.run.project;
-        let repository = CheckpointRepository::open(home, run, Path::new(&project), &deadline)?;
-        Ok(Self { repository, deadline })
+        let project = Path::new(&project);
+        let repository = CheckpointRepository::open(home, run, project, &deadline)?;
+        let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
+        Ok(Self { repository, project, deadline })
     }
 
     /// Oldest first.
@@ -71,12 +76,41 @@ impl CheckpointReader {
         from: Option<u32>,
         to: Option<u32>,
     ) -> Result<ChangedFiles, CheckpointReadError> {
+        let (from, to) = self.find_pair(from, to)?;
+        Ok(ChangedFiles::load(&self.repository, &from, &to, &self.deadline)?)
+    }
+
+    fn find_pair(
+        &self,
+        from: Option<u32>,
+        to: Option<u32>,
+    ) -> Result<(Checkpoint, Checkpoint), CheckpointReadError> {
         let all = self.repository.list(&self.deadline)?;
         let find = |number: u32| all.iter().find(|one| one.number == number);
         let from = from.map_or(all.first(), find);
         let to = to.map_or(all.last(), find);
         let (from, to) = from.zip(to).ok_or(CheckpointReadError::NothingToCompare)?;
-        Ok(ChangedFiles::load(&self.repository, from, to, &self.deadline)?)
+        Ok((from.clone(), to.clone()))
+    }
+
+    /// All files that a run changed until a checkpoint, or until the last one, without their lines.
+    pub(super) fn files_changed_until(
+        &self,
+        last: Option<u32>,
+    ) -> Result<Vec<ChangedRunFile>, CheckpointReadError> {
+        let (from, to) = self.find_pair(last.map(|_| 0), last)?;
+        let below = self.project.strip_prefix(self.repository.root()).unwrap_or(Path::new(""));
+        let changed = self.repository.diff(&from, &to, &self.deadline)?.into_iter();
+        let file = |one: ChangedPath| {
+            let path = Path::new(&one.path);
+            let project_path = path.strip_prefix(below).unwrap_or(path);
+            ChangedRunFile {
+                project_path: project_path.to_string_lossy().into_owned(),
+                path: path.to_string_lossy().into_owned(),
+                status: one.status,
+            }
+        };
+        Ok(changed.map(file).collect())
     }
 
     /// What changed from the first checkpoint to the last.

@@ -57,11 +57,15 @@ pub enum LookFirstKind {
     Accepted,
     Waiver,
     Dispute,
+    /// Files that may decide what is checked were changed: CI, the policy, what it protects, settings of tools.
+    SettingsChanged,
     /// A change to tests, settings or lines that ralph guards was made and undone later.
     Undone,
     /// A failure that was there before.
     OldFailure,
     DeniedCall,
+    /// Changed files that the goal does not seem to be about: a guess from their names.
+    OutsideGoal,
 }
 
 impl LookFirstKind {
@@ -81,9 +85,11 @@ impl LookFirstKind {
             Self::Accepted => "accepted without proof",
             Self::Waiver => "waived",
             Self::Dispute => "disputed by the agent",
+            Self::SettingsChanged => "checks may have changed",
             Self::Undone => "made and undone",
             Self::OldFailure => "failed before the work too",
             Self::DeniedCall => "a tool call was denied",
+            Self::OutsideGoal => "perhaps not asked for (a guess: the goal names other files)",
         }
     }
 }
@@ -105,15 +111,17 @@ pub(super) fn run_look_first(
 ) -> Vec<LookFirst> {
     let mut found = look_first(entries);
     if let Some(damage) = context.journal_edit {
-        found.push(line(LookFirstKind::JournalEdit, &journal_damage_text(damage), None));
+        found.push(look_first_line(LookFirstKind::JournalEdit, &journal_damage_text(damage), None));
     } else if needs_person(context.standing) {
         let question = context.question.filter(|_| is_asking(context.standing));
-        found.extend(question.map(|asked| line(LookFirstKind::Question, &asked.question, None)));
+        found.extend(
+            question.map(|asked| look_first_line(LookFirstKind::Question, &asked.question, None)),
+        );
         found.extend(unmet_lines(entries));
         let note = context.note.filter(|_| question.is_none());
-        found.extend(note.map(|note| line(LookFirstKind::Halted, note, None)));
+        found.extend(note.map(|note| look_first_line(LookFirstKind::Halted, note, None)));
     } else if context.standing == RunStanding::Ended(RunStatus::Green) {
-        found.extend(context.note.map(|note| line(LookFirstKind::Unproved, note, None)));
+        found.extend(context.note.map(|note| look_first_line(LookFirstKind::Unproved, note, None)));
     }
     found.sort_by_key(|one| one.kind);
     found
@@ -155,7 +163,7 @@ fn unmet_lines(entries: &[JournalEntry]) -> Vec<LookFirst> {
     open.take(MAX_OF_A_KIND)
         .map(|open| {
             let what = open.first.as_ref().unwrap_or(&open.note);
-            line(LookFirstKind::Unmet, &format!("{}: {what}", open.name), Some(stop))
+            look_first_line(LookFirstKind::Unmet, &format!("{}: {what}", open.name), Some(stop))
         })
         .collect()
 }
@@ -175,20 +183,20 @@ pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
                 last = Some(decided);
             }
             if let Some(what) = &decided.tampering {
-                found.push(line(LookFirstKind::Tampering, what, Some(stop)));
+                found.push(look_first_line(LookFirstKind::Tampering, what, Some(stop)));
             }
         }
         if let RunChange::Disputed(dispute) = &entry.change {
             let outcome = outcome_in_brackets(disputes.of_line(entry.seq));
             let text = format!("{}{outcome}: {}", dispute.requirement, dispute.why);
-            found.push(line(LookFirstKind::Dispute, &text, Some(stop)));
+            found.push(look_first_line(LookFirstKind::Dispute, &text, Some(stop)));
         }
         found.extend(change_line(&entry.change, stop));
     }
     for (name, first, undone) in guarded {
         if let Some(undone) = undone {
             let text = format!("{name}: not met at stop {first}, repaired by stop {undone}");
-            found.push(line(LookFirstKind::Undone, &text, Some(first)));
+            found.push(look_first_line(LookFirstKind::Undone, &text, Some(first)));
         }
     }
     found.extend(last.into_iter().flat_map(|last| last_lines(last, stop)));
@@ -203,7 +211,7 @@ pub fn look_first(entries: &[JournalEntry]) -> Vec<LookFirst> {
     found
 }
 
-fn line(kind: LookFirstKind, text: &str, stop: Option<u32>) -> LookFirst {
+pub(super) fn look_first_line(kind: LookFirstKind, text: &str, stop: Option<u32>) -> LookFirst {
     LookFirst {
         kind,
         text: text::clean_line(text, LONGEST_LINE),
@@ -239,7 +247,7 @@ fn change_line(change: &RunChange, stop: u32) -> Option<LookFirst> {
     } else {
         return None;
     };
-    Some(line(kind, &text, Some(stop)))
+    Some(look_first_line(kind, &text, Some(stop)))
 }
 
 /// What the last judged stop says about tests, and what judges say that hold nothing.
@@ -248,17 +256,21 @@ fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
     let stop = Some(stop);
     if let Some(proof) = &last.proof {
         let broken = proof.broken_lines();
-        found.extend(broken.iter().map(|text| line(LookFirstKind::BrokenTest, text, stop)));
+        found.extend(
+            broken.iter().map(|text| look_first_line(LookFirstKind::BrokenTest, text, stop)),
+        );
         let allowed = proof.allowed.iter();
         found.extend(allowed.map(|file| {
-            line(LookFirstKind::AmendedTest, &format!("{file} was allowed to change"), stop)
+            look_first_line(
+                LookFirstKind::AmendedTest,
+                &format!("{file} was allowed to change"),
+                stop,
+            )
         }));
         let removed = proof.removed.iter();
-        found.extend(
-            removed.map(|test| {
-                line(LookFirstKind::RemovedTest, &format!("{test} no longer runs"), stop)
-            }),
-        );
+        found.extend(removed.map(|test| {
+            look_first_line(LookFirstKind::RemovedTest, &format!("{test} no longer runs"), stop)
+        }));
     }
     for open in last.report.iter().flat_map(|report| &report.lines) {
         let kind = match open.name.as_str() {
@@ -266,16 +278,20 @@ fn last_lines(last: &StopRecord, stop: u32) -> Vec<LookFirst> {
             OLD_FAILURES_REQUIREMENT => LookFirstKind::OldFailure,
             name if open.judge.is_some() && open.standing == ReportedStatus::Advisory => {
                 let what = open.first.as_ref().unwrap_or(&open.note);
-                found.push(line(LookFirstKind::Advice, &format!("{name}: {what}"), stop));
+                found.push(look_first_line(
+                    LookFirstKind::Advice,
+                    &format!("{name}: {what}"),
+                    stop,
+                ));
                 continue;
             }
             _ => continue,
         };
         let listed = open.first.iter().chain(&open.listed);
         let before = found.len();
-        found.extend(listed.map(|text| line(kind, text, stop)));
+        found.extend(listed.map(|text| look_first_line(kind, text, stop)));
         if found.len() == before {
-            found.push(line(kind, &open.note, stop));
+            found.push(look_first_line(kind, &open.note, stop));
         }
     }
     found
@@ -305,8 +321,8 @@ mod tests {
         })
     }
 
-    /// One line for each kind, in the order of the page. `Question`, `Unmet`, `Halted` and `JournalEdit` are not in the
-    /// journal alone.
+    /// One line for each kind, in the order of the page. `Question`, `Unmet`, `Halted`, `JournalEdit` and what
+    /// is said about changed files are not in the journal alone.
     fn show(changes: &[Value]) -> String {
         let entry = |(seq, change): (usize, &Value)| {
             let line = json!({"v": 2, "seq": seq, "at_ms": 0, "prev": "", "iteration": 0, "change": change});

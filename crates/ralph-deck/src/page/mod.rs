@@ -7,11 +7,14 @@
 mod board_load;
 mod board_page;
 mod board_row;
+mod changed_file_hints;
 mod changed_files;
+mod changed_settings;
 mod checkpoint_reader;
 mod cost_rows;
 mod curves;
 mod gate_history;
+mod goal_files;
 mod history_page;
 mod judge_history;
 mod look_first;

@@ -1,6 +1,8 @@
 //! One run: how it stands, what that rests on, and how it got there.
 
 use super::board_row::{BoardRow, clean_paragraph};
+use super::changed_file_hints::{HintedRun, changed_file_hints};
+use super::checkpoint_reader::CheckpointReader;
 use super::cost_rows::{CostRow, cost_rows};
 use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
@@ -27,6 +29,7 @@ use ralph_home::store;
 use ralph_hook::contract::gate_log;
 use ralph_hook::control::ControlError;
 use ralph_hook::overview::{self, RunView};
+use ralph_sys::clock::Deadline;
 use serde::Serialize;
 
 /// The next step if the journal was edited.
@@ -55,6 +58,9 @@ pub struct RunPage {
     /// What a person can do next: a command or a sentence.
     pub next: Option<String>,
     pub look_first: Vec<LookFirst>,
+    /// Changed files that the goal does not seem to be about: a guess from their names, made only if the goal names
+    /// files.
+    pub outside_goal: Vec<String>,
     pub matrix: RequirementMatrix,
     pub timeline: Vec<TimelineRow>,
     pub gates: Vec<GateHistoryRow>,
@@ -92,7 +98,13 @@ pub struct RunPage {
 }
 
 impl RunPage {
-    pub fn load(home: &RalphHome, run: &RunId, now_ms: u64) -> Result<Self, ControlError> {
+    /// The deadline limits how long git may list the changed files; the rest is read without git.
+    pub fn load(
+        home: &RalphHome,
+        run: &RunId,
+        now_ms: u64,
+        deadline: &Deadline,
+    ) -> Result<Self, ControlError> {
         let view = RunView::new(home, store::load_run(home, run)?);
         let history = overview::run_history(home, run)?;
         let entries = &history.entries;
@@ -127,7 +139,7 @@ impl RunPage {
             Some(_) => Some(UNTRUSTED_NEXT.to_string()),
             None => next_step(record, state, view.phase, asks),
         };
-        Ok(Self {
+        let mut page = Self {
             v: 1,
             now_ms,
             goal: clean_paragraph(&goal, LONGEST_GOAL),
@@ -138,6 +150,7 @@ impl RunPage {
             },
             next,
             look_first,
+            outside_goal: Vec::new(),
             matrix: requirement_matrix(entries, MAX_COLUMNS),
             timeline: timeline(entries),
             gates: gate_history(entries),
@@ -161,7 +174,19 @@ impl RunPage {
             judged: latest_stop(entries, |decided| decided.report.is_some())
                 .map_or(0, judged_count),
             row,
-        })
+        };
+        let changed = CheckpointReader::open(home, run, *deadline)
+            .and_then(|reader| reader.files_changed_until(page.checkpoint));
+        let about = HintedRun {
+            goal: &page.goal,
+            seal: record.seal.as_deref(),
+            rests_on_new_tests: page.proof.as_ref().is_some_and(ProofTable::has_telling_tests),
+        };
+        let hints = changed_file_hints(&about, changed);
+        page.look_first.extend(hints.look_first);
+        page.look_first.sort_by_key(|one| one.kind);
+        page.outside_goal = hints.outside_goal;
+        Ok(page)
     }
 
     /// The standing in words, and why it cannot be trusted: `verified, but the journal was edited`.

@@ -123,7 +123,7 @@ impl HtmlPage<'_> {
     }
 
     fn look_first(&self) -> Markup {
-        let (lines, more) = report_lines::look_first(self.report);
+        let (lines, more) = report_lines::look_first(&self.report.page);
         html! {
             h2 { "Look at this first" }
             @if lines.is_empty() {

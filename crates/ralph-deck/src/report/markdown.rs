@@ -81,7 +81,7 @@ impl MarkdownPage<'_> {
     }
 
     fn look_first(&mut self, report: &RunReport) {
-        let (lines, more) = report_lines::look_first(report);
+        let (lines, more) = report_lines::look_first(&report.page);
         self.add("\n## Look at this first\n\n");
         if lines.is_empty() {
             self.add("Nothing stands out: no changed or removed test, no waiver, no dispute.\n");

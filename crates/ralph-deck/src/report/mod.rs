@@ -4,7 +4,6 @@
 //! Markdown, HTML and JSON show the same [`RunReport`]. Its texts are cleaned, but remain foreign: each format escapes
 //! them, so that they stay text.
 
-mod goal_files;
 mod html;
 mod markdown;
 mod report_lines;
@@ -13,8 +12,7 @@ mod requirement_strip;
 pub use html::render_html;
 pub use markdown::render_markdown;
 
-use crate::page::{ChangedFiles, CheckpointReader, ProofTable, RunPage};
-use goal_files::find_outside_goal;
+use crate::page::{ChangedFiles, CheckpointReader, RunPage};
 use ralph_core::id::RunId;
 use ralph_core::record::{RunRecord, Waiver};
 use ralph_core::redact::Redactor;
@@ -25,7 +23,6 @@ use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
-use ralph_proof::{ClassRules, FileClass, classify_file};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::FileError;
 use serde::Serialize;
@@ -56,8 +53,7 @@ pub struct RunReport {
     pub next: String,
     /// `None` without git, or if the checkpoints are gone.
     pub changes: Option<ChangedFiles>,
-    /// Changed files that the goal does not seem to be about: a guess from their names, made only if the goal names
-    /// files.
+    /// As on the page.
     pub outside_goal: Vec<String>,
 }
 
@@ -68,7 +64,7 @@ impl RunReport {
         now_ms: u64,
         deadline: &Deadline,
     ) -> Result<Self, ControlError> {
-        let page = RunPage::load(home, run, now_ms)?;
+        let page = RunPage::load(home, run, now_ms, deadline)?;
         let opened = store::load_run(home, run)?;
         let journal = read_journal_end(home, run)?;
         let changes = load_changes(home, &opened.run, page.checkpoint, deadline);
@@ -89,19 +85,6 @@ impl RunReport {
     ) -> Self {
         let in_force = state.waivers.iter().filter(|waiver| page.row.last_ms < waiver.until_ms);
         let seal = run.seal.as_deref();
-        let outside_goal = match &changes {
-            Some(changes) => {
-                let mut paths: Vec<_> =
-                    changes.files.iter().map(|file| file.path.as_str()).collect();
-                let is_proved = page.proof.as_ref().is_some_and(ProofTable::has_telling_tests);
-                if let Some(seal) = seal.filter(|_| is_proved) {
-                    let rules = ClassRules::new(&seal.policy, Vec::new());
-                    paths.retain(|path| !is_test_file(path, &rules));
-                }
-                find_outside_goal(&page.goal, paths.into_iter())
-            }
-            None => Vec::new(),
-        };
         Self {
             v: 1,
             sentence: report_lines::summary(&page),
@@ -115,7 +98,7 @@ impl RunReport {
                 .and_then(|seal| seal.base.as_ref())
                 .map(|base| text::clean_line(&base.commit, LONGEST_LINE)),
             changes,
-            outside_goal,
+            outside_goal: page.outside_goal.clone(),
             page,
         }
     }
@@ -159,12 +142,6 @@ fn read_journal_end(home: &RalphHome, run: &RunId) -> Result<JournalEnd, FileErr
         Err(error) if error.is_missing() => Ok(JournalEnd { lines: 0, head: String::new() }),
         Err(error) => Err(error),
     }
-}
-
-/// Whether a file belongs to the tests, by the policy and the conventions of languages. A proof that rests on new tests
-/// needs them, whatever the goal says.
-fn is_test_file(path: &str, rules: &ClassRules) -> bool {
-    classify_file(path, rules).class == FileClass::Tests
 }
 
 /// The newest commit of the project with the judged tree.

@@ -3,8 +3,8 @@
 
 use super::RunReport;
 use crate::page::{
-    Attention, ChangedFileRow, CostRow, CostRowSource, GateHistoryRow, LookFirst, RunPage,
-    RunStanding, TimelineKind, TimelineRow,
+    Attention, ChangedFileRow, CostRow, CostRowSource, GateHistoryRow, LookFirst, LookFirstKind,
+    RunPage, RunStanding, TimelineKind, TimelineRow,
 };
 use crate::page::{MetCount, proof_text};
 use crate::wording::precise_duration;
@@ -24,7 +24,6 @@ const SHORT_HASH_CHARS: usize = 12;
 /// A comment between the commands: without a commit of the judged files there is nothing to check a statement against.
 const COMMIT_FIRST: &str = "# commit the work first: `verify-report` compares with HEAD";
 const MAX_LOOK_FIRST: usize = 5;
-const MAX_OUTSIDE: usize = 3;
 /// Of a longer timeline, the beginning and the end are shown.
 const FIRST_EVENTS: usize = 12;
 const LAST_EVENTS: usize = 24;
@@ -172,22 +171,13 @@ fn short_hash(hash: &str) -> String {
     hash.chars().take(SHORT_HASH_CHARS).collect()
 }
 
-/// What to look at first, and how much more there is.
-pub(super) fn look_first(report: &RunReport) -> (Vec<ReportLine>, usize) {
-    let all = &report.page.look_first;
-    let mut lines: Vec<_> = all.iter().take(MAX_LOOK_FIRST).map(look_first_line).collect();
-    if !report.outside_goal.is_empty() {
-        let mut line = vec![own("perhaps not asked for: ")];
-        for (index, path) in report.outside_goal.iter().take(MAX_OUTSIDE).enumerate() {
-            line.extend((index > 0).then(|| own(", ")));
-            line.push(code(path));
-        }
-        let more = report.outside_goal.len().saturating_sub(MAX_OUTSIDE);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        line.push(own(&format!("{more} (a guess: the goal names other files)")));
-        lines.push(line);
-    }
-    (lines, all.len().saturating_sub(MAX_LOOK_FIRST))
+/// What to look at first, and how much more there is. The guess comes after what is known, and is never left out.
+pub(super) fn look_first(page: &RunPage) -> (Vec<ReportLine>, usize) {
+    let (guess, known): (Vec<_>, Vec<_>) =
+        page.look_first.iter().partition(|one| one.kind == LookFirstKind::OutsideGoal);
+    let more = known.len().saturating_sub(MAX_LOOK_FIRST);
+    let shown = known.into_iter().take(MAX_LOOK_FIRST).chain(guess);
+    (shown.map(look_first_line).collect(), more)
 }
 
 fn look_first_line(look: &LookFirst) -> ReportLine {

@@ -89,6 +89,7 @@ fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
         rests_on: Vec::new(),
         next: None,
         look_first: Vec::new(),
+        outside_goal: Vec::new(),
         matrix: RequirementMatrix::default(),
         timeline: Vec::new(),
         gates: vec![gate(value, measurements.clone()), gate(value, measurements)],

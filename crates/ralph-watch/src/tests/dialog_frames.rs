@@ -1,6 +1,6 @@
 //! Frames of the dialogs.
 
-use super::frames::{board, opened_run, press, show, show_with};
+use super::frames::{SIZES, board, opened_run, press, show, show_all, show_with};
 use crate::glyphs::GlyphSet;
 
 #[test]
@@ -245,4 +245,27 @@ fn help_at_80_by_24() {
     |                 a waits for approval
     |  Quitting never stops a run.
     "#);
+}
+
+#[test]
+fn every_dialog_at_each_size() {
+    for (columns, rows) in SIZES {
+        let on_board = |keys: &str| {
+            let mut state = board(columns, rows);
+            press(&mut state, keys);
+            state
+        };
+        let mut waiver = opened_run(columns, rows);
+        press(&mut waiver, "w");
+        let frames = [
+            ("help", on_board("?")),
+            ("answer", on_board("akeep them")),
+            ("message", on_board("↓↓↓tlook at v1")),
+            ("waiver", waiver),
+            ("limits", on_board("l⇥2h")),
+            ("cancel", on_board("xk7")),
+            ("filter", on_board("/shop-api")),
+        ];
+        insta::assert_snapshot!(format!("dialogs_at_{columns}_by_{rows}"), show_all(frames));
+    }
 }

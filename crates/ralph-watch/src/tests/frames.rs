@@ -35,6 +35,7 @@ pub(super) fn press(state: &mut WatchState, keys: &str) {
             '↓' => WatchKey::Down,
             '↑' => WatchKey::Up,
             '←' => WatchKey::Left,
+            '⇥' => WatchKey::Tab,
             char => WatchKey::Char(char),
         };
         state.update(WatchEvent::Input(PersonInput::Key(key)));
@@ -53,4 +54,13 @@ pub(super) fn show_with(state: &WatchState, glyphs: GlyphSet) -> String {
 
 pub(super) fn show(state: &WatchState) -> String {
     show_with(state, GlyphSet::Unicode)
+}
+
+/// The sizes for which terminals are laid out.
+pub(super) const SIZES: [(u16, u16); 2] = [(80, 24), (160, 50)];
+
+/// Several frames of one size, each below its name.
+pub(super) fn show_all<'a>(frames: impl IntoIterator<Item = (&'a str, WatchState)>) -> String {
+    let frame = |(name, state): (&str, WatchState)| format!("{name}\n{}\n", show(&state));
+    frames.into_iter().map(frame).collect::<Vec<_>>().join("\n")
 }

@@ -21,12 +21,18 @@ fn effects(state: &mut WatchState, before: &str, key: WatchKey) -> String {
 
 #[test]
 fn keys_on_the_board_have_these_effects() {
-    use WatchKey::{Char, Ctrl, Enter};
+    use WatchKey::{Char, Ctrl, End, Enter, Home};
     let mut out = String::new();
     for (before, key) in [
         ("", Enter),
         ("↓", Enter),
         ("↓↓↓↓↓", Enter),
+        ("↓↓", Home),
+        ("", End),
+        ("/shop⏎", Char('n')),
+        ("/shop⏎", Char('N')),
+        ("/shop⏎", Char('h')),
+        ("s", Char('h')),
         ("", Char('q')),
         ("", Ctrl('c')),
         ("", Ctrl('z')),
@@ -53,8 +59,9 @@ fn keys_on_the_board_have_these_effects() {
     ] {
         let mut state = board(80, 24);
         let effects = effects(&mut state, before, key);
+        let selected = state.board_position.selected.clone().unwrap_or_default();
         let message = state.message.map(|message| message.text).unwrap_or_default();
-        let line = format!("{before} {key:?}: {effects} {message}");
+        let line = format!("{before} {key:?}: {effects} [{selected}] {message}");
         out.push_str(&format!("{}\n", line.trim_end()));
     }
     insta::assert_snapshot!(out, @r#"
@@ -89,12 +96,20 @@ fn keys_on_the_board_have_these_effects() {
 
 #[test]
 fn keys_on_a_run_have_these_effects() {
-    use WatchKey::{Char, Ctrl, Enter};
+    use WatchKey::{BackTab, Char, Ctrl, End, Enter, Home, Tab};
     let mut out = String::new();
     for (before, key) in [
         ("", Char('4')),
         ("", Char('5')),
         ("", Char('6')),
+        ("", Tab),
+        ("3", Tab),
+        ("6", Tab),
+        ("", BackTab),
+        ("", Char('h')),
+        ("2", Char('h')),
+        ("", Home),
+        ("", End),
         ("", Enter),
         ("↓", Enter),
         ("y", Char('a')),
@@ -103,13 +118,16 @@ fn keys_on_a_run_have_these_effects() {
         ("w2h⏎the lint is wrong", Enter),
         ("tlook at v1", Ctrl('s')),
         ("/clippy⏎", Char('n')),
+        ("/clippy⏎n", Char('N')),
         ("/nowhere", Enter),
+        ("", Char('n')),
     ] {
         let mut state = opened_run(80, 24);
         let effects = effects(&mut state, before, key);
+        let place = state.run.as_ref().map_or("board", |screen| screen.tab.name());
         let selected = state.position().selected.clone().unwrap_or_default();
         let message = state.message.map(|message| message.text).unwrap_or_default();
-        let line = format!("{before} {key:?}: {effects} [{selected}] {message}");
+        let line = format!("{before} {key:?}: {effects} [{place}, {selected}] {message}");
         out.push_str(&format!("{}\n", line.trim_end()));
     }
     insta::assert_snapshot!(out, @r#"

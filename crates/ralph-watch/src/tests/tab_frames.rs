@@ -1,6 +1,6 @@
 //! Frames of the tabs of a run.
 
-use super::frames::{opened_run, press, show};
+use super::frames::{SIZES, opened_run, press, show, show_all};
 use crate::sample_pages::sample_run;
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
@@ -60,6 +60,15 @@ fn compared_file() -> FileComparison {
         note: None,
         left_out: 0,
     }
+}
+
+fn checkpoints() -> Vec<CheckpointRow> {
+    let row = |number: u32, why: &str| CheckpointRow {
+        number,
+        at_ms: u64::from(number) * 25 * 60_000,
+        why: why.to_string(),
+    };
+    vec![row(0, "start"), row(16, "iteration 16"), row(17, "iteration 17")]
 }
 
 fn load(state: &mut WatchState, page: LoadedPage) {
@@ -338,13 +347,7 @@ fn diff_by_file_and_a_file() {
 fn checkpoints_with_the_restore_command() {
     let mut state = opened_run(80, 24);
     press(&mut state, "5");
-    let row = |number: u32, why: &str| CheckpointRow {
-        number,
-        at_ms: u64::from(number) * 25 * 60_000,
-        why: why.to_string(),
-    };
-    let checkpoints = Ok(vec![row(0, "start"), row(16, "iteration 16"), row(17, "iteration 17")]);
-    load(&mut state, LoadedPage::Checkpoints { run: run_id(), checkpoints });
+    load(&mut state, LoadedPage::Checkpoints { run: run_id(), checkpoints: Ok(checkpoints()) });
     press(&mut state, "↓r");
     insta::assert_snapshot!(show(&state), @r"
     | k7f2 asks  Upgrade to axum 0.8                                        shop-api
@@ -392,4 +395,32 @@ fn log_follows_its_end() {
     |    35  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
+}
+
+#[test]
+fn every_tab_at_each_size() {
+    for (columns, rows) in SIZES {
+        let tab = |key: &str| {
+            let mut state = opened_run(columns, rows);
+            press(&mut state, key);
+            load(&mut state, LoadedPage::Files { run: run_id(), files: Ok(changed_files()) });
+            let checkpoints = Ok(checkpoints());
+            load(&mut state, LoadedPage::Checkpoints { run: run_id(), checkpoints });
+            state
+        };
+        let mut compared = tab("4");
+        let comparison = compared_file();
+        load(&mut compared, LoadedPage::Comparison { run: run_id(), from: 0, to: 17, comparison });
+        let frames = [
+            ("stops", tab("1")),
+            ("reason", tab("2")),
+            ("gates", tab("3")),
+            ("diff", tab("4")),
+            ("a file of the diff", compared),
+            ("checkpoints", tab("5r")),
+            ("log", tab("6")),
+            ("search", tab("6/held")),
+        ];
+        insta::assert_snapshot!(format!("tabs_at_{columns}_by_{rows}"), show_all(frames));
+    }
 }

@@ -261,20 +261,85 @@ fn a_hostile_goal_stays_text() {
     assert!(!html.contains("<script") && !body.contains("</style>"), "{html}");
 }
 
+/// A runner whose agent runs a script of its own, named `SCRIPT` in the steps.
+fn runner_with_script(steps: &str, script: &str) -> RunnerSandbox {
+    let runner = RunnerSandbox::new(steps);
+    let path = runner.root_path("script.sh");
+    fs::write(&path, script).unwrap();
+    let scenario = runner.root_path("scenario.toml");
+    let text = fs::read_to_string(&scenario).unwrap();
+    fs::write(&scenario, text.replace("SCRIPT", &format!("sh {}", path.display()))).unwrap();
+    runner
+}
+
+const STEPS_WITH_SCRIPT: &str = "[[step]]\ntools = [{ run = \"SCRIPT\" }]\n\n[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
+const SKIP_PERMISSIONS: [&str; 3] =
+    ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+
 /// A report that cannot be written does not change how the run ends.
 #[test]
 fn a_report_that_cannot_be_written_changes_nothing() {
-    let steps = "[[step]]\ntools = [{ run = \"mkdir -p REPORT/x\" }]\n\n[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
-    let runner = RunnerSandbox::new(steps);
     // Whatever the id of the run is, a directory is in the place of its report.
     let script = "for run in $HOME/.ralph/runs/*; do mkdir -p $run/report.md/x; done";
-    fs::write(runner.root_path("obstruct.sh"), script).unwrap();
-    let scenario = runner.root_path("scenario.toml");
-    let text = fs::read_to_string(&scenario).unwrap();
-    let obstruct = format!("sh {}", runner.root_path("obstruct.sh").display());
-    fs::write(&scenario, text.replace("mkdir -p REPORT/x", &obstruct)).unwrap();
-    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
-    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
+    let runner = runner_with_script(STEPS_WITH_SCRIPT, script);
+    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &SKIP_PERMISSIONS[..]].concat());
     assert_eq!(ended.code, Some(0), "{ended}");
     assert!(!ended.stdout.contains("report.html"), "{ended}");
+}
+
+/// The reports from the end of a run do not keep calling it unproved after a person has accepted it.
+#[test]
+fn an_acceptance_is_in_the_reports_of_the_run() {
+    let script = "for run in $HOME/.ralph/runs/*; do printf 0000000009 > $run/count; done";
+    for is_writable in [true, false] {
+        let runner = runner_with_script(STEPS_WITH_SCRIPT, script);
+        let ended =
+            run_text(&runner, &[&["Let main.sh say goodbye."], &SKIP_PERMISSIONS[..]].concat());
+        let id = runner.run_id();
+        let directory = runner.sandbox.ralph_home("runs").join(&id);
+        let headlines = || {
+            ["report.md", "report.html"].map(|name| {
+                let text = fs::read_to_string(directory.join(name)).unwrap();
+                let start = text.find("needs review").or_else(|| text.find("verified"));
+                text[start.unwrap()..].split([':', ',', '<']).next().unwrap().to_string()
+            })
+        };
+        assert_eq!(headlines(), ["needs review", "needs review"], "{ended}");
+        if !is_writable {
+            fs::remove_file(directory.join("report.md")).unwrap();
+            fs::create_dir_all(directory.join("report.md/x")).unwrap();
+        }
+        let args = ["accept", &id, "--why", "read every line"];
+        let (accepted, _) = runner.sandbox.ralph_typing(args, str::to_string);
+        assert_eq!(accepted.code, Some(0), "{accepted}");
+        assert_eq!(runner.sandbox.run_status(&id).0, "verified");
+        if is_writable {
+            assert_eq!(headlines(), ["verified", "verified"]);
+            let markdown = fs::read_to_string(directory.join("report.md")).unwrap();
+            assert_eq!(runner.sandbox.ralph(["report", &id]).stdout, markdown);
+        }
+    }
+}
+
+/// A changed CI file is in the report, on the board's page of the run and in both objects.
+#[test]
+fn a_changed_ci_file_is_listed_wherever_a_run_is_shown() {
+    let steps = "[[step]]\ntools = [\n  { write = \".github/workflows/ci.yml\", text = \"on: push\\n\" },\n  { edit = \"main.sh\", old = \"hello\", new = \"goodbye\" },\n]\n\n[[step]]\nagent = \"Done.\"\n";
+    let runner = RunnerSandbox::new(steps);
+    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &SKIP_PERMISSIONS[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let id = runner.run_id();
+    assert_snapshot!(masked(&runner.sandbox.ralph(["report"]).stdout));
+    let first = |args: &[&str], pointer: &str| {
+        let printed = runner.sandbox.ralph(args).stdout;
+        let object: serde_json::Value = serde_json::from_str(&printed).unwrap();
+        let list = object.pointer(pointer).unwrap().as_array().unwrap();
+        list.iter().map(|one| format!("{one}\n")).collect::<String>()
+    };
+    let report = first(&["report", "--json"], "/page/look_first");
+    assert_snapshot!(report, @"");
+    assert_eq!(first(&["watch", &id, "--json"], "/look_first"), report);
+    let screen = runner.sandbox.ralph(["watch", "--once", &id]).stdout;
+    let line = screen.lines().find(|line| line.contains("look first")).unwrap();
+    assert_snapshot!(line, @"");
 }

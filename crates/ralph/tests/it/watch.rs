@@ -49,6 +49,14 @@ impl<'a> TmuxTerminal<'a> {
         found.unwrap_or_else(|_| panic!("no `{text}` on the screen:\n{}", seen.borrow()))
     }
 
+    /// Waits for the question before an action, and returns the word that confirms it.
+    fn asked_word(&self, action: &str) -> String {
+        let question = regex::Regex::new(&format!("type ([a-z]{{4}}) to {action}:")).unwrap();
+        // With lines joined that the terminal broke.
+        let asked = || self.tmux(&["capture-pane", "-p", "-J"]);
+        eventually(|| question.captures(&asked()).map(|found| found[1].to_string()))
+    }
+
     fn keys(&self, keys: &[&str]) {
         let args: Vec<_> = ["send-keys"].iter().chain(keys).copied().collect();
         self.tmux(&args);
@@ -222,6 +230,76 @@ fn without_a_terminal_one_frame_is_printed() {
          00:00 started      make it work
         ");
     });
+}
+
+/// What asks for a word leaves the screen for it, and so does the editor; then the board returns.
+#[test]
+fn messages_limits_and_waivers_are_given_at_a_terminal() {
+    if is_tool_missing("tmux") {
+        return;
+    }
+    let (sandbox, run) = asking_sandbox();
+    let editor = sandbox.root().join("editor");
+    std::fs::write(&editor, "printf 'said the editor\n' >> \"$1\"\n").unwrap();
+    let editor = format!("'sh {}'", editor.display());
+    let terminal = TmuxTerminal::open(&sandbox, &[("EDITOR", &editor)]);
+    let last_change = || {
+        let journal = sandbox.ralph(["log", &run, "--json"]).stdout;
+        let last: serde_json::Value =
+            serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+        last["change"].clone()
+    };
+    terminal.wait_for("$");
+    terminal.enter_line(&format!("{} watch; echo \"code=$?\"", ralph().display()));
+    terminal.wait_for("WAITING FOR YOU");
+    for (key, shown) in [
+        ("s", "RUNS, NEWEST FIRST"),
+        ("s", "RUNS BY COST"),
+        ("s", "WAITING FOR YOU"),
+        ("e", "ALL RUNS"),
+        ("e", "WAITING FOR YOU"),
+        ("Enter", "press a to answer"),
+        ("Tab", "What the agent read at stop 1"),
+        ("BTab", "press a to answer"),
+        ("h", "WAITING FOR YOU"),
+        ("y", "its command is shown"),
+        ("p", &format!("ralph pause {run}")),
+        ("t", "Your answer"),
+    ] {
+        terminal.keys(&[key]);
+        terminal.wait_for(shown);
+    }
+    terminal.type_text("keep them, ");
+    terminal.keys(&["C-e"]);
+    terminal.wait_for("keep them, said the editor");
+    terminal.keys(&["C-s"]);
+    terminal.wait_for("sent; the agent gets it at its next stop");
+    assert_eq!(last_change()["hint_given"]["text"], "keep them, said the editor");
+    terminal.keys(&["l"]);
+    terminal.wait_for("Change the limits");
+    terminal.type_text("40");
+    terminal.keys(&["C-s"]);
+    let word = terminal.asked_word("change the limits");
+    assert_eq!(terminal.modes(), "alternate=0 cursor=1 mouse=0");
+    terminal.enter_line(&word);
+    terminal.wait_for("40 iterations from now on");
+    assert_eq!(terminal.modes(), "alternate=1 cursor=0 mouse=0");
+    // No word has a vowel.
+    for (typed, shown) in [(Some("aaaa"), "that was another word"), (None, "tests is waived")] {
+        let before = last_change();
+        terminal.keys(&["w"]);
+        terminal.wait_for("Waive a requirement");
+        for field in ["tests", "2h", "the service is down"] {
+            terminal.enter_line(field);
+        }
+        let word = terminal.asked_word("waive it");
+        terminal.enter_line(typed.unwrap_or(&word));
+        terminal.wait_for(shown);
+        assert_eq!(last_change() == before, typed.is_some());
+    }
+    assert_eq!(last_change()["waived"]["requirement"], "tests");
+    terminal.keys(&["q"]);
+    terminal.wait_for("code=0");
 }
 
 /// Everything that only looks: tabs, search, help, filter, and the mouse where it is asked for.

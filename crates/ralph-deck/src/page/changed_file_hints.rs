@@ -1,0 +1,105 @@
+//! What the names of the files that a run changed say to a reviewer.
+
+use super::changed_settings::{ChangedRunFile, RunFileRules, name_some};
+use super::checkpoint_reader::CheckpointReadError;
+use super::goal_files::find_outside_goal;
+use super::look_first::{LookFirst, LookFirstKind, look_first_line};
+use ralph_core::record::PolicySeal;
+use ralph_core::text;
+use ralph_git::checkpoint::CheckpointError;
+
+const LONGEST_PATH: usize = 1_000;
+
+/// The run that the files belong to.
+pub(super) struct HintedRun<'a> {
+    pub(super) goal: &'a str,
+    pub(super) seal: Option<&'a PolicySeal>,
+    /// A proof that rests on new tests needs them, whatever the goal says.
+    pub(super) rests_on_new_tests: bool,
+}
+
+#[derive(Default)]
+pub(super) struct ChangedFileHints {
+    pub(super) look_first: Vec<LookFirst>,
+    pub(super) outside_goal: Vec<String>,
+}
+
+/// Hints from the names of the changed files. Without git and without checkpoints there are none.
+pub(super) fn changed_file_hints(
+    run: &HintedRun<'_>,
+    changed: Result<Vec<ChangedRunFile>, CheckpointReadError>,
+) -> ChangedFileHints {
+    let mut files = match changed {
+        Ok(files) => files,
+        Err(error) if is_absent(&error) => return ChangedFileHints::default(),
+        // A change that git cannot list must not look like none.
+        Err(error) => {
+            let text = format!("the changed files are not known: {error}");
+            let look_first = vec![look_first_line(LookFirstKind::SettingsChanged, &text, None)];
+            return ChangedFileHints { look_first, outside_goal: Vec::new() };
+        }
+    };
+    let rules = RunFileRules::new(run.seal);
+    let mut look_first = rules.changed_settings(&files);
+    if run.rests_on_new_tests {
+        files.retain(|file| !rules.is_test(file));
+    }
+    let outside = find_outside_goal(run.goal, files.iter().map(|file| file.path.as_str()));
+    let outside_goal: Vec<_> =
+        outside.iter().map(|path| text::clean_line(path, LONGEST_PATH)).collect();
+    if !outside_goal.is_empty() {
+        let text = name_some(&outside_goal);
+        look_first.push(look_first_line(LookFirstKind::OutsideGoal, &text, None));
+    }
+    ChangedFileHints { look_first, outside_goal }
+}
+
+/// Whether there is nothing to compare, as opposed to a comparison that failed.
+fn is_absent(error: &CheckpointReadError) -> bool {
+    use CheckpointReadError::{Checkpoint, NoDifference, NothingToCompare, Store};
+    matches!(
+        error,
+        Store(_)
+            | NothingToCompare
+            | NoDifference
+            | Checkpoint(CheckpointError::GitMissing | CheckpointError::NoProject(_))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralph_git::checkpoint::ChangeStatus;
+
+    fn show(
+        goal: &str,
+        rests_on_new_tests: bool,
+        changed: Result<&[&str], CheckpointReadError>,
+    ) -> String {
+        let file = |path: &&str| ChangedRunFile {
+            path: (*path).to_string(),
+            project_path: (*path).to_string(),
+            status: ChangeStatus::Modified,
+        };
+        let changed = changed.map(|paths| paths.iter().map(file).collect());
+        let run = HintedRun { goal, seal: None, rests_on_new_tests };
+        let hints = changed_file_hints(&run, changed);
+        let line = |one: &LookFirst| format!("{}: {}", one.kind.label(), one.text);
+        let lines: Vec<_> = hints.look_first.iter().map(line).collect();
+        format!("{}\n{}", lines.join("\n"), hints.outside_goal.join(" "))
+    }
+
+    #[test]
+    fn changed_files_give_hints_unless_there_is_nothing_to_compare() {
+        let paths = &["a.rs", "b.rs", "c.rs", "d.rs", "tests/e.rs", ".gitlab-ci.yml", "main.sh"];
+        let timed_out = CheckpointError::TimedOut { what: "diff-tree".to_string() };
+        let shown = [
+            show("Let main.sh say goodbye.", false, Ok(paths)),
+            show("Let main.sh say goodbye.", true, Ok(paths)),
+            show("Say goodbye.", false, Ok(paths)),
+            show("Say goodbye.", false, Err(timed_out.into())),
+            show("Say goodbye.", false, Err(CheckpointReadError::NothingToCompare)),
+        ];
+        insta::assert_snapshot!(shown.join("\n--\n"), @"");
+    }
+}

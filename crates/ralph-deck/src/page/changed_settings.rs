@@ -1,0 +1,200 @@
+//! The files that a run changed and that decide what is checked: the policy, what it protects, CI, settings of tools.
+
+use super::look_first::{LookFirst, LookFirstKind, look_first_line};
+use ralph_check::Language;
+use ralph_check::tool_settings::is_ci_file;
+use ralph_core::policy::Policy;
+use ralph_core::record::PolicySeal;
+use ralph_core::text;
+use ralph_gates::gates::result_key::{PathGlobs, compile_globs};
+use ralph_git::checkpoint::ChangeStatus;
+use ralph_policy::config::POLICY_FILE_NAMES;
+use ralph_proof::{ClassRules, FileClass, classify_file};
+
+/// How many files of a group are named.
+const MAX_NAMED: usize = 3;
+/// That many fit into a line, with how they changed.
+const LONGEST_NAME: usize = 70;
+
+/// A file that a run changed.
+#[derive(Clone, Debug)]
+pub(super) struct ChangedRunFile {
+    /// Relative to the root of the repository.
+    pub(super) path: String,
+    /// Relative to the project, if it is in there.
+    pub(super) project_path: String,
+    pub(super) status: ChangeStatus,
+}
+
+/// In the order of the lines. A file is in the first group that it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SettingGroup {
+    Policy,
+    GateScript,
+    Protected,
+    Ci,
+    ToolSettings,
+}
+
+impl SettingGroup {
+    const ALL: [Self; 5] =
+        [Self::Policy, Self::GateScript, Self::Protected, Self::Ci, Self::ToolSettings];
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::GateScript => "read by a gate",
+            Self::Protected => "protected",
+            Self::Ci => "CI",
+            Self::ToolSettings => "settings and scripts",
+        }
+    }
+}
+
+/// Tells the files of a run apart by its sealed policy. Without one, names decide.
+pub(super) struct RunFileRules<'a> {
+    classes: ClassRules,
+    protected: PathGlobs,
+    gate_scripts: Vec<&'a str>,
+}
+
+impl<'a> RunFileRules<'a> {
+    pub(super) fn new(seal: Option<&'a PolicySeal>) -> Self {
+        let (classes, protected) = match seal {
+            Some(seal) => (
+                ClassRules::new(&seal.policy, Vec::new()),
+                compile_globs(&seal.policy.protect.paths),
+            ),
+            None => (ClassRules::new(&Policy::default(), Vec::new()), compile_globs(&[])),
+        };
+        let sealed = seal.and_then(|seal| seal.files.as_ref()).into_iter().flatten();
+        let gate_scripts = sealed.map(|file| file.name.as_str()).collect();
+        Self { classes, protected, gate_scripts }
+    }
+
+    pub(super) fn is_test(&self, file: &ChangedRunFile) -> bool {
+        classify_file(&file.project_path, &self.classes).class == FileClass::Tests
+    }
+
+    fn group(&self, file: &ChangedRunFile) -> Option<SettingGroup> {
+        let path = file.project_path.as_str();
+        let is_ci = is_ci_file(path) || is_ci_file(&file.path);
+        let class = || classify_file(path, &self.classes).class;
+        if POLICY_FILE_NAMES.contains(&path.rsplit('/').next().unwrap_or(path)) {
+            Some(SettingGroup::Policy)
+        } else if self.gate_scripts.contains(&path) {
+            Some(SettingGroup::GateScript)
+        } else if self.protected.is_match(path) {
+            Some(SettingGroup::Protected)
+        } else if is_ci && Language::from_path(path) != Language::Prose {
+            Some(SettingGroup::Ci)
+        } else {
+            (class() == FileClass::Harness).then_some(SettingGroup::ToolSettings)
+        }
+    }
+
+    /// A line for each group with changed files, so that many files of one do not hide the others.
+    pub(super) fn changed_settings(&self, files: &[ChangedRunFile]) -> Vec<LookFirst> {
+        let grouped: Vec<_> =
+            files.iter().filter_map(|file| Some((self.group(file)?, file))).collect();
+        let line = |group: SettingGroup| {
+            let of_group = grouped.iter().filter(|(of, _)| *of == group);
+            let names: Vec<_> = of_group.map(|(_, file)| describe_change(file)).collect();
+            (!names.is_empty()).then(|| {
+                let text = format!("{}: {}", group.label(), name_some(&names));
+                look_first_line(LookFirstKind::SettingsChanged, &text, None)
+            })
+        };
+        SettingGroup::ALL.into_iter().filter_map(line).collect()
+    }
+}
+
+/// `ralph.toml (modified)`
+fn describe_change(file: &ChangedRunFile) -> String {
+    let change = match file.status {
+        ChangeStatus::Added => "added",
+        ChangeStatus::Deleted => "deleted",
+        ChangeStatus::Modified => "modified",
+        ChangeStatus::TypeChanged => "became another type",
+    };
+    format!("{} ({change})", text::clean_line(&file.path, LONGEST_NAME))
+}
+
+/// The first names, and how many more there are.
+pub(super) fn name_some(names: &[String]) -> String {
+    let named: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
+    let more = names.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(path: &str, status: ChangeStatus) -> ChangedRunFile {
+        let project_path = path.strip_prefix("web/").unwrap_or(path).to_string();
+        ChangedRunFile { path: path.to_string(), project_path, status }
+    }
+
+    fn show(paths: &[(&str, ChangeStatus)], seal: Option<&PolicySeal>) -> String {
+        let files: Vec<_> = paths.iter().map(|(path, status)| changed(path, *status)).collect();
+        let lines = RunFileRules::new(seal).changed_settings(&files);
+        let line = |one: &LookFirst| format!("{}: {}", one.kind.label(), one.text);
+        lines.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn sealed_policy() -> PolicySeal {
+        let mut policy = Policy::default();
+        policy.protect.paths = vec!["schema/**".to_string()];
+        policy.tests.harness = vec!["rules.txt".to_string()];
+        let seal = serde_json::json!({
+            "policy": policy, "project": "/p", "hash": "",
+            "files": [{"name": "checks.sh", "hash": "", "gate": "tests", "why": "named"}],
+        });
+        serde_json::from_value(seal).unwrap()
+    }
+
+    #[test]
+    fn changed_settings_have_a_line_for_each_group() {
+        use ChangeStatus::{Added, Deleted, Modified, TypeChanged};
+        let changes = [
+            (".github/README.md", Added),
+            (".github/workflows/ci.yml", Added),
+            (".gitlab-ci.yml", Modified),
+            ("Jenkinsfile", TypeChanged),
+            ("web/.circleci/config.yml", Modified),
+            ("web/checks.sh", Modified),
+            ("web/jest.config.js", Deleted),
+            ("web/node_modules/a/jest.config.js", Added),
+            ("web/ralph.toml", Modified),
+            ("web/rules.txt", Modified),
+            ("web/schema/ralph.toml", Added),
+            ("web/schema/table.sql", Modified),
+            ("web/src/cart.js", Modified),
+            ("web/tests/cart.test.js", Modified),
+        ];
+        let seal = sealed_policy();
+        insta::assert_snapshot!(show(&changes, Some(&seal)), @"");
+        // Without a policy, names decide.
+        insta::assert_snapshot!(show(&changes, None), @"");
+        assert_eq!(show(&[("src/cart.js", Modified)], Some(&seal)), "");
+        let hostile = format!("scripts/\u{1b}[31m\u{202e}{}/check.sh", "a".repeat(500));
+        insta::assert_snapshot!(show(&[(&hostile, Added)], None), @"");
+    }
+
+    /// A proof needs new tests, whatever files the goal names.
+    #[test]
+    fn tests_are_told_from_code() {
+        let rules = RunFileRules::new(None);
+        for (path, expected) in [
+            ("tests/farewell.rs", true),
+            ("src/farewell_test.go", true),
+            ("src/lib.rs", false),
+            (".github/workflows/ci.yml", false),
+        ] {
+            let file = changed(path, ChangeStatus::Added);
+            assert_eq!(rules.is_test(&file), expected, "{path}");
+        }
+    }
+}
