@@ -2,6 +2,7 @@
 //! The `ralph-gates` crate asks the provider.
 
 use crate::gate::{Gate, GateInvocation, RerunPolicy};
+use crate::request_address::RequestAddress;
 use crate::requirement::RequirementStage;
 use crate::text;
 use crate::units::format_duration;
@@ -50,6 +51,14 @@ pub enum CiProvider {
 }
 
 impl CiProvider {
+    /// Where on this machine it is asked without encryption.
+    pub fn loopback_authority(&self) -> Option<&str> {
+        match self {
+            Self::Http { url } => RequestAddress::loopback_authority(url),
+            Self::Github { .. } | Self::Gitlab { .. } | Self::Command => None,
+        }
+    }
+
     /// The command that stands for the queries: it is shown to the person who approves the policy, and its program is
     /// sealed. `None` if the gate has a command of its own.
     pub fn shown_command(&self) -> Option<Vec<String>> {

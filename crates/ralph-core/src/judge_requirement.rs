@@ -1,6 +1,7 @@
 //! The requirement that a judge's verdict amounts to, and what people and agents read about it.
 
 use crate::judge::{Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::request_address::RequestAddress;
 use crate::requirement::{
     EvidenceKind, Finding, FindingLocation, FindingSeverity, PendingReason, Requirement,
     RequirementFailure, RequirementStage, RequirementStatus, RequirementWeight,
@@ -43,6 +44,14 @@ impl JudgeOutcome {
 }
 
 impl JudgeBackend {
+    /// Where on this machine it is asked without encryption.
+    pub fn loopback_authority(&self) -> Option<&str> {
+        match self {
+            Self::Http(endpoint) => RequestAddress::loopback_authority(&endpoint.url),
+            Self::Command(_) | Self::Host(_) => None,
+        }
+    }
+
     /// What is started or called, as a person reads it before the approval. The key is never part of it.
     pub fn describe(&self) -> String {
         match self {

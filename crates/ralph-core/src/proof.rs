@@ -19,10 +19,12 @@ mod new_judge;
 mod old_settings;
 mod proof_runs;
 mod proof_step;
+mod proof_verdict;
 
 pub use old_settings::{SettingsRuns, judge_old_settings};
 pub use proof_runs::{BaseRun, ProofRuns};
 pub use proof_step::ProofStep;
+pub use proof_verdict::ProofVerdict;
 
 use crate::gate::{GateOutcome, GateReport};
 use crate::requirement::Finding;
@@ -119,31 +121,6 @@ pub struct Proof {
     /// Empty if the proof could not be made.
     #[serde(default)]
     pub runs: ProofRuns,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProofVerdict {
-    /// The old tests hold, and at least one test fails without the change.
-    Verified,
-    /// The old tests hold, but no test distinguishes the new code from the old.
-    Green,
-    /// Old tests fail on the new code or are no longer reported, the harness cannot fail, or a gate fails with the
-    /// settings of the base.
-    NeedsReview,
-    /// A gate fails on the new code with the new tests.
-    Failed,
-}
-
-impl ProofVerdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Verified => "verified",
-            Self::Green => "green",
-            Self::NeedsReview => "needs_review",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// The outcome when the change fails its own gates, so that nothing else was run.

@@ -47,6 +47,13 @@ impl<'a> RequestAddress<'a> {
         Self::parse(address)
     }
 
+    /// The host and port of an address on this machine where every process can answer that listens first: without
+    /// encryption, it needs no certificate.
+    pub fn loopback_authority(address: &'a str) -> Option<&'a str> {
+        let parsed = Self::parse(address).ok()?;
+        (parsed.is_loopback && !parsed.is_encrypted()).then_some(parsed.authority)
+    }
+
     pub fn is_encrypted(&self) -> bool {
         self.scheme == "https"
     }
@@ -134,6 +141,13 @@ mod tests {
             ("https://ä.example", "is too long or has characters that no address has"),
         ] {
             assert_eq!(describe(address), expected, "{address}");
+        }
+        for (address, expected) in [
+            ("http://localhost:80/{commit}", Some("localhost:80")),
+            ("https://localhost:80/", None),
+            ("http://a.example", None),
+        ] {
+            assert_eq!(RequestAddress::loopback_authority(address), expected, "{address}");
         }
         for (address, expected) in [
             ("https://a.example/v1", None),

@@ -374,6 +374,11 @@ pub fn short_duration(ms: u64) -> String {
     }
 }
 
+/// `12 ms`, `1.2 s`, `12 s`: for times that are often far below a second.
+pub fn precise_duration(ms: u64) -> String {
+    if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
+}
+
 /// The chunk and the agent that a part of the run is about: `chunk parser, subagent implementer`.
 pub fn part_owner(part: &PartRecord) -> String {
     let agent = format!("{} {}", part.who.kind.name(), safe_line(&part.who.name));

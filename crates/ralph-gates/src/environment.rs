@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::policy::GateEnvironment;
 
 use ralph_sys::env::{Env, is_secret_name};
+use ralph_sys::fs::{self, Durability, FileError, FreshDir};
 
 /// The user, the system and the language.
 const SYSTEM_VARIABLES: &[&str] = &[
@@ -196,6 +198,11 @@ const LOCALE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "TZ", "TZDIR"];
 const FIXED_LANGUAGE: (&str, &str) = ("LC_ALL", "C.UTF-8");
 const FIXED_TIME_ZONE: (&str, &str) = ("TZ", "UTC");
 
+/// Where `curl` looks for its `.curlrc` before it looks in the home.
+const CURL_HOME: &str = "CURL_HOME";
+/// Python then loads nothing from the home.
+const NO_USER_SITE: (&str, &str) = ("PYTHONNOUSERSITE", "1");
+
 /// Variables that differ between a user's shells and do not affect a result.
 const IRRELEVANT_VARIABLES: &[&str] = &["LOGNAME", "SHELL", "TMPDIR", "USER", "XDG_RUNTIME_DIR"];
 
@@ -238,25 +245,39 @@ fn listed_environment(
     variables.into_iter().collect()
 }
 
+/// Creates the directory that commands get as `CURL_HOME`. Without a `.curlrc` in it, `curl` would read that of the home.
+pub fn create_curl_home(path: PathBuf) -> Result<FreshDir, FileError> {
+    let directory = FreshDir::create(path)?;
+    fs::replace(&directory.path().join(".curlrc"), b"", Durability::Cached)?;
+    Ok(directory)
+}
+
 /// The environment of a command that answers about the work of an agent: that of a judge, or one that asks CI. Every
 /// process can send a stop, with an environment of its own, and language and time zone change how programs sort, match and
-/// print. So they are fixed, unless the policy sets them.
-pub fn fixed_locale_environment(
+/// print. An agent can write to the home, where `curl` and Python find settings and code. So these variables are fixed,
+/// unless the policy sets them.
+pub fn measuring_environment(
     env: &Env,
     policy: &GateEnvironment,
     own: &[String],
     path: Option<&OsStr>,
+    curl_home: &Path,
 ) -> Vec<(OsString, OsString)> {
+    let is_fixed =
+        |name: &OsStr| is_locale_variable(name) || name == CURL_HOME || name == NO_USER_SITE.0;
     let is_set = |name: &OsStr| policy.set.iter().any(|(set, _)| name == set.as_str());
     let listed = listed_environment(env, policy, own, path).into_iter();
     let mut variables: BTreeMap<OsString, OsString> =
-        listed.filter(|(name, _)| !is_locale_variable(name) || is_set(name)).collect();
+        listed.filter(|(name, _)| !is_fixed(name) || is_set(name)).collect();
     // `LC_ALL` would override the language of the policy.
     let is_language = |name: &OsString| name == "LANG" || has_prefix(name, &["LC_"]);
     if !variables.keys().any(is_language) {
         variables.insert(FIXED_LANGUAGE.0.into(), FIXED_LANGUAGE.1.into());
     }
-    variables.entry(FIXED_TIME_ZONE.0.into()).or_insert_with(|| FIXED_TIME_ZONE.1.into());
+    let others = [FIXED_TIME_ZONE, NO_USER_SITE].map(|(name, value)| (name, OsStr::new(value)));
+    for (name, value) in others.into_iter().chain([(CURL_HOME, curl_home.as_os_str())]) {
+        variables.entry(name.into()).or_insert_with(|| value.into());
+    }
     variables.into_iter().collect()
 }
 
@@ -349,31 +370,40 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// R-S6b: no stop chooses the language and the time zone of a judge, and no policy passes them. A policy may set them.
+    /// R-S6b: no stop chooses the language and the time zone of a judge, or what it loads from the home, and no policy passes
+    /// that. A policy may set it.
     #[test]
-    fn language_and_time_zone_of_a_measuring_command_are_fixed() {
+    fn language_time_zone_and_home_settings_of_a_measuring_command_are_fixed() {
         let pairs = [
+            ("CURL_HOME", "/tmp/curl"),
             ("HOME", "/home/u"),
             ("LANG", "de_DE.UTF-8"),
             ("LANGUAGE", "de"),
             ("LC_ALL", "C"),
             ("LC_COLLATE", "C"),
             ("PATH", "/bin"),
+            ("PYTHONNOUSERSITE", ""),
             ("TZ", "Asia/Tokyo"),
             ("TZDIR", "/tmp/zones"),
         ];
         let env = Env::from_pairs(pairs, None, Vec::new());
-        let rows: [&[(&str, &str)]; 3] =
-            [&[], &[("LANG", "fr_FR.UTF-8")], &[("LC_NUMERIC", "C"), ("TZ", "Europe/Paris")]];
+        let rows: [&[(&str, &str)]; 4] = [
+            &[],
+            &[("LANG", "fr_FR.UTF-8")],
+            &[("LC_NUMERIC", "C"), ("TZ", "Europe/Paris")],
+            &[("CURL_HOME", ""), ("PYTHONNOUSERSITE", "")],
+        ];
         let shown = rows.map(|set| {
-            let policy = policy(&["LC_ALL", "TZ"], set);
-            let own = ["LANG".to_string()];
-            shown(&fixed_locale_environment(&env, &policy, &own, None)).replace('\n', " ")
+            let policy = policy(&["CURL_HOME", "LC_ALL", "PYTHONNOUSERSITE", "TZ"], set);
+            let own = ["CURL_HOME".to_string(), "LANG".to_string()];
+            let curl_home = Path::new("/own");
+            shown(&measuring_environment(&env, &policy, &own, None, curl_home)).replace('\n', " ")
         });
         insta::assert_snapshot!(shown.join("\n"), @"
-        CI=true HOME=/home/u LC_ALL=C.UTF-8 PATH=/bin TZ=UTC
-        CI=true HOME=/home/u LANG=fr_FR.UTF-8 PATH=/bin TZ=UTC
-        CI=true HOME=/home/u LC_NUMERIC=C PATH=/bin TZ=Europe/Paris
+        CI=true CURL_HOME=/own HOME=/home/u LC_ALL=C.UTF-8 PATH=/bin PYTHONNOUSERSITE=1 TZ=UTC
+        CI=true CURL_HOME=/own HOME=/home/u LANG=fr_FR.UTF-8 PATH=/bin PYTHONNOUSERSITE=1 TZ=UTC
+        CI=true CURL_HOME=/own HOME=/home/u LC_NUMERIC=C PATH=/bin PYTHONNOUSERSITE=1 TZ=Europe/Paris
+        CI=true CURL_HOME= HOME=/home/u LC_ALL=C.UTF-8 PATH=/bin PYTHONNOUSERSITE= TZ=UTC
         ");
     }
 

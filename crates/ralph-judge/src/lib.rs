@@ -42,7 +42,7 @@ use std::time::Duration;
 
 /// Raised when the same case would be put to a judge in another way, or its answer read in another way, so that cached
 /// results of older versions are not used.
-const CASE_KEY_FORMAT: u32 = 4;
+const CASE_KEY_FORMAT: u32 = 5;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]

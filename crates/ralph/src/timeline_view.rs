@@ -3,7 +3,7 @@
 use crate::term::{BAD, BOLD, DIM, GOOD, WARN, paint};
 use ralph_core::proof::ProofStep;
 use ralph_core::text;
-use ralph_deck::wording::{safe_line, short_duration};
+use ralph_deck::wording::{precise_duration, safe_line};
 use ralph_sim::mismatch::{ExpectationMismatch, TimelineCounts};
 use ralph_sim::scratch::ScratchProject;
 use ralph_sim::timeline::{
@@ -153,7 +153,7 @@ impl TimelineView {
         if overridden > 0 {
             parts.push(format!("{overridden} overridden"));
         }
-        parts.push(short_time(took_ms));
+        parts.push(precise_duration(took_ms));
         let mut out = parts.join(" · ") + "\n";
         match judged {
             ExpectationResult::Met => {
@@ -201,11 +201,6 @@ pub(crate) fn settings_label(source: &str) -> String {
     } else {
         format!("{} settings", safe_line(source))
     }
-}
-
-/// `12 ms`, `1.2 s`
-pub(crate) fn short_time(ms: u64) -> String {
-    if ms < 1000 { format!("{ms} ms") } else { short_duration(ms) }
 }
 
 /// A line for a session that was resumed or forked; empty for all other events.
@@ -298,7 +293,7 @@ impl PathAliases {
         let how = format!(
             "{} in {}, {}: {}",
             self.short(&handled.ended),
-            short_time(handled.ms),
+            precise_duration(handled.ms),
             settings_label(&handled.source),
             self.short(&handled.command)
         );

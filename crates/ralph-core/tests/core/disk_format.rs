@@ -336,7 +336,7 @@ fn names_of_the_current_format() {
     DecisionRule: not-mine off repeat host-trouble odd-stop waiting needs-human untrusted verified proof claimed tampered gate-broken limit stuck remedy hand-over final-look hold-once block passed
     RunnerEvent: session metered hands_over waits asks_person woke waited_enough tried silent broke parked settled proof_base passed_on granted
     RunStatus: verified green claimed exhausted stuck needs_human needs_review gate_broken rate_limited cancelled overridden crashed
-    JournalEntry: v seq at_ms prev iteration after change
+    JournalEntry: v seq at_ms prev iteration after change by
     RunRecord: v id owner started_ms project origin first_iteration limits features promise checklist goal_bytes goal_hash title on_tampering prompt listed lists tasks phases transcript_length process seal drive host prices
     PolicySeal: policy project hash base path tools complexity git files checks variables mounts_checkouts
     RunBase: commit identity absent outside_links

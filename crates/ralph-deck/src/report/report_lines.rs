@@ -7,7 +7,7 @@ use crate::page::{
     RunStanding, TimelineKind, TimelineRow,
 };
 use crate::page::{MetCount, proof_text};
-use crate::wording::short_duration;
+use crate::wording::precise_duration;
 use ralph_core::cost_reading::CostBasis;
 use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
@@ -229,7 +229,7 @@ pub(super) fn evidence(page: &RunPage) -> Vec<EvidenceRow<'_>> {
                 MeasuredSite::Base => "base, with the new tests",
             },
             content,
-            took: last.map(|last| short_duration(last.took_ms)).unwrap_or_default(),
+            took: last.map(|last| precise_duration(last.took_ms)).unwrap_or_default(),
         }
     };
     page.gates.iter().map(row).collect()

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use ralph_core::text;
-use ralph_gates::ci::check_state::{CiCheckState, workflow_adds_to_jobs};
+use ralph_gates::ci::check_answers::{
+    GithubRun, GithubStatus, GitlabJob, GitlabPipeline, newest_pipelines, select_workflow_runs,
+};
+use ralph_gates::ci::check_state::CiCheckState;
 use serde::Deserialize;
 
 use super::forge_tool::{ForgeMethod, ForgeTool, call_api};
@@ -95,150 +98,84 @@ struct GithubWorkflowRuns {
     workflow_runs: Vec<GithubRun>,
 }
 
-/// The fields that a check run and a workflow run have in common.
-#[derive(Deserialize)]
-struct GithubRun {
-    name: Option<String>,
-    head_sha: Option<String>,
-    status: Option<String>,
-    conclusion: Option<String>,
-    html_url: Option<String>,
-}
-
 #[derive(Deserialize)]
 struct GithubCombinedStatus {
     statuses: Vec<GithubStatus>,
 }
 
-#[derive(Deserialize)]
-struct GithubStatus {
-    context: Option<String>,
-    state: Option<String>,
-    target_url: Option<String>,
-}
-
-/// Check runs, and statuses set by other services. A job that waits for another one has no check run until that one has
-/// ended, so workflow runs are read as well.
+/// Check runs, statuses set by other services, and the workflow runs that are not represented by them.
 fn github_checks(
     forge: &Forge,
     commit: &str,
     deadline: &Deadline,
 ) -> Result<Vec<ForgeCheck>, ForgeError> {
     let project = forge.tool.project_endpoint(&forge.project);
-    let mut all = Vec::new();
-    each_page(PAGES, |page| {
+    // Before the jobs: a workflow that has ended then has all of its jobs in their list.
+    let workflows = read_pages(forge, |page| {
+        let endpoint =
+            format!("{project}/actions/runs?head_sha={commit}&per_page={PER_PAGE}&page={page}");
+        let answer: GithubWorkflowRuns =
+            call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
+        Ok(answer.workflow_runs)
+    });
+    let mut workflows = match workflows {
+        // The server does not support Actions.
+        Err(ForgeError::Refused { status: Some(404), .. }) => Vec::new(),
+        answer => answer?,
+    };
+    workflows.retain(|run| run.is_of(commit));
+    let mut jobs = read_pages(forge, |page| {
         let endpoint =
             format!("{project}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
         let answer: GithubCheckRuns =
             call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
-        let count = answer.check_runs.len();
-        all.extend(
-            answer
-                .check_runs
-                .into_iter()
-                .filter(|run| run.is_of(commit))
-                .map(GithubRun::into_check),
-        );
-        Ok(count)
-    })
-    .map_err(|error| error.unwrap_or(too_many_checks(forge)))?;
-    each_page(PAGES, |page| {
+        Ok(answer.check_runs)
+    })?;
+    jobs.retain(|run| run.is_of(commit));
+    let statuses = read_pages(forge, |page| {
         let endpoint = format!("{project}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");
         let answer: GithubCombinedStatus =
             call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
-        let count = answer.statuses.len();
-        all.extend(answer.statuses.into_iter().map(GithubStatus::into_check));
-        Ok(count)
-    })
-    .map_err(|error| error.unwrap_or(too_many_checks(forge)))?;
-    let endpoint = format!("{project}/actions/runs?head_sha={commit}&per_page={PER_PAGE}");
-    let runs = match call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline) {
-        Ok(GithubWorkflowRuns { workflow_runs }) => workflow_runs,
-        // The server does not support Actions.
-        Err(ForgeError::Refused { status: Some(404), .. }) => Vec::new(),
-        Err(error) => return Err(error),
+        Ok(answer.statuses)
+    })?;
+    let workflows = select_workflow_runs(workflows, &jobs);
+    let run_check = |run: &GithubRun| {
+        ForgeCheck::new(run.name.as_deref(), run.html_url.as_deref(), run.state())
     };
-    let runs = runs.into_iter().filter(|run| run.is_of(commit));
-    all.extend(runs.filter(GithubRun::adds_to_its_jobs).map(GithubRun::into_check));
-    Ok(all)
+    let statuses = statuses.iter().map(|status| {
+        let (name, url) = (status.context.as_deref(), status.target_url.as_deref());
+        ForgeCheck::new(name, url, status.state())
+    });
+    Ok(jobs.iter().map(run_check).chain(statuses).chain(workflows.iter().map(run_check)).collect())
 }
 
-/// Requests pages until one is not full. The error is `None` if there are too many.
-fn each_page(
-    most: usize,
-    mut ask: impl FnMut(usize) -> Result<usize, ForgeError>,
-) -> Result<(), Option<ForgeError>> {
-    for page in 1..=most {
-        if ask(page).map_err(Some)? < PER_PAGE {
-            return Ok(());
+/// Reads pages of a list until one is not full.
+fn read_pages<T>(
+    forge: &Forge,
+    mut read: impl FnMut(usize) -> Result<Vec<T>, ForgeError>,
+) -> Result<Vec<T>, ForgeError> {
+    let mut all = Vec::new();
+    for page in 1..=PAGES {
+        let found = read(page)?;
+        let is_last = found.len() < PER_PAGE;
+        all.extend(found);
+        if is_last {
+            return Ok(all);
         }
     }
-    Err(None)
-}
-
-fn too_many_checks(forge: &Forge) -> ForgeError {
     let why = format!("there are more than {}", PAGES * PER_PAGE);
-    ForgeError::Refused { tool: forge.tool, what: WHAT, status: None, why }
+    Err(ForgeError::Refused { tool: forge.tool, what: WHAT, status: None, why })
 }
 
-impl GithubRun {
-    fn is_of(&self, commit: &str) -> bool {
-        self.head_sha.as_deref().is_none_or(|head| head.eq_ignore_ascii_case(commit))
-    }
-
-    fn state(&self) -> CiCheckState {
-        CiCheckState::of_github_run(self.status.as_deref(), self.conclusion.as_deref())
-    }
-
-    fn adds_to_its_jobs(&self) -> bool {
-        workflow_adds_to_jobs(self.status.as_deref(), self.conclusion.as_deref())
-    }
-
-    fn into_check(self) -> ForgeCheck {
-        let state = self.state();
-        ForgeCheck {
-            name: check_name(self.name.as_deref()),
-            url: self.html_url.as_deref().and_then(safe_link),
-            state,
-        }
+impl ForgeCheck {
+    fn new(name: Option<&str>, url: Option<&str>, state: CiCheckState) -> Self {
+        let name = text::clean_line(name.unwrap_or("unnamed check"), LONGEST_NAME);
+        Self { name, url: url.and_then(safe_link), state }
     }
 }
 
-impl GithubStatus {
-    fn into_check(self) -> ForgeCheck {
-        let state = CiCheckState::of_github_status(self.state.as_deref());
-        ForgeCheck {
-            name: check_name(self.context.as_deref()),
-            url: self.target_url.as_deref().and_then(safe_link),
-            state,
-        }
-    }
-}
-
-fn check_name(name: Option<&str>) -> String {
-    text::clean_line(name.unwrap_or("unnamed check"), LONGEST_NAME)
-}
-
-#[derive(Deserialize)]
-struct GitlabPipeline {
-    id: Option<u64>,
-    sha: Option<String>,
-    r#ref: Option<String>,
-    source: Option<String>,
-    status: Option<String>,
-    web_url: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct GitlabJob {
-    name: Option<String>,
-    #[serde(default)]
-    allow_failure: bool,
-    web_url: Option<String>,
-}
-
-/// The newest pipeline of each kind counts, because older ones were superseded. Results of other services are part of
-/// the pipelines.
+/// Of the newest pipelines, the jobs that failed, or else the pipeline. Results of other services are part of the
+/// pipelines.
 fn gitlab_checks(
     forge: &Forge,
     commit: &str,
@@ -249,47 +186,23 @@ fn gitlab_checks(
         format!("{project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page={PER_PAGE}");
     let pipelines: Vec<GitlabPipeline> =
         call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
-    let mut seen = BTreeSet::new();
     let mut all = Vec::new();
-    for pipeline in pipelines {
-        let sha = pipeline.sha.as_deref();
-        let is_other = sha.is_some_and(|sha| !sha.eq_ignore_ascii_case(commit));
-        if is_other || !seen.insert((pipeline.r#ref.clone(), pipeline.source.clone())) {
-            continue;
+    for pipeline in newest_pipelines(pipelines, commit) {
+        let (id, state) = (pipeline.id, pipeline.state());
+        let mut failed: Vec<GitlabJob> = Vec::new();
+        if state == CiCheckState::Failed {
+            let scope = "scope%5B%5D=failed";
+            let endpoint = format!("{project}/pipelines/{id}/jobs?{scope}&per_page={PER_PAGE}");
+            failed = call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
+            failed.retain(|job| !job.allow_failure);
         }
-        let check = pipeline.to_check();
-        let failed = match (check.state, pipeline.id) {
-            (CiCheckState::Failed, Some(id)) => {
-                let scope = "scope%5B%5D=failed";
-                let endpoint = format!("{project}/pipelines/{id}/jobs?{scope}&per_page={PER_PAGE}");
-                call_api::<Vec<GitlabJob>>(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?
-            }
-            _ => Vec::new(),
-        };
-        let before = all.len();
-        all.extend(failed.into_iter().filter(|job| !job.allow_failure).map(GitlabJob::into_check));
-        if all.len() == before {
-            all.push(check);
+        if failed.is_empty() {
+            let name = format!("pipeline {id}");
+            all.push(ForgeCheck::new(Some(&name), pipeline.web_url.as_deref(), state));
         }
+        all.extend(failed.iter().map(|job| {
+            ForgeCheck::new(job.name.as_deref(), job.web_url.as_deref(), CiCheckState::Failed)
+        }));
     }
     Ok(all)
-}
-
-impl GitlabPipeline {
-    fn to_check(&self) -> ForgeCheck {
-        let number = self.id.map(|id| format!("pipeline {id}"));
-        let state = CiCheckState::of_gitlab(self.status.as_deref());
-        ForgeCheck {
-            name: check_name(number.as_deref()),
-            url: self.web_url.as_deref().and_then(safe_link),
-            state,
-        }
-    }
-}
-
-impl GitlabJob {
-    fn into_check(self) -> ForgeCheck {
-        let url = self.web_url.as_deref().and_then(safe_link);
-        ForgeCheck { name: check_name(self.name.as_deref()), url, state: CiCheckState::Failed }
-    }
 }

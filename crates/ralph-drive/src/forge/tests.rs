@@ -498,7 +498,7 @@ fn on_github(scene: &ForgeScene, runs: &Value, statuses: &Value, workflows: &Val
         &json!({ "state": "pending", "sha": commit, "statuses": statuses }),
     );
     scene.answer(
-        &format!("GET repos/acme/rocket/actions/runs?head_sha={commit}&per_page=100"),
+        &format!("GET repos/acme/rocket/actions/runs?head_sha={commit}&per_page=100&page=1"),
         &json!({ "total_count": 1, "workflow_runs": workflows }),
     );
 }
@@ -574,6 +574,7 @@ fn checks_end_failed_passed_or_without_any() {
         ("one was cancelled", [cancelled, none(), none()]),
         ("another service failed", [none(), status("error"), none()]),
         ("a workflow that cannot be parsed", [none(), none(), json!([done("CI", "startup_failure")])]),
+        ("a workflow was cancelled", [json!([done("lint", "success")]), none(), json!([done("CI", "cancelled")])]),
         ("hostile", [hostile, script, none()]),
         ("all were skipped", [skipped, none(), none()]),
         ("passed", [passed, status("success"), json!([done("CI", "success")])]),
@@ -582,6 +583,7 @@ fn checks_end_failed_passed_or_without_any() {
     one was cancelled: Failed { failed: [FailedCheck { name: "test", url: Some("https://github.com/acme/rocket/runs/4") }] }
     another service failed: Failed { failed: [FailedCheck { name: "ci/other", url: Some("https://ci.example/1") }] }
     a workflow that cannot be parsed: Failed { failed: [FailedCheck { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
+    a workflow was cancelled: Failed { failed: [FailedCheck { name: "CI", url: Some("https://github.com/acme/rocket/runs/2") }] }
     hostile: Failed { failed: [FailedCheck { name: "a b", url: Some("https://github.com/acme/rocket/runs/8") }, FailedCheck { name: "x", url: None }] }
     all were skipped: None
     passed: Passed { count: 2 }

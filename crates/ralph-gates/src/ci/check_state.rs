@@ -52,12 +52,6 @@ impl CiCheckState {
     }
 }
 
-/// Whether a workflow run at GitHub says more than its jobs: it is not over, or it ended before any job started.
-pub fn workflow_adds_to_jobs(status: Option<&str>, conclusion: Option<&str>) -> bool {
-    CiCheckState::of_github_run(status, conclusion) == CiCheckState::Pending
-        || matches!(conclusion, Some("startup_failure" | "action_required"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::CiCheckState::{self, Failed, Passed, Pending, Skipped};

@@ -293,6 +293,10 @@ mod tests {
             ("build+ ci?w", "build", "", "passed build"),
             ("build+ ci?w", "", "", "pending ci"),
             ("build- build+", "build", "", "failed build"),
+            // A workflow that failed counts where all checks do.
+            ("build+ ci-w", "", "", "failed ci"),
+            ("build+ ci-w", "build", "", "passed build"),
+            ("build+ ci-w", "", "build", "passed build"),
             // The name of a workflow is not the name of a check.
             ("ci+w", "ci", "", "missing ci"),
             // Those that the provider requires. It accepts a skipped one.

@@ -2,48 +2,26 @@
 
 use serde::Deserialize;
 
-use super::check_state::{CiCheckState, workflow_adds_to_jobs};
+use super::check_answers::{GithubRun, GithubStatus, select_workflow_runs};
 use super::check_verdict::{CheckLog, CiCheck, CiCheckKind};
 use super::provider_call::{ProviderSession, QueryError};
-use super::{CheckPage, MAX_PAGES, PER_PAGE, read_pages};
+use super::{MAX_PAGES, PER_PAGE, read_pages};
 
 const ACTIONS_APP: &str = "github-actions";
 
 #[derive(Deserialize)]
 struct CheckRunPage {
-    check_runs: Vec<GithubCheck>,
+    check_runs: Vec<GithubRun>,
 }
 
 #[derive(Deserialize)]
 struct WorkflowRunPage {
-    workflow_runs: Vec<GithubCheck>,
-}
-
-/// The fields of a check run and of a workflow run.
-#[derive(Deserialize)]
-struct GithubCheck {
-    id: Option<u64>,
-    name: Option<String>,
-    head_sha: Option<String>,
-    status: Option<String>,
-    conclusion: Option<String>,
-    app: Option<GithubApp>,
-}
-
-#[derive(Deserialize)]
-struct GithubApp {
-    slug: Option<String>,
+    workflow_runs: Vec<GithubRun>,
 }
 
 #[derive(Deserialize)]
 struct StatusPage {
-    statuses: Vec<GithubCommitStatus>,
-}
-
-#[derive(Deserialize)]
-struct GithubCommitStatus {
-    context: Option<String>,
-    state: Option<String>,
+    statuses: Vec<GithubStatus>,
 }
 
 /// Check runs and commit statuses, and the workflow runs that are not represented by them.
@@ -52,70 +30,51 @@ pub(super) fn read_github_checks(
     repo: &str,
     commit: &str,
 ) -> Result<Vec<CiCheck>, QueryError> {
-    let mut all = read_pages(|page| {
+    // Before the jobs: a workflow that has ended then has all of its jobs in their list.
+    let workflows = read_pages(|page| {
+        let endpoint =
+            format!("repos/{repo}/actions/runs?head_sha={commit}&per_page={PER_PAGE}&page={page}");
+        Ok(session.read_api::<WorkflowRunPage>(&endpoint)?.workflow_runs)
+    });
+    let mut workflows = match workflows {
+        // The server does not support Actions.
+        Err(QueryError::NotFound(_)) => Vec::new(),
+        answer => answer?,
+    };
+    workflows.retain(|run| run.is_of(commit));
+    let mut jobs = read_pages(|page| {
         let endpoint =
             format!("repos/{repo}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
-        let answer: CheckRunPage = session.read_api(&endpoint)?;
-        let count = answer.check_runs.len();
-        let checks = answer.check_runs.into_iter().filter(|run| run.is_of(commit));
-        Ok(CheckPage { count, checks: checks.map(GithubCheck::into_job).collect() })
+        Ok(session.read_api::<CheckRunPage>(&endpoint)?.check_runs)
     })?;
-    all.extend(read_pages(|page| {
+    jobs.retain(|run| run.is_of(commit));
+    let statuses = read_pages(|page| {
         let endpoint =
             format!("repos/{repo}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");
-        let answer: StatusPage = session.read_api(&endpoint)?;
-        let count = answer.statuses.len();
-        let checks = answer.statuses.into_iter().map(GithubCommitStatus::into_check);
-        Ok(CheckPage { count, checks: checks.collect() })
-    })?);
-    let endpoint = format!("repos/{repo}/actions/runs?head_sha={commit}&per_page={PER_PAGE}");
-    match session.read_api::<WorkflowRunPage>(&endpoint) {
-        Ok(answer) => {
-            let runs = answer.workflow_runs.into_iter().filter(|run| run.is_of(commit));
-            all.extend(runs.filter(GithubCheck::adds_to_its_jobs).map(GithubCheck::into_workflow));
-        }
-        // The server does not support Actions.
-        Err(QueryError::NotFound(_)) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(all)
+        Ok(session.read_api::<StatusPage>(&endpoint)?.statuses)
+    })?;
+    let workflows = select_workflow_runs(workflows, &jobs);
+    let jobs = jobs.iter().map(job_check);
+    let statuses = statuses.iter().map(|status| {
+        let name = status.context.as_deref().unwrap_or_default();
+        CiCheck::new(name, status.state(), CiCheckKind::Status)
+    });
+    Ok(jobs.chain(statuses).chain(workflows.iter().map(workflow_check)).collect())
 }
 
-impl GithubCheck {
-    fn is_of(&self, commit: &str) -> bool {
-        self.head_sha.as_deref().is_some_and(|head| head.eq_ignore_ascii_case(commit))
-    }
-
-    fn state(&self) -> CiCheckState {
-        CiCheckState::of_github_run(self.status.as_deref(), self.conclusion.as_deref())
-    }
-
-    fn adds_to_its_jobs(&self) -> bool {
-        workflow_adds_to_jobs(self.status.as_deref(), self.conclusion.as_deref())
-    }
-
-    fn into_job(self) -> CiCheck {
-        let slug = self.app.as_ref().and_then(|app| app.slug.as_deref());
-        let log = match (self.id, slug) {
-            (Some(id), Some(ACTIONS_APP)) => CheckLog::Job(id),
-            (Some(id), _) => CheckLog::CheckRun(id),
-            (None, _) => CheckLog::None,
-        };
-        let name = self.name.as_deref().unwrap_or_default();
-        CiCheck { log, ..CiCheck::new(name, self.state(), CiCheckKind::Job) }
-    }
-
-    fn into_workflow(self) -> CiCheck {
-        let name = self.name.as_deref().unwrap_or_default();
-        CiCheck::new(name, self.state(), CiCheckKind::Workflow)
-    }
+fn job_check(run: &GithubRun) -> CiCheck {
+    let slug = run.app.as_ref().and_then(|app| app.slug.as_deref());
+    let log = match (run.id, slug) {
+        (Some(id), Some(ACTIONS_APP)) => CheckLog::Job(id),
+        (Some(id), _) => CheckLog::CheckRun(id),
+        (None, _) => CheckLog::None,
+    };
+    let name = run.name.as_deref().unwrap_or_default();
+    CiCheck { log, ..CiCheck::new(name, run.state(), CiCheckKind::Job) }
 }
 
-impl GithubCommitStatus {
-    fn into_check(self) -> CiCheck {
-        let state = CiCheckState::of_github_status(self.state.as_deref());
-        CiCheck::new(self.context.as_deref().unwrap_or_default(), state, CiCheckKind::Status)
-    }
+fn workflow_check(run: &GithubRun) -> CiCheck {
+    CiCheck::new(run.name.as_deref().unwrap_or_default(), run.state(), CiCheckKind::Workflow)
 }
 
 #[derive(Deserialize)]

@@ -1,40 +1,20 @@
 //! The jobs of a commit at GitLab, through `glab api`.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
+use super::check_answers::{GitlabJob, GitlabPipeline, newest_pipelines};
 use super::check_state::CiCheckState;
 use super::check_verdict::{CheckLog, CiCheck, CiCheckKind};
 use super::provider_call::{ProviderSession, QueryError};
-use super::{CheckPage, PER_PAGE, read_pages};
-
-#[derive(Deserialize)]
-struct GitlabPipelineView {
-    id: Option<u64>,
-    sha: Option<String>,
-    r#ref: Option<String>,
-    source: Option<String>,
-    status: Option<String>,
-}
-
-/// The fields of a job and of a commit status.
-#[derive(Deserialize)]
-struct GitlabJobView {
-    id: Option<u64>,
-    name: Option<String>,
-    status: Option<String>,
-    #[serde(default)]
-    allow_failure: bool,
-}
+use super::{PER_PAGE, read_pages};
 
 #[derive(Deserialize)]
 struct GitlabCommit {
     id: Option<String>,
 }
 
-/// The jobs of the newest pipeline of each kind, because older ones were superseded. A status that another service set
-/// counts only if the policy accepts statuses.
+/// The jobs of the newest pipelines, and the pipelines that are not represented by them. A status that another service
+/// set counts only if the policy accepts statuses.
 pub(super) fn read_gitlab_checks(
     session: &ProviderSession<'_>,
     repo: &str,
@@ -49,40 +29,51 @@ pub(super) fn read_gitlab_checks(
     }
     let endpoint =
         format!("{project}/pipelines?sha={commit}&order_by=id&sort=desc&per_page={PER_PAGE}");
-    let pipelines: Vec<GitlabPipelineView> = session.read_api(&endpoint)?;
-    let mut seen = BTreeSet::new();
+    let pipelines: Vec<GitlabPipeline> = session.read_api(&endpoint)?;
     let mut all = Vec::new();
-    for pipeline in pipelines {
-        let is_of_commit =
-            pipeline.sha.as_deref().is_some_and(|sha| sha.eq_ignore_ascii_case(commit));
-        if !is_of_commit || !seen.insert((pipeline.r#ref.clone(), pipeline.source.clone())) {
-            continue;
-        }
-        let Some(id) = pipeline.id else { continue };
-        all.extend(read_pages(|page| {
+    for pipeline in newest_pipelines(pipelines, commit) {
+        let id = pipeline.id;
+        let jobs = read_pages(|page| {
             let endpoint = format!("{project}/pipelines/{id}/jobs?per_page={PER_PAGE}&page={page}");
-            let jobs: Vec<GitlabJobView> = session.read_api(&endpoint)?;
-            let count = jobs.len();
-            Ok(CheckPage { count, checks: jobs.into_iter().map(GitlabJobView::into_job).collect() })
-        })?);
-        // Jobs of later stages and of child pipelines are not in the list yet.
-        let state = CiCheckState::of_gitlab(pipeline.status.as_deref());
-        if state == CiCheckState::Pending {
+            session.read_api::<Vec<GitlabJob>>(&endpoint)
+        })?;
+        let is_failed = |job: &GitlabJob| !job.allow_failure && job.state() == CiCheckState::Failed;
+        let is_check = match pipeline.state() {
+            // Jobs of later stages and of child pipelines are not in the list yet.
+            CiCheckState::Pending => true,
+            // Triggers of other pipelines are never in the list.
+            CiCheckState::Failed => !jobs.iter().any(is_failed),
+            CiCheckState::Passed | CiCheckState::Skipped => false,
+        };
+        all.extend(jobs.iter().map(|job| {
+            let log = job.id.map_or(CheckLog::None, CheckLog::Job);
+            CiCheck { log, ..new_check(job, CiCheckKind::Job) }
+        }));
+        if is_check {
             let name = format!("pipeline {id}");
-            all.push(CiCheck::new(&name, state, CiCheckKind::Workflow));
+            all.push(CiCheck::new(&name, pipeline.state(), CiCheckKind::Workflow));
         }
     }
     if session.query.statuses {
         let endpoint =
             format!("{project}/repository/commits/{commit}/statuses?per_page={PER_PAGE}");
-        let statuses: Vec<GitlabJobView> = session.read_api(&endpoint)?;
-        let is_job = |status: &GitlabJobView| {
+        let statuses: Vec<GitlabJob> = session.read_api(&endpoint)?;
+        let is_job = |status: &&GitlabJob| {
             all.iter().any(|check| Some(&check.log) == status.id.map(CheckLog::Job).as_ref())
         };
-        let others: Vec<_> = statuses.into_iter().filter(|status| !is_job(status)).collect();
-        all.extend(others.into_iter().map(GitlabJobView::into_status));
+        let others: Vec<_> = statuses
+            .iter()
+            .filter(|status| !is_job(status))
+            .map(|status| new_check(status, CiCheckKind::Status))
+            .collect();
+        all.extend(others);
     }
     Ok(all)
+}
+
+fn new_check(job: &GitlabJob, kind: CiCheckKind) -> CiCheck {
+    let name = job.name.as_deref().unwrap_or_default();
+    CiCheck { is_optional: job.allow_failure, ..CiCheck::new(name, job.state(), kind) }
 }
 
 /// The log of a job.
@@ -110,21 +101,4 @@ pub(super) fn can_read_project(
 
 fn project_endpoint(repo: &str) -> String {
     format!("projects/{}", repo.replace('/', "%2F"))
-}
-
-impl GitlabJobView {
-    fn into_job(self) -> CiCheck {
-        let log = self.id.map_or(CheckLog::None, CheckLog::Job);
-        CiCheck { log, ..self.into_check(CiCheckKind::Job) }
-    }
-
-    fn into_status(self) -> CiCheck {
-        self.into_check(CiCheckKind::Status)
-    }
-
-    fn into_check(self, kind: CiCheckKind) -> CiCheck {
-        let state = CiCheckState::of_gitlab(self.status.as_deref());
-        let name = self.name.as_deref().unwrap_or_default();
-        CiCheck { is_optional: self.allow_failure, ..CiCheck::new(name, state, kind) }
-    }
 }

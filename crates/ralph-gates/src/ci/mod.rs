@@ -3,6 +3,7 @@
 //! A pass needs an answer of the provider about exactly this commit. Everything else is a failure of a check, or no
 //! result: no answer, no check, no commit, no time.
 
+pub mod check_answers;
 pub mod check_state;
 mod check_verdict;
 mod github_checks;
@@ -41,22 +42,16 @@ const SLEEP_STEP: Duration = Duration::from_millis(100);
 const MAX_LOGS: usize = 10;
 const MAX_REPORT_LOG_BYTES: usize = 2 * 1024 * 1024;
 
-/// One page of a list of checks.
-struct CheckPage {
-    /// How many entries the provider returned.
-    count: usize,
-    checks: Vec<CiCheck>,
-}
-
-/// Reads pages until one is not full.
-fn read_pages(
-    mut read: impl FnMut(usize) -> Result<CheckPage, QueryError>,
-) -> Result<Vec<CiCheck>, QueryError> {
+/// Reads pages of a list until one is not full.
+fn read_pages<T>(
+    mut read: impl FnMut(usize) -> Result<Vec<T>, QueryError>,
+) -> Result<Vec<T>, QueryError> {
     let mut all = Vec::new();
     for page in 1..=MAX_PAGES {
-        let CheckPage { count, checks } = read(page)?;
-        all.extend(checks);
-        if count < PER_PAGE {
+        let found = read(page)?;
+        let is_last = found.len() < PER_PAGE;
+        all.extend(found);
+        if is_last {
             return Ok(all);
         }
     }

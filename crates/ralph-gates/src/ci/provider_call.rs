@@ -11,11 +11,13 @@ use std::time::Duration;
 use ralph_core::ci_query::{COMMIT_PLACEHOLDER, CiProvider, CiQuery};
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::redact::Redactor;
+use ralph_core::request_address::RequestAddress;
 use ralph_core::text;
 use ralph_home::faults::describe_error;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env;
 use ralph_sys::fs::FreshDir;
+use ralph_sys::proc::curl_call::{CurlOutput, CurlRequest, CurlResponse, CurlSchemes};
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobEnd, JobSpec, StderrCapture};
 use ralph_sys::proc::private_mounts::PrivateMounts;
 use ralph_sys::proc::program_search;
@@ -23,13 +25,13 @@ use ralph_sys::proc::{self, ProgramEnd, ProgramLimits, ProgramSpec};
 use serde::de::DeserializeOwned;
 
 use crate::command_place::CommandPlace;
-use crate::environment::fixed_locale_environment;
+use crate::environment::{create_curl_home, measuring_environment};
 use crate::gates::GateRunRequest;
 
 /// The longest that one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Less than [`CALL_TIMEOUT`], so that `curl` itself reports what timed out.
-const CURL_TIMEOUT_SECONDS: &str = "55";
+const CURL_TIMEOUT_SECONDS: u64 = 55;
 const CALL_GRACE: Duration = Duration::from_secs(1);
 /// A page of a hundred check runs has less.
 const MAX_ANSWER_BYTES: usize = 8 * 1024 * 1024;
@@ -104,7 +106,7 @@ pub(super) struct ProviderSession<'a> {
     environment: Vec<(OsString, OsString)>,
     secrets: Vec<String>,
     token: Option<String>,
-    /// Empty: the home and the configuration of `gh` and `glab`.
+    /// Without any settings: the home and the configuration of `gh` and `glab`, and that of `curl` for a command.
     directory: FreshDir,
     deadline: Deadline,
 }
@@ -134,7 +136,7 @@ impl<'a> ProviderSession<'a> {
         deadline: Deadline,
     ) -> Result<Self, QueryError> {
         let place = &course.context;
-        let directory = FreshDir::create(place.home.scratch(clock::nonce()))
+        let directory = create_curl_home(place.home.scratch(clock::nonce()))
             .map_err(|error| QueryError::Permanent(describe_error(&error)))?;
         let mut session = Self {
             course,
@@ -325,11 +327,12 @@ impl<'a> ProviderSession<'a> {
                 .collect(),
             cwd: &place.directory,
             mounts: place.mounts,
-            environment: &fixed_locale_environment(
+            environment: &measuring_environment(
                 context.env,
                 place.environment,
                 &self.gate.env,
                 context.path,
+                self.directory.path(),
             ),
             input: "",
         })?;
@@ -354,65 +357,50 @@ impl<'a> ProviderSession<'a> {
         }
     }
 
-    /// Reads a JSON document with `curl`. The address and the token go through stdin, because other users can read the
-    /// arguments of a process.
+    /// Reads a JSON document with `curl`.
     pub(super) fn read_url<T: DeserializeOwned>(
         &self,
         url: &str,
         commit: &str,
     ) -> Result<T, QueryError> {
-        // Plain HTTP is accepted for this machine alone, see the parser of the policy. A proxy would see the token.
-        let (scheme, without_proxy) =
-            if url.starts_with("http://") { ("=http", "*") } else { ("=https", "") };
-        let argv = [
-            "curl",
-            // First, so that `~/.curlrc` has no effect.
-            "-q",
-            "--silent",
-            "--show-error",
-            "--proto",
-            scheme,
-            "--noproxy",
-            without_proxy,
-            "--max-time",
-            CURL_TIMEOUT_SECONDS,
-            "--write-out",
-            "\n%{http_code}",
-            "--config",
-            "-",
-        ];
-        let mut input = format!("url = {}\n", curl_quote(&url.replace(COMMIT_PLACEHOLDER, commit)));
-        input.push_str("header = \"Accept: application/json\"\n");
-        if let Some(token) = &self.token {
-            let header = format!("Authorization: Bearer {token}");
-            input.push_str(&format!("header = {}\n", curl_quote(&header)));
-        }
+        let url = url.replace(COMMIT_PLACEHOLDER, commit);
+        let address = RequestAddress::parse(&url)
+            .map_err(|why| QueryError::Permanent(format!("the address {why}")))?;
+        let mut headers = vec![("Accept", "application/json")];
+        let authorization = self.token.as_ref().map(|token| format!("Bearer {token}"));
+        headers.extend(authorization.iter().map(|value| ("Authorization", value.as_str())));
+        let request = CurlRequest {
+            address: &url,
+            schemes: if address.is_encrypted() {
+                CurlSchemes::HttpsOnly
+            } else {
+                CurlSchemes::HttpOrHttps
+            },
+            headers: &headers,
+            body: None,
+            output: CurlOutput::Response,
+            max_seconds: CURL_TIMEOUT_SECONDS,
+            is_local: address.is_loopback,
+        };
         let finished = self.run_program(&ProviderProgram {
-            argv: argv.map(OsString::from).to_vec(),
+            argv: request.argv().into_iter().map(OsString::from).collect(),
             cwd: Path::new("/"),
             mounts: None,
             environment: &self.environment,
-            input: &input,
+            input: &request.config(),
         })?;
-        let output = String::from_utf8_lossy(&finished.stdout).into_owned();
-        let (body, status) = output.rsplit_once('\n').unwrap_or((&output, ""));
-        let status: Option<u16> = status.trim().parse().ok().filter(|status| *status != 0);
-        match (finished.code, status) {
-            (Some(0), Some(200..=299)) => self.parse_answer(body.as_bytes()),
-            (Some(0), Some(status)) => {
-                let why = format!("the address answered HTTP {status}");
-                // An address that does not exist looks like a commit that was not pushed.
-                Err(if matches!(status, 404 | 422) {
-                    QueryError::Permanent(why)
-                } else {
-                    classify_status(Some(status), false, why)
-                })
-            }
-            (Some(_) | None, _) => {
-                let why = String::from_utf8_lossy(&finished.stderr).into_owned();
-                let why = self.safe_line(&why, MAX_WHY_CHARS);
-                Err(QueryError::Transient(format!("`curl` failed: {why}")))
-            }
+        let printed = String::from_utf8_lossy(&finished.stdout);
+        let response = CurlResponse::parse(&printed).filter(|_| finished.code == Some(0));
+        let Some(response) = response else {
+            let why = self.safe_line(&String::from_utf8_lossy(&finished.stderr), MAX_WHY_CHARS);
+            return Err(QueryError::Transient(format!("`curl` failed: {why}")));
+        };
+        let why = format!("the address answered HTTP {}", response.status);
+        match response.status {
+            200..=299 => self.parse_answer(response.body.as_bytes()),
+            // An address that does not exist looks like a commit that was not pushed.
+            404 | 422 => Err(QueryError::Permanent(why)),
+            status => Err(classify_status(Some(status), false, why)),
         }
     }
 
@@ -490,11 +478,6 @@ fn is_token(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Quotes a value for a `curl` configuration file. The text contains no line breaks.
-fn curl_quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -531,6 +514,5 @@ mod tests {
         {
             assert_eq!(is_token(text), expected, "{text:?}");
         }
-        assert_eq!(curl_quote("a\"b\\c"), "\"a\\\"b\\\\c\"");
     }
 }

@@ -14,7 +14,7 @@ use ralph_git::tree::{self, TreeEntry, WorkTreeListing};
 use ralph_sys::clock;
 
 /// Incremented when results of older versions must no longer be used.
-const KEY_FORMAT: u64 = 7;
+const KEY_FORMAT: u64 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResultKey(pub [u8; 32]);

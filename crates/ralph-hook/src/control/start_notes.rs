@@ -65,6 +65,12 @@ pub enum StartNote {
         judge: String,
         variable: String,
     },
+    /// A judge or CI check is asked without encryption on this machine, where an agent can listen.
+    LoopbackService {
+        /// Its name among those of gates.
+        gate: String,
+        authority: String,
+    },
     /// A gate runs a script of `package.json` that the agent has to write first.
     MissingScript {
         gate: String,
@@ -123,6 +129,7 @@ pub(super) fn start_notes(world: &World, run: &RunRecord, terms: &RunTerms) -> V
     }
     notes.extend(run.seal.iter().flat_map(|seal| missing_tools(seal)));
     notes.extend(run.seal.iter().flat_map(|seal| missing_keys(world, seal)));
+    notes.extend(run.seal.iter().flat_map(|seal| loopback_services(seal)));
     notes.extend(run.seal.iter().flat_map(|seal| missing_scripts(seal)));
     notes.extend(run.seal.as_deref().and_then(|seal| missing_node_modules(run, seal)));
     notes.extend(run.seal.as_deref().and_then(outside_links_note));
@@ -369,11 +376,27 @@ fn missing_scripts(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
     })
 }
 
+fn loopback_services(seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
+    let judges = asked_judges(seal)
+        .filter_map(|judge| Some((trust::judge_label(judge), judge.backend.loopback_authority()?)));
+    let gates = seal.policy.gates.iter().filter_map(|gate| {
+        let query = gate.ci.as_ref()?;
+        Some((gate.name.clone(), query.provider.loopback_authority()?))
+    });
+    judges.chain(gates).map(|(gate, authority)| StartNote::LoopbackService {
+        gate,
+        authority: authority.to_string(),
+    })
+}
+
+fn asked_judges(seal: &PolicySeal) -> impl Iterator<Item = &Judge> {
+    let judges = seal.policy.judges.iter();
+    judges.filter(|judge| judge.applies_to_complexity(seal.complexity))
+}
+
 /// The judges that would be asked without the key of their endpoint.
 fn missing_keys(world: &World, seal: &PolicySeal) -> impl Iterator<Item = StartNote> {
-    let asked = seal.policy.judges.iter();
-    let asked = asked.filter(|judge| judge.applies_to_complexity(seal.complexity));
-    asked.filter_map(|judge| {
+    asked_judges(seal).filter_map(|judge| {
         let JudgeBackend::Http(endpoint) = &judge.backend else { return None };
         let variable = endpoint.key.as_ref()?;
         let is_unset = world.env.get(variable).is_none_or(|value| value.is_empty());

@@ -8,7 +8,7 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::env::{self, Env};
 use ralph_sys::fs::terminal_bell;
 use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::curl_call::{CurlBody, CurlOutput, CurlPost, PostSchemes};
+use ralph_sys::proc::curl_call::{CurlBody, CurlOutput, CurlRequest, CurlSchemes};
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobSpec, JobStartError};
 use ralph_sys::proc::program_search;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ pub(super) fn send_by_channel(
         NotifyChannel::Desktop => notify_desktop(env, message, cancel),
         NotifyChannel::Command(argv) => run_notifier(&user_command(env, argv, message), cancel),
         NotifyChannel::Webhook(address) => {
-            post_json(env, address, PostSchemes::HttpsOnly, &webhook_body(message), cancel)
+            post_json(env, address, CurlSchemes::HttpsOnly, &webhook_body(message), cancel)
         }
     };
     NotificationResult { way: way.name().to_string(), how }
@@ -108,7 +108,7 @@ fn user_command(env: &Env, argv: &[String], message: &NotificationMessage) -> No
 pub fn post_json(
     env: &Env,
     address: &str,
-    schemes: PostSchemes,
+    schemes: CurlSchemes,
     body: &str,
     cancel: &CancelToken,
 ) -> NotificationStatus {
@@ -116,12 +116,12 @@ pub fn post_json(
 }
 
 /// The address and the body go through stdin, because other users can read the arguments of a process.
-fn post_command(env: &Env, address: &str, schemes: PostSchemes, body: &str) -> NotifierCommand {
-    let post = CurlPost {
+fn post_command(env: &Env, address: &str, schemes: CurlSchemes, body: &str) -> NotifierCommand {
+    let post = CurlRequest {
         address,
         schemes,
         headers: &[],
-        body: CurlBody::Inline(body),
+        body: Some(CurlBody::Inline(body)),
         output: CurlOutput::Nothing,
         max_seconds: CURL_TIMEOUT_SECONDS,
         is_local: false,

@@ -3,7 +3,7 @@
 //! For a run it is started in a checkout of the base, because the agent can write to the work tree: a module beside the
 //! script, or forged byte code, would answer in the judge's place. The candidate is in another checkout, whose path is in
 //! the case and in a variable. The judge has the variables of a gate, so it gets no key unless the policy names it, and
-//! the home of the user, for logins.
+//! the home of the user, for logins, but `curl` and Python load nothing from it by themselves.
 //! `RALPH_OFF` is set: if it starts an agent, ralph does not hold that one, and no judge is asked about it.
 
 use super::BackendModel;
@@ -12,6 +12,7 @@ use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts};
 use ralph_core::judge::{CaseEvidence, JudgeCase, JudgeFinding};
 use ralph_core::text;
 use ralph_gates::environment;
+use ralph_sys::clock;
 use ralph_sys::proc::job::{
     self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
 };
@@ -84,11 +85,18 @@ pub(super) fn call_command(
         return ModelReply::unsent("the case cannot be encoded");
     };
     let place = request.place;
-    let mut variables = environment::fixed_locale_environment(
+    // Removed when this function returns.
+    let curl_home = request.scratch.join(format!("judge-{:016x}", clock::nonce()));
+    let curl_home = match environment::create_curl_home(curl_home) {
+        Ok(directory) => directory,
+        Err(error) => return ModelReply::unsent(format!("{error}")),
+    };
+    let mut variables = environment::measuring_environment(
         request.env,
         place.environment,
         &[],
         request.search_path,
+        curl_home.path(),
     );
     variables.retain(|(name, _)| name != OFF_VARIABLE.0 && name != CANDIDATE_VARIABLE);
     variables.push((OFF_VARIABLE.0.into(), OFF_VARIABLE.1.into()));

@@ -2,7 +2,7 @@
 
 use ralph_core::judge::JudgeApi;
 use ralph_core::request_address::RequestAddress;
-use ralph_sys::proc::curl_call::PostSchemes;
+use ralph_sys::proc::curl_call::CurlSchemes;
 
 /// Requires `max_completion_tokens`; compatible services know `max_tokens`.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -11,7 +11,7 @@ const OPENAI_HOST: &str = "api.openai.com";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EndpointUrl {
     pub(super) address: String,
-    pub(super) schemes: PostSchemes,
+    pub(super) schemes: CurlSchemes,
     pub(super) is_local: bool,
     pub(super) is_openai: bool,
 }
@@ -22,7 +22,7 @@ impl EndpointUrl {
         let parsed = RequestAddress::parse_base(url)?;
         let RequestAddress { scheme, authority, host, path, is_loopback } = parsed;
         let schemes =
-            if parsed.is_encrypted() { PostSchemes::HttpsOnly } else { PostSchemes::HttpOrHttps };
+            if parsed.is_encrypted() { CurlSchemes::HttpsOnly } else { CurlSchemes::HttpOrHttps };
         let last = match api {
             JudgeApi::Anthropic => "messages",
             JudgeApi::OpenAi => "chat/completions",

@@ -12,7 +12,7 @@ use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use ralph_sys::fs::{self, Durability, FreshDir};
 use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::curl_call::{CurlBody, CurlOutput, CurlPost, CurlResponse};
+use ralph_sys::proc::curl_call::{CurlBody, CurlOutput, CurlRequest, CurlResponse};
 use ralph_sys::proc::job::{self, CaptureLimits, CommandInput, JobEnd, JobSpec, StderrCapture};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -127,11 +127,11 @@ impl EndpointRequest<'_> {
         let request = self.backend.request;
         let headers = wire_format::headers(self.endpoint.api, self.key.as_deref());
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let post = CurlPost {
+        let post = CurlRequest {
             address: &self.url.address,
             schemes: self.url.schemes,
             headers: &headers,
-            body: CurlBody::File(&self.file),
+            body: Some(CurlBody::File(&self.file)),
             output: CurlOutput::Response,
             max_seconds: deadline.remaining().as_secs().max(1),
             is_local: self.url.is_local,

@@ -4,6 +4,7 @@
 //! stored outside the repository, for one project and one hash: different content, or the same content in another
 //! project, needs a new approval.
 
+mod approval_difference;
 mod brace_expansion;
 mod code_texts;
 mod command_parts;
@@ -33,10 +34,11 @@ use ralph_home::paths::RalphHome;
 use ralph_sys::fs::{self, Durability, FileError};
 use ralph_sys::{clock, env::Env};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
+pub use approval_difference::{ApprovalDifference, DifferenceKind};
 pub use content_digest::{ReferenceSource, matches_digest, reference_digest, reference_source};
 pub use gate_search::{
     GateProgram, GateSearch, GateVariables, ProgramSearch, SetVariable, ShownEnvironment,
@@ -103,32 +105,6 @@ pub struct Approval {
     /// Whether the person also lets the agents of `ralph run` edit files of the project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edits: bool,
-}
-
-/// A difference from an earlier approval.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ApprovalDifference {
-    pub item: String,
-    pub kind: DifferenceKind,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DifferenceKind {
-    Added,
-    Changed,
-    Removed,
-}
-
-impl DifferenceKind {
-    /// What happened to a file, as part of a sentence.
-    pub fn verb(self) -> &'static str {
-        match self {
-            Self::Added => "is new",
-            Self::Changed => "changed",
-            Self::Removed => "is gone",
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -220,7 +196,7 @@ impl ApprovalSubject {
         }
         let now = self.commands.iter().map(key).chain(self.references.iter().map(named_hash));
         let then = then.commands.iter().map(key).chain(then.called.iter().map(named_hash));
-        find_differences(&now.collect::<Vec<_>>(), &then.collect::<Vec<_>>())
+        approval_difference::find_differences(&now.collect::<Vec<_>>(), &then.collect::<Vec<_>>())
     }
 
     /// The commands and the policy file or list that differ from an earlier approval, without other files.
@@ -258,29 +234,6 @@ impl ApprovalSubject {
 
 fn named_hash(called: &ReferencedContent) -> (String, &str) {
     (format!("`{}`", called.name), &called.hash)
-}
-
-fn find_differences(now: &[(String, &str)], then: &[(String, &str)]) -> Vec<ApprovalDifference> {
-    let before: BTreeMap<&str, &str> =
-        then.iter().map(|(what, content)| (what.as_str(), *content)).collect();
-    let after: BTreeSet<&str> = now.iter().map(|(what, _)| what.as_str()).collect();
-    let mut differences = Vec::new();
-    for (what, content) in now {
-        let how = match before.get(what.as_str()) {
-            None => DifferenceKind::Added,
-            Some(other) if other != content => DifferenceKind::Changed,
-            Some(_) => continue,
-        };
-        differences.push(ApprovalDifference { item: what.clone(), kind: how });
-    }
-    let gone = then.iter().filter(|(what, _)| !after.contains(what.as_str()));
-    differences.extend(
-        gone.map(|(what, _)| ApprovalDifference {
-            item: what.clone(),
-            kind: DifferenceKind::Removed,
-        }),
-    );
-    differences
 }
 
 /// Whether all of its commands may run.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Which addresses may be requested. Redirects are never followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PostSchemes {
+pub enum CurlSchemes {
     HttpsOnly,
     /// For a service that often runs on the same machine.
     HttpOrHttps,
@@ -32,21 +32,21 @@ pub enum CurlOutput {
     Response,
 }
 
-/// A `POST` request.
+/// A `POST` request, or without a body a `GET` request.
 #[derive(Clone, Copy, Debug)]
-pub struct CurlPost<'a> {
+pub struct CurlRequest<'a> {
     pub address: &'a str,
-    pub schemes: PostSchemes,
-    /// In addition to the content type.
+    pub schemes: CurlSchemes,
+    /// In addition to the content type of a body.
     pub headers: &'a [(&'a str, &'a str)],
-    pub body: CurlBody<'a>,
+    pub body: Option<CurlBody<'a>>,
     pub output: CurlOutput,
     pub max_seconds: u64,
     /// Whether the address is on this machine, where no proxy may be asked.
     pub is_local: bool,
 }
 
-impl CurlPost<'_> {
+impl CurlRequest<'_> {
     /// The command line, which has no secrets.
     pub fn argv(&self) -> Vec<String> {
         let mut argv: Vec<String> = Vec::new();
@@ -58,8 +58,8 @@ impl CurlPost<'_> {
             CurlOutput::Response => add(&["--include"]),
         }
         let schemes = match self.schemes {
-            PostSchemes::HttpsOnly => "=https",
-            PostSchemes::HttpOrHttps => "=http,https",
+            CurlSchemes::HttpsOnly => "=https",
+            CurlSchemes::HttpOrHttps => "=http,https",
         };
         add(&["--proto", schemes, "--max-time", &self.max_seconds.to_string()]);
         if self.is_local {
@@ -71,21 +71,22 @@ impl CurlPost<'_> {
 
     /// The standard input: the address, the headers and the body. Secret.
     pub fn config(&self) -> String {
-        let mut config = format!(
-            "url = {}\nheader = \"Content-Type: application/json\"\n",
-            quote_value(self.address)
-        );
+        let mut config = format!("url = {}\n", quote_value(self.address));
+        if self.body.is_some() {
+            config.push_str("header = \"Content-Type: application/json\"\n");
+        }
         for (name, value) in self.headers {
             config.push_str(&format!("header = {}\n", quote_value(&format!("{name}: {value}"))));
         }
         match self.body {
-            CurlBody::Inline(body) => {
+            Some(CurlBody::Inline(body)) => {
                 config.push_str(&format!("data-raw = {}\n", quote_value(body)));
             }
-            CurlBody::File(path) => {
+            Some(CurlBody::File(path)) => {
                 let from = format!("@{}", path.display());
                 config.push_str(&format!("data-binary = {}\n", quote_value(&from)));
             }
+            None => {}
         }
         config
     }
@@ -135,11 +136,11 @@ mod tests {
     /// R-S7a: the address, the key and the body are in the input and not in the arguments.
     #[test]
     fn secrets_are_in_the_input_and_not_in_the_arguments() {
-        let post = CurlPost {
+        let post = CurlRequest {
             address: "https://host/secret-path",
-            schemes: PostSchemes::HttpsOnly,
+            schemes: CurlSchemes::HttpsOnly,
             headers: &[("x-api-key", "se\"cret\\\nurl = \"http://evil\"")],
-            body: CurlBody::File(Path::new("/private/body")),
+            body: Some(CurlBody::File(Path::new("/private/body"))),
             output: CurlOutput::Response,
             max_seconds: 7,
             is_local: true,
@@ -154,6 +155,11 @@ mod tests {
              header = \"Content-Type: application/json\"\n\
              header = \"x-api-key: se\\\"cret\\\\ url = \\\"http://evil\\\"\"\n\
              data-binary = \"@/private/body\"\n"
+        );
+        let get = CurlRequest { headers: &[("Accept", "text/x")], body: None, ..post };
+        assert_eq!(
+            get.config(),
+            "url = \"https://host/secret-path\"\nheader = \"Accept: text/x\"\n"
         );
     }
 

@@ -22,7 +22,7 @@ use ralph_policy::config;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
-use ralph_sys::proc::curl_call::PostSchemes;
+use ralph_sys::proc::curl_call::CurlSchemes;
 use ralph_sys::proc::worker::ParentLink;
 use serde::Serialize;
 use std::sync::Arc;
@@ -200,7 +200,7 @@ fn send_requests(
         if args.in_background { Some(ParentLink::attach(&cancel).map_err(failed)?) } else { None };
     for OtlpRequest { path, body } in requests {
         let address = format!("{}{path}", endpoint.trim_end_matches('/'));
-        let sent = post_json(env, &address, PostSchemes::HttpOrHttps, body, &cancel);
+        let sent = post_json(env, &address, CurlSchemes::HttpOrHttps, body, &cancel);
         if let NotificationStatus::Failed { why } | NotificationStatus::Skipped { why } = sent {
             let what = format!("the collector did not take the run: {}", safe_line(&why));
             return Err(CommandFailure::new(&what, "`--dry-run` prints what would be sent"));

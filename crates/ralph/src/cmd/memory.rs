@@ -5,11 +5,11 @@ use super::learn::{self, LearnArgs};
 use super::memory_args::{
     MemoryCommand, MemoryExportArgs, MemoryForgetArgs, MemoryLearnArgs, MemoryShowArgs,
 };
-use super::{open_home, run_choice};
+use super::{lesson_page, open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use ralph_core::id::RunId;
-use ralph_core::lesson::{self, FileTally, LearnedRun, Lesson, MemoryNote, MemoryQuery};
+use ralph_core::lesson::{self, LearnedRun, Lesson, MemoryNote, MemoryQuery};
 use ralph_core::record::RunChange;
 use ralph_core::run::RunPhase;
 use ralph_core::text::{self, count_noun};
@@ -123,7 +123,7 @@ fn render_list(memory: &OpenMemory) -> String {
     for lesson in lessons {
         let id = paint(term::BOLD, &safe_line(&lesson.id));
         let (name, finding) = (safe_line(&lesson.requirement), safe_line(&lesson.finding));
-        let note = paint(term::DIM, &lesson_note(lesson, now_ms));
+        let note = paint(term::DIM, &lesson_page::lesson_note(lesson, now_ms));
         out.push_str(&format!("{id}  {name}: {finding}\n          {note}\n"));
     }
     for note in notes {
@@ -140,38 +140,12 @@ fn render_list(memory: &OpenMemory) -> String {
     out
 }
 
-/// `2 stops in 1 run · fixed by src/a.rs · helped 1 of 2 runs · 3 d ago`
-fn lesson_note(lesson: &Lesson, now_ms: u64) -> String {
-    let mut parts = vec![format!(
-        "{} in {}",
-        count_noun(lesson.hold_count(), "stop"),
-        count_noun(lesson.run_count(), "run")
-    )];
-    let fixed = lesson.fixed_by();
-    if let Some(first) = fixed.first() {
-        let more = match fixed.len() - 1 {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        parts.push(format!("fixed by {}{more}", safe_line(&first.path)));
-    }
-    if lesson.waived().is_some() {
-        parts.push("waived".to_string());
-    }
-    if let used @ 1.. = lesson.helped().saturating_add(lesson.missed()) {
-        let runs = count_noun(used, "run");
-        parts.push(format!("helped {} of {runs}", lesson.helped()));
-    }
-    parts.push(wording::ago(now_ms, lesson.last_ms));
-    parts.join(" · ")
-}
-
 fn show(memory: &OpenMemory, args: &MemoryShowArgs) -> Result<(), CommandFailure> {
     if let Some(lesson) = memory.lessons.iter().find(|lesson| lesson.id == args.id) {
         if args.output.json {
             return super::print_json(&lesson_detail_view(lesson)).map(drop);
         }
-        return term::out(&lesson_page(lesson)).map(drop);
+        return term::out(&lesson_page::render_lesson(lesson)).map(drop);
     }
     let note = memory.notes.iter().find(|note| note.id == args.id);
     let note = note.ok_or_else(|| unknown_id(&args.id))?;
@@ -181,51 +155,6 @@ fn show(memory: &OpenMemory, args: &MemoryShowArgs) -> Result<(), CommandFailure
     let body: Vec<_> = note.text.lines().map(|line| format!("  {}\n", safe_line(line))).collect();
     let id = paint(term::BOLD, &safe_line(&note.id));
     term::out(&format!("{id}  note: {}\n{}", safe_line(&note.title), body.concat())).map(drop)
-}
-
-fn lesson_page(lesson: &Lesson) -> String {
-    let now_ms = clock::now_ms();
-    let id = paint(term::BOLD, &safe_line(&lesson.id));
-    let mut out = format!(
-        "{id}  {} ({})\n  {}\n  {}\n",
-        safe_line(&lesson.requirement),
-        safe_line(&lesson.stage),
-        safe_line(&lesson.finding),
-        paint(term::DIM, &lesson_note(lesson, now_ms)),
-    );
-    let mut add = |label: &str, value: String| {
-        if !value.is_empty() {
-            out.push_str(&format!("  {label}: {value}\n"));
-        }
-    };
-    let files = |files: Vec<FileTally>| {
-        let names: Vec<_> = files.iter().map(|file| safe_line(&file.path)).collect();
-        names.join(", ")
-    };
-    add("fixed by changes to", files(lesson.fixed_by()));
-    add("changes that did not help", files(lesson.ineffective()));
-    add("a person's hint", lesson.hint().map(safe_line).unwrap_or_default());
-    add("waived by a person", lesson.waived().map(safe_line).unwrap_or_default());
-    add("disputed by an agent", lesson.disputed().map(safe_line).unwrap_or_default());
-    out.push_str("  runs\n");
-    for run in &lesson.runs {
-        let handovers = match run.handovers {
-            0 => String::new(),
-            count => format!(" · {}", count_noun(count, "hand-over")),
-        };
-        out.push_str(&format!(
-            "    {}  {} · {}{handovers} · {}\n",
-            run.run,
-            count_noun(run.holds, "stop"),
-            run.result.name(),
-            wording::ago(now_ms, run.at_ms)
-        ));
-    }
-    if lesson.older_runs > 0 {
-        let older = count_noun(lesson.older_runs, "older run");
-        out.push_str(&format!("    and {older}\n"));
-    }
-    out
 }
 
 fn unknown_id(id: &str) -> CommandFailure {

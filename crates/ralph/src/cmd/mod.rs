@@ -25,6 +25,7 @@ mod init_text;
 pub(crate) mod judge;
 pub(crate) mod lab;
 pub(crate) mod learn;
+mod lesson_page;
 pub(crate) mod list_commands;
 pub(crate) mod log;
 pub(crate) mod loops;

@@ -147,6 +147,12 @@ fn mute_judge_text(judge: &str, why: &str) -> String {
     format!("judge {judge} cannot give a verdict: {}", wording::safe_line(why))
 }
 
+fn loopback_text(gate: &str, authority: &str) -> String {
+    let (owner, name) = trust::program_owner(gate);
+    let authority = wording::safe_line(authority);
+    format!("{owner} {name} asks `{authority}`, where a process of the agent can answer")
+}
+
 /// A warning about a new run as a sentence.
 pub(crate) fn note_text(note: &StartNote) -> String {
     match note {
@@ -180,6 +186,7 @@ pub(crate) fn note_text(note: &StartNote) -> String {
         StartNote::MissingKey { judge, variable } => {
             format!("judge {judge} needs ${}, which is not set here", wording::safe_line(variable))
         }
+        StartNote::LoopbackService { gate, authority } => loopback_text(gate, authority),
         StartNote::MissingScript { gate, script } => {
             format!(
                 "gate {gate} runs the script `{}`, which does not exist yet: the agent writes it and chooses its programs",

@@ -14,6 +14,8 @@ struct ShownCommand<'a> {
     name: &'a str,
     command: &'a GateCommand,
     facts: Option<String>,
+    /// The address on this machine that it asks.
+    loopback: Option<&'a str>,
 }
 
 #[derive(Default)]
@@ -31,24 +33,31 @@ fn command_sections(question: &ApprovalQuestion) -> CommandSections<'_> {
         let asks_ci = question.ci_gates.iter().find(|gate| gate.name == *name);
         if let Some(judge) = question.judges.iter().find(|judge| judge_label(judge) == *name) {
             let facts = Some(judge.describe_limits());
-            sections.judges.push(ShownCommand { name: &judge.name, command, facts });
+            let loopback = judge.backend.loopback_authority();
+            sections.judges.push(ShownCommand { name: &judge.name, command, facts, loopback });
         } else if let Some((gate, query)) = asks_ci.and_then(|gate| Some((gate, gate.ci.as_ref()?)))
         {
             let facts = Some(query.describe(gate.timeout_ms));
-            sections.ci_checks.push(ShownCommand { name, command, facts });
+            let loopback = query.provider.loopback_authority();
+            sections.ci_checks.push(ShownCommand { name, command, facts, loopback });
         } else {
-            sections.gates.push(ShownCommand { name, command, facts: None });
+            sections.gates.push(ShownCommand { name, command, facts: None, loopback: None });
         }
     }
     sections
 }
 
 fn render_command(shown: &ShownCommand<'_>, search_path: &ProgramSearch) -> String {
-    let ShownCommand { name, command, facts } = shown;
+    let ShownCommand { name, command, facts, loopback } = shown;
     let literal = command.command.replace('\n', "\n    ");
     let mut out = format!("  {}\n    {literal}\n", term::paint(term::BOLD, name));
     let facts = facts.iter().map(|facts| term::paint(term::DIM, &format!("    {facts}")));
     facts.for_each(|facts| out.push_str(&format!("{facts}\n")));
+    if let Some(authority) = loopback {
+        let authority = text::clean_line(&text::reveal(authority), 200);
+        let line = format!("    a process of the agent can answer at {authority}");
+        out.push_str(&format!("{}\n", term::paint(term::WARN, &line)));
+    }
     let programs = search_path.programs.iter().filter(|program| program.gate == command.gate);
     programs.for_each(|program| out.push_str(&render_program(program)));
     out

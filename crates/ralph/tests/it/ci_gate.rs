@@ -257,6 +257,23 @@ fn each_state_of_the_checks_has_one_outcome() {
         scene.answer(&check_runs, &[], &[]);
         report.push_str(&format!("{what}: {}\n", scene.outcome()));
     }
+    let workflow = |id: u64, conclusion: &str| {
+        json!({ "id": id, "name": "CI", "workflow_id": 1, "event": "push",
+        "check_suite_id": id * 10, "status": "completed", "conclusion": conclusion })
+    };
+    let mut of_workflow = failed("test");
+    of_workflow["check_suite"] = json!({ "id": 40 });
+    for (what, more, job, workflows) in [
+        ("workflow cancelled", "", passed("build"), vec![workflow(4, "cancelled")]),
+        ("workflow timed out", "", passed("build"), vec![workflow(4, "timed_out")]),
+        ("repeated", "", passed("build"), vec![workflow(5, "success"), workflow(4, "cancelled")]),
+        ("its job failed", "", of_workflow, vec![workflow(4, "failure")]),
+        ("not named", "checks = [\"build\"]", passed("build"), vec![workflow(4, "cancelled")]),
+    ] {
+        let scene = CiScene::github(more);
+        scene.answer(&[json!([job])], &[], &workflows);
+        report.push_str(&format!("{what}: {}\n", scene.outcome()));
+    }
     assert_snapshot!(report, @r#"
     passed: passed
     skipped ones do not count: passed
@@ -280,6 +297,14 @@ fn each_state_of_the_checks_has_one_outcome() {
     no access: error: `gh` got HTTP 403: Resource not accessible
     another answer: error: the provider gave an unexpected answer: invalid type: string "none", expected a sequence at line 1 column 21
     another commit: inconclusive: no checks were found for commit [commit]
+    workflow cancelled: failed
+    the check failed [check CI]
+    workflow timed out: failed
+    the check failed [check CI]
+    repeated: passed
+    its job failed: failed
+    the check failed [check test]
+    not named: passed
     "#);
 }
 

@@ -88,6 +88,20 @@ fn the_real_glab_asks_gitlab() {
                 (&*jobs, body(json!([job(1, "build", "failed")]))),
             ],
         ),
+        (
+            "a trigger failed",
+            vec![
+                (&*pipelines, body(json!([pipeline(5, "failed")]))),
+                (&*jobs, body(json!([job(1, "build", "success"), job(2, "nightly", "failed")]))),
+            ],
+        ),
+        (
+            "canceled",
+            vec![
+                (&*pipelines, body(json!([pipeline(5, "canceled")]))),
+                (&*jobs, body(json!([job(1, "build", "success")]))),
+            ],
+        ),
     ] {
         scene.route(&answers);
         scene.sandbox.ralph(["gate", "run", "ci", "--no-cache"]);
@@ -102,6 +116,10 @@ fn the_real_glab_asks_gitlab() {
     not allowed: error: `glab` got HTTP 403: 403 Forbidden
     failed: failed
     main.c:3 expected ';' [check build]
+    a trigger failed: failed
+    the check failed [check pipeline 5]
+    canceled: failed
+    the check failed [check pipeline 5]
     ");
     let requests = scene.requests();
     let login = ["gitlab.example.com", "glpat-0123456789abcdef"];

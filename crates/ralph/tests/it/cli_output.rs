@@ -322,8 +322,32 @@ fn a_usage_error_names_the_help_that_helps() {
     error: `--judge` and `--kind` cannot be used together
       hint: run `ralph judge bench --help`
 
-    error: unknown option `--yes`
+    error: no lesson or note with the id `x`
+      hint: `ralph memory list` shows the ids
+
+    error: unknown option `--everything`
       hint: run `ralph memory forget --help`
+
+    error: unknown command `statsu`
+      hint: did you mean `status`?
+
+    error: unknown command `runs`
+      hint: `ralph list runs` lists the runs
+
+    error: unknown command `gates`
+      hint: `ralph list gates` lists the gates
+
+    error: unknown option `--yes`
+      hint: `ralph trust --hash HASH` approves this hash without asking; `ralph trust` shows it
+
+    error: `implement` is neither a run nor a session that ralph knows
+      hint: give the run first: `ralph approve RUN implement`
+
+    error: `--port` cannot be `abc`
+      hint: expected a number from 0 to 65535
+
+    error: `--bind` cannot be `0.0.0.300`
+      hint: expected an IP address, such as `0.0.0.0` or `::1`
 
     error: the learning is empty
       hint: give the text: `ralph memory add "…"`

@@ -272,6 +272,7 @@ fn the_suggested_commands_work_on_kept_files() {
                 expected hello-world, found hello,-world! [Hello, World!]
                 and 1 more
               ✓ a change, policy, tools, nothing hidden
+    next: review the change: `ralph checkpoint diff [run]`
     [run]  verified      Make the tests of slug.sh pass  (just now, 3 iterations, ≈ $0.0056)
     diff --git a/slug.sh b/slug.sh
     index 7560de6..7bf1982 100644

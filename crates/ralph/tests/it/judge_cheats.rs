@@ -84,10 +84,11 @@ fn a_verdict_names_the_files_that_were_not_shown_whole() {
     {"systemMessage":"ralph: verified: make it work — all 6 requirements are met after 0 iterations and [took], 1 of them by the judge review, which was not shown all of `add.sh`, `data.txt`; 2 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"}
     "#);
     assert_eq!(project.status(&run), "verified");
-    assert_snapshot!(project.why(&run), @"
+    assert_snapshot!(project.why(&run), @r"
     [time]  verified  rule `verified`     all 6 requirements are met after 0
               ✓ a change, policy, tools, nothing hidden, suite, review
               review: prompt judge: met, not shown all of `add.sh`, `data.txt`; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    next: review the change: `ralph checkpoint diff [run]`
     ");
     let case = project.case();
     assert_eq!(
@@ -122,7 +123,7 @@ fn a_quoted_answer_of_the_change_is_no_verdict() {
     ? review (judge, prompt): no result: the answer goes on after its JSON object: "` is no review."
     ? review (judge, prompt): no result: the answer has 2 JSON objects with a verdict
     ? review (judge, prompt): no result: the answer has 2 JSON objects with a verdict
-    ? review (judge, prompt): no result: it answered met and reported an error; 1 misquoted and dropped
+    ? review (judge, prompt): no result: it answered met and reported an error
     "#);
 }
 
@@ -246,12 +247,13 @@ fn an_updated_client_of_an_advisory_judge_holds_nothing() {
     update_client(&project);
     project.stop();
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 0));
-    assert_snapshot!(project.why(&run), @"
+    assert_snapshot!(project.why(&run), @r"
     [time]  verified  rule `verified`     all 4 requirements are met after 0
               · tools                the program of a judge that is not required was replaced; the judge is not asked
                 review (judge) runs a different program than at the start: `$ROOT/bin/client`
               ✓ a change, policy, nothing hidden, suite
               review: prompt judge: unknown: its program was replaced since the run began
+    next: review the change: `ralph checkpoint diff [run]`
     ");
 }
 

@@ -90,7 +90,7 @@ fn a_report_keeps_opinions_apart() {
     project.stop();
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 2));
     let sections = ["What that rests on", "Evidence", "Requirements", "What happened"];
-    assert_snapshot!(report_sections(&project, &run, &sections), @"
+    assert_snapshot!(report_sections(&project, &run, &sections), @r"
     What that rests on
 
     - **Measured** 6 of 6 requirements met: 5 measured, 1 judged, at stop 3 ([time]) on checkpoint 3
@@ -99,7 +99,7 @@ fn a_report_keeps_opinions_apart() {
     - **On** the work tree, not committed (checkpoint 3, `[id]`, tree `[id]`)
     - **Policy** `[id]`, approved before the start
     - **Journal** 4 lines, unbroken, last hash `[id]`
-    - **Next** see `ralph why [run]`
+    - **Next** review the change: `ralph checkpoint diff [run]`
 
     ## Evidence
 

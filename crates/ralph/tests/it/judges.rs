@@ -113,10 +113,11 @@ fn a_met_judge_is_named_at_the_end_and_metered() {
     {"systemMessage":"ralph: verified: make it work — all 6 requirements are met after 0 iterations and [took], 1 of them by the judge review; 2 old tests pass on the new code; 1 test fails without the change (run [run]); see `ralph why [run]`"}
     "#);
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 1));
-    assert_snapshot!(project.why(&run), @"
+    assert_snapshot!(project.why(&run), @r"
     [time]  verified  rule `verified`     all 6 requirements are met after 0
               ✓ a change, policy, tools, nothing hidden, suite, review
               review: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    next: review the change: `ralph checkpoint diff [run]`
     ");
     let status = project.sandbox.status();
     let shown = status["runs"].as_array().unwrap().iter().find(|one| one["run"] == run).unwrap();
@@ -341,12 +342,13 @@ fn an_advisory_judge_holds_nothing() {
     let report = project.sandbox.ralph(["report", &run]).stdout;
     let first = report.lines().skip_while(|line| *line != "## Look at this first").skip(2);
     assert_snapshot!(first.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"), @"1. an advisory judge says not met (stop 1): `review: add.sh:1: negative numbers are lost`");
-    assert_snapshot!(project.why(&run), @"
+    assert_snapshot!(project.why(&run), @r"
     [time]  verified  rule `verified`     all 5 requirements are met after 0
               · review               1 finding, 1 misquoted and dropped
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    next: review the change: `ralph checkpoint diff [run]`
     ");
 }
 
@@ -363,6 +365,7 @@ fn why_shows_the_reason_of_a_judge() {
     [time]  verified  rule `verified`     all 6 requirements are met after 0
               ✓ a change, policy, tools, nothing hidden, suite, review
               review: prompt judge: met, it says "every 'sum' is tested"; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    next: review the change: `ralph checkpoint diff [run]`
     "#);
     let why = project.sandbox.ralph(["why", &run, "--json"]).stdout;
     let why: Value = serde_json::from_str(why.lines().next().unwrap()).unwrap();
@@ -402,7 +405,7 @@ fn an_advisory_judge_is_asked_after_the_required_ones() {
     project.stop();
     assert_eq!((project.status(&run), project.calls()), ("verified".to_string(), 3));
     assert_eq!(project.case()["judge"], "style");
-    assert_snapshot!(project.why(&run), @"
+    assert_snapshot!(project.why(&run), @r"
     [time]  verified  rule `verified`     all 6 requirements are met after 1
               ✓ a change, policy, tools, nothing hidden, suite, review
               style: prompt judge: met; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
@@ -412,6 +415,7 @@ fn an_advisory_judge_is_asked_after_the_required_ones() {
                 add.sh:1: negative numbers are lost
               ✓ a change, policy, tools, nothing hidden, suite
               review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
+    next: review the change: `ralph checkpoint diff [run]`
     ");
 }
 

@@ -3,6 +3,7 @@
 use crate::adjustments::mask_judge_times;
 use crate::judges::{JudgedProject, LONGER_SUM, OTHER_SUM, REVIEW, met, unmet};
 use crate::prove::adder;
+use crate::sandbox::SESSION;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
@@ -235,5 +236,44 @@ fn a_start_names_judges_that_cannot_give_a_verdict() {
     note    judge remote needs $EXAMPLE_API_KEY, which is not set here
     note    judge small cannot give a verdict: max_tokens = 50 leaves no room for the facts
     note    judge ignored cannot give a verdict: `private.sh` is not in the checkout of the base: commit it before the run starts, or keep it outside of the project
+    ");
+}
+
+/// A person learns before the approval and at the start of a run that an agent can answer on the loopback.
+#[test]
+fn services_on_the_loopback_are_pointed_out() {
+    let services = "[[judge]]\nname = \"local\"\nkind = \"prompt\"\n\
+        backend = { http = \"http://127.0.0.1:8080\", model = \"m-1\" }\n\
+        [[judge]]\nname = \"remote\"\nkind = \"prompt\"\n\
+        backend = { http = \"https://api.example.org\", model = \"m-1\" }\n\
+        [[ci]]\nname = \"ci\"\nprovider = \"http\"\nurl = \"http://localhost/{commit}\"\n";
+    let project = JudgedProject::new(services);
+    let text = project.sandbox.ralph(["trust"]).stdout;
+    let (_, sections) = text.split_once("CI checks:").unwrap();
+    let sections = sections.split("\nthe hash covers").next().unwrap();
+    let started = project.sandbox.ralph(["start", "make it work", "--yes", "--session", SESSION]);
+    let notes = started.stdout.lines().filter(|line| line.trim_start().starts_with("note"));
+    let notes = notes.map(str::trim_start).collect::<Vec<_>>().join("\n");
+    assert_snapshot!(format!("{sections}\n{notes}"), @"
+
+      ci
+        curl http://localhost/{commit}
+        checks that the default branch requires, or all, asked every 10 s for at most 30 min
+        a process of the agent can answer at localhost
+        curl → /usr/bin/curl
+
+    judges:
+      local
+        POST http://127.0.0.1:8080 (model m-1)
+        prompt, required, at most 20 k tokens and 5 min for a verdict
+        a process of the agent can answer at 127.0.0.1:8080
+        curl → /usr/bin/curl
+      remote
+        POST https://api.example.org (model m-1)
+        prompt, required, at most 20 k tokens and 5 min for a verdict
+        curl → /usr/bin/curl
+
+    note    judge local asks `127.0.0.1:8080`, where a process of the agent can answer
+    note    gate ci asks `localhost`, where a process of the agent can answer
     ");
 }

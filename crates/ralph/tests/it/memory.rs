@@ -597,7 +597,12 @@ fn a_search_finds_lessons() {
     {"v":1,"query":"broken.txt","project":"$ROOT/project","hits":[{"kind":"lesson","run":null,"project":"$ROOT/project","at":"[time]","title":"tests: src/app.c:3:1: quotes are lost","path":"$ROOT/home/.ralph/memory/[hash].json#[lesson]","line":null,"snippet":"held 2 stops in 1 run, last on [date]; fixed by changes to `broken.txt`; changes that did not help: `notes.txt`","found":["broken","txt"],"every_word":true,"score":0}],"searched":{"runs":1,"handoffs":0,"learnings":0,"lessons":1,"memory":0},"complete":true,"index":"kept"}
     "#);
     // A forgotten lesson is not found.
-    assert_snapshot!(project.memory(&["forget", "--all"]).to_string(), @"");
+    assert_snapshot!(project.memory(&["forget", "--all"]).to_string(), @r"
+    exit 1
+    --- stderr
+    error: not a terminal, so I can't ask; nothing was forgotten
+      hint: `--dry-run` shows what would change, `--yes` skips the question
+    ");
     project.memory(&["forget", "--all", "--yes"]);
     assert_snapshot!(recall(&["quotes", "--kind", "lesson"]), @"
     exit 0

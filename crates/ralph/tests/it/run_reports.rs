@@ -139,7 +139,7 @@ fn masked(text: &str) -> String {
         (r"\b\d+(\.\d+)? (ms|s|min)\b", "DURATION"),
         (r"\$\d[\d.]*", "COST"),
         (r"\b[0-9a-f]{7,64}\b", "ID"),
-        (r"(ralph (why|report|verify-report)|Run) `?[0-9a-z]{4}\b`?", "$1 RUN"),
+        (r"(ralph (why|report|verify-report|checkpoint diff)|Run) `?[0-9a-z]{4}\b`?", "$1 RUN"),
         (r"--(fork|resume) [0-9a-z]{4}\b", "--$1 RUN"),
         (r"--out [0-9a-z]{4}\.", "--out RUN."),
     ] {

@@ -856,11 +856,11 @@ fn actions_are_recorded_like_those_of_the_commands() {
     started: Say goodbye
     held: tests: 1 finding
     answered: use <b> for it (by ada)
-    person: paused
+    person: paused, by ada
     person: waived tests until TIME, by ada: the service is down
-    person: revoked the waiver of tests
-    person: resumed
-    ended: cancelled
+    person: revoked the waiver of tests, by ada
+    person: resumed, by ada
+    ended: cancelled, by ada
     ");
 }
 

@@ -121,7 +121,9 @@ fn a_question_is_answered_with_keys_and_the_terminal_is_given_back() {
     let journal = sandbox.ralph(["log", &run, "--json"]).stdout;
     let told = journal.lines().last().unwrap();
     let told: serde_json::Value = serde_json::from_str(told).unwrap();
-    let expected = serde_json::json!({ "by": "a person", "text": "keep them\nfor a release" });
+    let expected = serde_json::json!({
+        "answers": 2, "by": "a person", "text": "keep them\nfor a release",
+    });
     assert_eq!(told["change"]["hint_given"], expected, "{told}");
     // What another program changes appears by itself.
     terminal.keys(&["Escape"]);

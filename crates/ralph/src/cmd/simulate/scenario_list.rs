@@ -7,8 +7,8 @@ use super::{GIVEN_HOOKS_NOTE, ScenarioSummaryJson};
 use crate::cmd::print_json;
 use crate::failure::CommandFailure;
 use crate::term::{self, BAD, DIM, GOOD, paint};
-use crate::{FAILURE, SUCCESS, timeline_view};
-use ralph_deck::wording::{count_noun, safe_line};
+use crate::{FAILURE, SUCCESS};
+use ralph_deck::wording::{count_noun, precise_duration, safe_line};
 use ralph_sys::clock::Stopwatch;
 use ralph_sys::fs::{self, FileKind};
 use serde::Serialize;
@@ -137,7 +137,7 @@ pub(super) fn play_all(
         let total = count_noun(paths.len(), "scenario");
         let passed = paths.len() - failed - skipped;
         let skipped = if skipped == 0 { String::new() } else { format!(" · {skipped} skipped") };
-        let took = timeline_view::short_time(ms);
+        let took = precise_duration(ms);
         let gap = if world.args.quiet && failed == 0 { "" } else { "\n" };
         term::out(&format!(
             "{gap}{total} · {passed} passed · {failed} failed{skipped} · {took}\n"
