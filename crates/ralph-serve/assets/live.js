@@ -42,13 +42,17 @@
     live.querySelector("span").textContent = text;
   }
 
-  let lastNews = 0;
+  const NEWS_GAP = 10000;
+  const MAX_NEWS = 5;
+  const news = [];
+  // At most one sentence in ten seconds, so that a screen reader is not flooded. Others wait for their turn.
   function announce(text) {
-    // At most one sentence in ten seconds, so that a screen reader is not flooded.
-    const now = Date.now();
-    if (now - lastNews < 10000) return;
-    lastNews = now;
-    document.getElementById("news").textContent = text;
+    if (news.length >= MAX_NEWS) news.splice(1, 1);
+    if (news.push(text) === 1) sayNews();
+  }
+  function sayNews() {
+    document.getElementById("news").textContent = news[0];
+    setTimeout(() => { news.shift(); if (news.length > 0) sayNews(); }, NEWS_GAP);
   }
 
   const source = document.body.dataset.events;
@@ -61,7 +65,10 @@
       events.addEventListener("news", (e) => announce(e.data));
       events.addEventListener("title", (e) => { document.title = e.data; });
       events.onopen = () => say("on", "Live");
-      events.onerror = () => say("lost", "Not live, trying again");
+      // A browser tries again after a lost connection, but never after a refusal.
+      events.onerror = (e) => (e.target.readyState === EventSource.CLOSED
+        ? say("ended", "No longer live: reload the page, or open the newest link of ralph serve")
+        : say("lost", "Not live, trying again"));
     };
     const close = () => { events?.close(); events = null; };
     // A browser has six connections to a server, so tabs in the background give theirs back.

@@ -5,6 +5,7 @@ use crate::history_source::{self, HistoryAnswer};
 use crate::query::query_field;
 use crate::refusal::RefusedRequest;
 use crate::server_state::{ServerState, run_blocking};
+use crate::stats_source::StatsQuery;
 use crate::{board_source, run_source, stats_source};
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
@@ -42,6 +43,13 @@ fn json_error(status: StatusCode, error: &str) -> Response {
     json_body(status, serde_json::to_vec(&ApiError { v: 1, error }).unwrap_or_default())
 }
 
+fn json_page(page: &impl Serialize) -> Response {
+    match serde_json::to_vec(page) {
+        Ok(body) => json_body(StatusCode::OK, body),
+        Err(_) => json_refusal(RefusedRequest::Failed),
+    }
+}
+
 fn json_body(status: StatusCode, body: Vec<u8>) -> Response {
     let kind = HeaderValue::from_static("application/json");
     (status, [(header::CONTENT_TYPE, kind)], body).into_response()
@@ -61,9 +69,16 @@ pub(crate) async fn board(State(state): State<Arc<ServerState>>) -> Response {
         .await
 }
 
-pub(crate) async fn stats(State(state): State<Arc<ServerState>>) -> Response {
-    json_response(&state, |state| serde_json::to_vec(&stats_source::load_stats(state)?.page).ok())
-        .await
+pub(crate) async fn stats(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
+    let query = StatsQuery::of_request(&uri);
+    let answer =
+        run_blocking(&state, move |state| Some(stats_source::load_stats(state, query)?.figures));
+    match answer.await {
+        Ok(Some(Ok(stats))) => json_page(&stats.page),
+        Ok(Some(Err(mistake))) => json_error(StatusCode::BAD_REQUEST, mistake.hint()),
+        Ok(None) => json_refusal(RefusedRequest::NotFound),
+        Err(refused) => json_refusal(refused),
+    }
 }
 
 #[derive(Serialize)]
@@ -121,10 +136,7 @@ pub(crate) async fn history(State(state): State<Arc<ServerState>>, uri: Uri) -> 
         history_source::load_history(state, &query, before.as_deref())
     });
     match answer.await {
-        Ok(Some(HistoryAnswer::Found(page))) => match serde_json::to_vec(&page) {
-            Ok(body) => json_body(StatusCode::OK, body),
-            Err(_) => json_refusal(RefusedRequest::Failed),
-        },
+        Ok(Some(HistoryAnswer::Found(page))) => json_page(&page),
         Ok(Some(HistoryAnswer::Mistake { error, .. })) => {
             json_error(StatusCode::BAD_REQUEST, &error.to_string())
         }

@@ -71,7 +71,13 @@ pub(crate) async fn guard_requests(
     };
     let headers = response.headers_mut();
     for (name, value) in SECURITY_HEADERS {
-        headers.insert(name, HeaderValue::from_static(value));
+        let value = HeaderValue::from_static(value);
+        if name == header::CONTENT_SECURITY_POLICY {
+            // A report has a stricter one of its own.
+            headers.entry(name).or_insert(value);
+        } else {
+            headers.insert(name, value);
+        }
     }
     response
 }

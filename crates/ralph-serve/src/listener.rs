@@ -2,6 +2,7 @@
 
 use crate::access::{AccessKeys, SecretText};
 use crate::allowed_hosts::AllowedHosts;
+use crate::change_totals::KnownChanges;
 use crate::guard::LocalAddress;
 use crate::live_hub::LiveHub;
 use crate::open_connections::{self, ConnectionActivity, OpenConnections};
@@ -97,6 +98,7 @@ impl PageServer {
             live: LiveHub::new(&home),
             home,
             commands: Box::new(commands),
+            changes: KnownChanges::default(),
             slots: WorkSlots::default(),
         };
         let state = Arc::new(state);

@@ -10,10 +10,11 @@ use crate::refusal::RefusedRequest;
 use crate::run_actions::EntryReport;
 use crate::run_source::{self, ComparisonQuery};
 use crate::server_state::{ServerState, run_blocking};
+use crate::stats_source::StatsQuery;
 use crate::template::frame::{self, NavigationPlace, PageFrame};
 use crate::template::run_forms::FormKeys;
 use crate::template::{changes, facts, history, states, stats, stops};
-use crate::{api, assets, guard, history_source, live, page_actions, stats_source};
+use crate::{api, assets, guard, history_source, live, page_actions, report_page, stats_source};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
@@ -30,6 +31,7 @@ pub(crate) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/run/{id}", get(run))
         .route("/run/{id}/stops", get(older_stops))
         .route("/run/{id}/diff", get(compare))
+        .route("/run/{id}/report", get(report_page::report))
         .route("/run/{id}/{action}", post(page_actions::act_on_run))
         .route("/history", get(history))
         .route("/queues", get(queues))
@@ -184,8 +186,9 @@ async fn older_stops(
 ) -> Response {
     let before = query_field(&uri, "before").and_then(|number| number.parse().ok());
     run_subpage(&state, &id, move |state, id| {
-        let details = run_source::load_run(state, id)?;
-        Some(stops::older_stops(&details.page, before.unwrap_or(u64::MAX)))
+        let before = before.unwrap_or(u64::MAX);
+        let lines = run_source::load_earlier_lines(state, id, before, stops::STOPS_PER_PAGE)?;
+        Some(stops::older_stops(id.as_str(), &lines, clock::now_ms()))
     })
     .await
 }
@@ -241,9 +244,10 @@ async fn queues(
     live_page(LivePage::Queues, Some(NavigationPlace::Queues), state, session, uri).await
 }
 
-async fn stats(State(state): State<Arc<ServerState>>) -> Response {
-    plain_page(&state, NavigationPlace::Stats, "Stats · ralph", |state| {
-        Some(stats::stats_page(&stats_source::load_stats(state)?))
+async fn stats(State(state): State<Arc<ServerState>>, uri: Uri) -> Response {
+    let query = StatsQuery::of_request(&uri);
+    plain_page(&state, NavigationPlace::Stats, "Stats · ralph", move |state| {
+        Some(stats::stats_page(&stats_source::load_stats(state, query)?))
     })
     .await
 }

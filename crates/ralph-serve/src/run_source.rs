@@ -1,20 +1,23 @@
 //! Reads one run, its checkpoints and its changes.
 
+use crate::change_totals::ChangeTotals;
 use crate::server_state::ServerState;
 use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
-use ralph_deck::page::{ChangedFiles, CheckpointReader, CheckpointRow, FileComparison, RunPage};
+use ralph_deck::page::{
+    self, ChangedFiles, CheckpointReader, CheckpointRow, EarlierLines, FileComparison, RunPage,
+};
 use ralph_home::run_process;
 use ralph_home::store;
-use ralph_hook::control;
+use ralph_hook::{control, overview};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs;
 use std::time::Duration;
 
 /// How long git may take for a page.
-const GIT_TIMEOUT: Duration = Duration::from_secs(20);
+pub(crate) const GIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long git may take to list the changed files for the page itself, which is drawn anew at every event.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,6 +30,8 @@ pub(crate) struct RunDetails {
     pub(crate) page: RunPage,
     pub(crate) waivers: Vec<ActiveWaiver>,
     pub(crate) checkpoints: Vec<CheckpointRow>,
+    /// `None` without two checkpoints, or if git cannot compare them.
+    pub(crate) changed: Option<ChangeTotals>,
     pub(crate) has_ended: bool,
     /// Whether a runner has to be started for it to continue, which needs a terminal.
     pub(crate) needs_runner: bool,
@@ -78,14 +83,24 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
     let waivers = waivers.collect();
     let has_ended = matches!(control::effective_phase(home, &opened), RunPhase::Ended(_));
     let needs_runner = opened.run.drive.is_some() && !run_process::may_be_driven(home, run);
-    let checkpoints = open_checkpoints(state, run).and_then(|reader| reader.list().ok());
-    Some(RunDetails {
-        page,
-        waivers,
-        checkpoints: checkpoints.unwrap_or_default(),
-        has_ended,
-        needs_runner,
-    })
+    let reader = open_checkpoints(state, run);
+    let checkpoints = reader.as_ref().and_then(|reader| reader.list().ok()).unwrap_or_default();
+    let changed = state.changes.totals(run, &checkpoints, || {
+        let changed = reader.as_ref()?.changed_since_start().ok()?;
+        Some(ChangeTotals::from(&changed))
+    });
+    Some(RunDetails { page, waivers, checkpoints, changed, has_ended, needs_runner })
+}
+
+/// The lines of a run that its page leaves out. `None` if there is no such run or it cannot be read.
+pub(crate) fn load_earlier_lines(
+    state: &ServerState,
+    run: &RunId,
+    before: u64,
+    most: usize,
+) -> Option<EarlierLines> {
+    let history = overview::run_history(&state.home, run).ok()?;
+    Some(page::earlier_lines(&history.entries, before, most))
 }
 
 fn open_checkpoints(state: &ServerState, run: &RunId) -> Option<CheckpointReader> {

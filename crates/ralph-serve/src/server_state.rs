@@ -2,6 +2,7 @@
 
 use crate::access::{AccessKeys, SecretText};
 use crate::allowed_hosts::AllowedHosts;
+use crate::change_totals::KnownChanges;
 use crate::live_hub::LiveHub;
 use crate::refusal::RefusedRequest;
 use crate::run_actions::RunCommands;
@@ -31,6 +32,7 @@ pub(crate) struct ServerState {
     pub(crate) home: RalphHome,
     pub(crate) commands: Box<dyn RunCommands>,
     pub(crate) live: LiveHub,
+    pub(crate) changes: KnownChanges,
     pub(crate) slots: WorkSlots,
 }
 
@@ -139,6 +141,7 @@ mod tests {
             live: LiveHub::new(&home),
             home,
             commands: Box::new(NoCommands),
+            changes: KnownChanges::default(),
             slots: WorkSlots::default(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread()

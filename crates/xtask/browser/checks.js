@@ -3,13 +3,15 @@
 "use strict";
 const fs = require("fs");
 const path = require("path");
-const { LOOKS, checkPages, config, expect, fail, faults, journal, open, ralph, serve } = require("./window.js");
+const { LOOKS, checkPages, config, expect, fail, faults, inspectPrinted, journal, open, ralph, serve } = require("./window.js");
 const { describePictures } = require("./pictures.js");
 const { checkReports } = require("./reports.js");
 const { chromium } = require(path.join(config.tools, "node_modules/playwright-core"));
 
 const PAGES = ["/", "/history", "/queues", "/stats", "/states"];
-const runPages = (run) => [`/run/${run}`, `/run/${run}/stops`];
+const runPages = (run) => [`/run/${run}`, `/run/${run}/stops`, `/run/${run}/report`];
+/// A page of a run that is printed with everything that it folds.
+const MAX_PRINTED_RUN = 12;
 
 async function checkLive(browser, server, home) {
   const { context, page } = await open(browser, server, LOOKS[0][1]);
@@ -34,6 +36,77 @@ async function checkLive(browser, server, home) {
   expect((await page.inputValue("#tell")) === "half a sentence", "typed text was lost");
   ralph(home, "resume", "2ubr");
   await context.close();
+}
+
+/// Two questions shortly after each other are both announced, the second one ten seconds later.
+async function checkNews(browser, server, home) {
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  await page.clock.install();
+  await page.goto(server.url);
+  await page.waitForSelector("#live[data-state=on]");
+  const news = () => page.textContent("#news");
+  for (const run of ["2ubr", "dr4v"]) {
+    ralph(home, "ask", "--run", run, `What next, ${run}?`);
+    await page.waitForSelector(`#run-${run} .asked`, { timeout: 5000 });
+  }
+  expect((await news()).startsWith("Run 2ubr asks"), `first the news are: ${await news()}`);
+  await page.clock.runFor(11_000);
+  expect((await news()).startsWith("Run dr4v asks"), `ten seconds later the news are: ${await news()}`);
+  await context.close();
+}
+
+/// Gates that run now are on the board and first among the gates of their run.
+async function checkRunningGates(browser, server) {
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  for (const [pathname, place] of [["/", "#run-dr4v .pace"], ["/run/dr4v", "#gates .head + .pace"]]) {
+    await page.goto(new URL(pathname, server.url).href);
+    const shown = (await page.textContent(place)).trim();
+    expect(/tests running for \d+ (s|min \d+ s|min), usually 38 s$/.test(shown), `${pathname} shows of the running gate: ${shown}`);
+  }
+  await context.close();
+}
+
+/// The report opens from the board and from the page of its run.
+async function checkReportLinks(browser, server) {
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  for (const [pathname, link] of [["/", "#run-9qd2 .where a"], ["/run/9qd2", "#verdict .status a"]]) {
+    await page.goto(new URL(pathname, server.url).href);
+    await Promise.all([page.waitForURL("**/run/9qd2/report"), page.click(link)]);
+    expect((await page.textContent("h1")).includes("Stream the CSV export"), "the report has no title");
+    expect(await page.evaluate(() => document.styleSheets[0].cssRules.length > 10), "no style applies to the report");
+  }
+  await context.close();
+}
+
+/// The page of a run fits on paper.
+async function checkPrinted(browser, server, runs) {
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  for (const run of runs) {
+    await page.goto(new URL(`/run/${run}`, server.url).href);
+    await inspectPrinted(page, `page of ${run}`, MAX_PRINTED_RUN);
+  }
+  await context.close();
+}
+
+/// A page says when it stops trying to be live, and what to do: a server that is started again knows no session.
+async function checkRestart(browser, server, home) {
+  const { context, page } = await open(browser, server, LOOKS[0][1]);
+  await page.goto(server.url);
+  await page.waitForSelector("#live[data-state=on]");
+  // The browser reports every lost connection.
+  page.removeAllListeners("console");
+  const ended = new Promise((done) => server.child.on("exit", done));
+  server.child.kill("SIGTERM");
+  await ended;
+  await page.waitForSelector("#live[data-state=lost]", { timeout: 10000 });
+  expect((await page.textContent("#live span")) === "Not live, trying again", "a lost connection is not tried again");
+  const again = await serve(home, new URL(server.url).port);
+  await page.waitForSelector("#live[data-state=ended]", { timeout: 20000 });
+  expect((await page.textContent("#live span")).startsWith("No longer live: reload"), `it says ${await page.textContent("#live span")}`);
+  await page.goto(await again.nextLink());
+  await page.waitForSelector("#live[data-state=on]");
+  await context.close();
+  return again;
 }
 
 async function checkKeys(browser, server) {
@@ -124,7 +197,7 @@ async function checkCompared(browser, server) {
   await page.goto(new URL("/stats", server.url).href);
   expect((await page.textContent("h1")).startsWith("A verified run costs"), `the stats say ${await page.textContent("h1")}`);
   expect((await page.textContent("main")).includes("ralph stats --all --apply 1"), "the stats have no proposal");
-  expect((await page.locator("main form, main button").count()) === 0, "the stats have a button");
+  expect((await page.locator("main form[method=post]").count()) === 0, "the stats have an action");
   await page.goto(new URL(`/run/${config.changed}`, server.url).href);
   await page.locator(`a[href^="${diff}"]`).first().click();
   await page.waitForURL("**/diff*");
@@ -141,16 +214,23 @@ async function checkCompared(browser, server) {
     if (config.described) {
       fs.writeFileSync(config.described, JSON.stringify(await describePictures(browser, servers)));
     } else {
-      const { empty, board, hostile, many, compared, detailed } = servers;
+      const { empty, one, board, hostile, many, compared, detailed } = servers;
       await checkPages(browser, empty, PAGES);
+      await checkPages(browser, one, [...PAGES, ...runPages("r00000")]);
       const runs = config.detailed.flatMap(runPages);
       await checkPages(browser, hostile, [...PAGES, ...runPages("x9nn"), ...runs]);
       await checkPages(browser, board, [...PAGES, ...runPages("k7f2"), "/run/9qd2", "/history?q=is%3Astuck"]);
       await checkPages(browser, detailed, [...PAGES, ...runs]);
       await checkReports(browser, [...config.detailed.map((run) => ["detailed", run]), ["hostile", config.driven], ["hostile", config.proved], ["compared", config.changed]]);
       await checkCompared(browser, compared);
+      await checkRunningGates(browser, board);
+      await checkReportLinks(browser, board);
+      await checkPrinted(browser, detailed, config.detailed);
+      await checkPrinted(browser, hostile, [config.driven]);
+      servers.one = await checkRestart(browser, one, config.homes.one);
       await checkLive(browser, board, config.homes.board);
       await checkKeys(browser, board);
+      await checkNews(browser, board, config.homes.board);
       await checkActions(browser, board, config.homes.board);
       await checkMany(browser, many, config.homes.many);
     }

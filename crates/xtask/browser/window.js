@@ -13,6 +13,8 @@ const LOOKS = [
   ["phone", { viewport: { width: 390, height: 844 }, colorScheme: "light", hasTouch: true }],
 ];
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+/// What is left of A4 beside the margins, in pixels.
+const PAPER_WIDTH = 665;
 const faults = [];
 const fail = (what) => { faults.push(what); console.error("FAULT " + what); };
 const expect = (holds, what) => { if (!holds) fail(what); };
@@ -21,9 +23,9 @@ const ralph = (home, ...args) => execFileSync(config.ralph, args, { env: environ
 const journal = (home, run) => fs.readFileSync(path.join(home, "runs", run, "journal.jsonl"), "utf8");
 
 /// A link opens one window. The server prints the next one when a browser has entered.
-function serve(home) {
+function serve(home, port = "0") {
   return new Promise((resolve, reject) => {
-    const child = spawn(config.ralph, ["serve", "--json", "--port", "0"], { env: environment(home), cwd: home });
+    const child = spawn(config.ralph, ["serve", "--json", "--port", port], { env: environment(home), cwd: home });
     const links = [];
     const waiting = [];
     const nextLink = () => (links.length > 0 ? Promise.resolve(links.shift()) : new Promise((take) => waiting.push(take)));
@@ -67,6 +69,7 @@ async function inspectShown(page, what) {
     return { over: document.documentElement.scrollWidth - innerWidth, widest: last?.outerHTML.slice(0, 160) };
   });
   expect(over <= 0, `${what}: ${over} px wider than the screen, because of ${widest}`);
+  await inspectHeads(page, what);
   await page.evaluate(axeSource);
   const result = await page.evaluate((rules) => axe.run(document, { runOnly: rules }), RULES);
   for (const v of result.violations) {
@@ -75,6 +78,46 @@ async function inspectShown(page, what) {
     }
   }
   return result.passes.length;
+}
+
+/// What is wrong with the page on paper: no page or too many, and what does not fit beside the margins of A4.
+async function inspectPrinted(page, what, maxPages) {
+  const pdf = (await page.pdf({ format: "A4", margin: { left: "17mm", right: "17mm", top: "14mm", bottom: "16mm" } })).toString("latin1");
+  const count = (pdf.match(/\/Type\s*\/Page\b/g) ?? []).length;
+  expect(count >= 1 && count <= maxPages, `${what}: it prints ${count} pages`);
+  const size = page.viewportSize();
+  await page.emulateMedia({ media: "print" });
+  await page.setViewportSize({ width: PAPER_WIDTH, height: 990 });
+  const wide = await page.evaluate(() => {
+    // A clip is for screen readers only, and a picture scales what is in it.
+    const shown = [...document.querySelectorAll("body *")].filter((e) => !e.closest(".sr, svg *") && e.getClientRects().length > 0);
+    const isWide = (e) => e.getBoundingClientRect().right > innerWidth + 0.5 || (getComputedStyle(e).overflowX !== "visible" && e.scrollWidth > e.clientWidth + 1);
+    return shown.filter(isWide).slice(0, 3).map((e) => e.outerHTML.slice(0, 160));
+  });
+  expect(wide.length === 0, `${what}: too wide on paper: ${wide.join(" | ")}`);
+  await inspectHeads(page, `${what} on paper`);
+  await page.emulateMedia({ media: null });
+  await page.setViewportSize(size);
+}
+
+/// A word in the head of a table is on one line.
+async function inspectHeads(page, what) {
+  const broken = await page.evaluate(() => {
+    const words = [];
+    for (const head of document.querySelectorAll("thead th")) {
+      const texts = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+      while (texts.nextNode()) {
+        for (const word of texts.currentNode.data.matchAll(/\S+/g)) {
+          const range = document.createRange();
+          range.setStart(texts.currentNode, word.index);
+          range.setEnd(texts.currentNode, word.index + word[0].length);
+          if (new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size > 1) words.push(word[0]);
+        }
+      }
+    }
+    return words;
+  });
+  expect(broken.length === 0, `${what}: heads of tables break inside of ${broken.join(", ")}`);
 }
 
 async function inspect(page, server, pathname, name) {
@@ -93,4 +136,4 @@ async function checkPages(browser, server, pages, looks = LOOKS) {
   console.log(`${pages.length} pages in ${looks.length} looks, ${passes} rules of axe pass`);
 }
 
-module.exports = { LOOKS, checkPages, config, expect, fail, faults, inspectShown, journal, open, openWindow, ralph, serve };
+module.exports = { LOOKS, checkPages, config, expect, fail, faults, inspectPrinted, inspectShown, journal, open, openWindow, ralph, serve };

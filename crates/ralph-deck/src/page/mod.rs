@@ -48,4 +48,4 @@ pub use run_page::RunPage;
 pub(crate) use run_page::{MetCount, proof_text};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
-pub use timeline::{TimelineKind, TimelineRow, stop_reason, timeline};
+pub use timeline::{EarlierLines, TimelineKind, TimelineRow, earlier_lines, stop_reason, timeline};

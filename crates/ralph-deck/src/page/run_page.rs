@@ -314,7 +314,7 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::RunStanding;
+    use crate::page::{RunStanding, earlier_lines};
     use crate::view::journal_log::journal_change_text;
     use ralph_core::drive::RunnerEvent;
     use ralph_core::gate::{ResultStability, TestCounts};
@@ -391,6 +391,45 @@ mod tests {
         9 held: tests 2 → 1, audit done #2 3/4
         10 ended: needs review: all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way #3 4/4
         "#);
+    }
+
+    /// A page of earlier lines has the reason of every stop, also beyond those that the page of the run has.
+    #[test]
+    fn every_one_of_120_stops_has_what_the_agent_read() {
+        let entry = |seq: u64| {
+            let reason = format!("reason {seq}");
+            let stop = StopRecord::new(
+                DecisionRule::Block,
+                StopOutcome::Blocked { reason },
+                String::new(),
+            );
+            JournalEntry {
+                by: None,
+                v: ralph_core::record::FORMAT_VERSION,
+                seq,
+                at_ms: seq,
+                prev: String::new(),
+                iteration: 0,
+                after: String::new(),
+                change: RunChange::Decided(Box::new(stop)),
+            }
+        };
+        let entries: Vec<_> = (1..=120).map(entry).collect();
+        let (mut before, mut pages, mut read) = (u64::MAX, Vec::new(), Vec::new());
+        loop {
+            let lines = earlier_lines(&entries, before, 50);
+            pages.push((lines.rows.len(), lines.left_out));
+            read.extend(lines.rows.iter().rev().map(|row| row.reason.clone().unwrap()));
+            match lines.rows.first() {
+                Some(first) if lines.left_out > 0 => before = first.seq,
+                _ => break,
+            }
+        }
+        assert_eq!(pages, [(50, 70), (50, 20), (20, 0)]);
+        let expected: Vec<_> = (1..=120).rev().map(|seq| format!("reason {seq}")).collect();
+        assert_eq!(read, expected);
+        let with_reason = timeline(&entries).iter().filter(|row| row.reason.is_some()).count();
+        assert_eq!(with_reason, 50);
     }
 
     /// The journal of a real run, whose chain is unbroken.

@@ -37,7 +37,7 @@ pub struct TimelineRow {
     pub text: String,
     /// The rule that decided about a stop.
     pub rule: Option<&'static str>,
-    /// What the agent was given to read. Only the newest stops have it; [`stop_reason`] has that of any other.
+    /// What the agent was given to read. Only the newest stops have it; [`stop_reason`] and [`earlier_lines`] have that of the others.
     pub reason: Option<String>,
     /// How long the gates of the stop took together, without cached results.
     pub gates_ms: Option<u64>,
@@ -151,6 +151,27 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
         row.reason = stop_reason(entries, row.seq);
     }
     rows
+}
+
+/// Lines of a timeline that a screen left out at first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EarlierLines {
+    /// Oldest first, each decision with what the agent was given to read.
+    pub rows: Vec<TimelineRow>,
+    /// How many lines are older.
+    pub left_out: usize,
+}
+
+/// The latest `most` lines before the journal line `before`.
+pub fn earlier_lines(entries: &[JournalEntry], before: u64, most: usize) -> EarlierLines {
+    let mut rows = timeline(entries);
+    rows.retain(|row| row.seq < before);
+    let left_out = rows.len().saturating_sub(most);
+    rows.drain(..left_out);
+    for row in &mut rows {
+        row.reason = stop_reason(entries, row.seq);
+    }
+    EarlierLines { rows, left_out }
 }
 
 /// Texts that the journal repeats on several lines, each of which says something else besides.

@@ -25,8 +25,8 @@ pub fn render_html(report: &RunReport, redactor: &Redactor) -> String {
     page.document().into_string()
 }
 
-/// Nothing may be loaded, and no other style than this one applies.
-fn content_policy() -> String {
+/// The policy of the page: nothing may be loaded or run, and no other style than its own applies.
+pub fn content_policy() -> String {
     let hash = Base64::encode_string(&Sha256::digest(STYLE));
     format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'")
 }

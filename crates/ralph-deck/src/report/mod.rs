@@ -9,7 +9,7 @@ mod markdown;
 mod report_lines;
 mod requirement_strip;
 
-pub use html::render_html;
+pub use html::{content_policy, render_html};
 pub use markdown::render_markdown;
 
 use crate::page::{ChangedFiles, CheckpointReader, RunPage};

@@ -218,7 +218,9 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                     " · " (row.project_name)
                     @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
                     " · " span.mono { (row.run) }
-                    @if row.standing.has_ended() { " · ended " (facts::time(row.last_ms, now_ms)) }
+                    @if row.standing.has_ended() {
+                        " · ended " (facts::time(row.last_ms, now_ms)) " · " (facts::report_link(&row.run))
+                    }
                     @if row.standing == RunStanding::Working && row.gates.is_empty() {
                         @if let Some(last) = standing_wording::last_event(now_ms, row.last_ms) { " · " (last) }
                     }
@@ -251,20 +253,27 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
     }
 }
 
-pub(super) fn pace(row: &BoardRow, now_ms: u64) -> Markup {
+fn pace(row: &BoardRow, now_ms: u64) -> Markup {
     html! {
         div.pace {
             @if row.trend.len() > 1 { (trend(&row.trend)) }
             @if let (Some(met), Some(all)) = (row.met, row.requirements) { span { b { (met) " of " (all) " met" } } }
-            @for gate in &row.gates {
-                span {
-                    code { (gate.name) } " running"
-                    @if let Some(since_ms) = gate.since_ms {
-                        " for " (units::format_duration(now_ms.saturating_sub(since_ms)))
-                    }
-                    @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
-                    @if let Some(step) = &gate.step { ": " (step) }
+            (running_gates(row, now_ms))
+        }
+    }
+}
+
+/// The gates that run now, with their times.
+pub(super) fn running_gates(row: &BoardRow, now_ms: u64) -> Markup {
+    html! {
+        @for gate in &row.gates {
+            span {
+                code { (gate.name) } " running"
+                @if let Some(since_ms) = gate.since_ms {
+                    " for " (units::format_duration(now_ms.saturating_sub(since_ms)))
                 }
+                @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
+                @if let Some(step) = &gate.step { ": " (step) }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Checkpoints, and two of them side by side.
 
 use super::facts;
+use crate::change_totals::ChangeTotals;
 use crate::run_source::{RunComparison, RunDetails};
 use maud::{Markup, html};
 use ralph_core::text;
@@ -14,7 +15,13 @@ pub(crate) fn changes_section(details: &RunDetails) -> Markup {
     let newest = all.get(all.len().saturating_sub(MAX_LISTED)..).unwrap_or_default();
     html! {
         section #changes aria-labelledby="h-changes" {
-            div.head { h2 #h-changes { "Changes" } span.quiet { (text::count_noun(all.len(), "checkpoint")) } }
+            div.head {
+                h2 #h-changes { "Changes" }
+                span.quiet {
+                    @if let Some(changed) = details.changed { (since_start(run, changed)) " since the start · " }
+                    (text::count_noun(all.len(), "checkpoint"))
+                }
+            }
             @if all.is_empty() { p.hint { "No checkpoint yet. ralph makes one at every stop that it measures." } }
             @else {
                 @if all.len() > 1 { (picker(run, all, all.first().map(|one| one.number), all.last().map(|one| one.number))) }
@@ -36,10 +43,29 @@ pub(crate) fn changes_section(details: &RunDetails) -> Markup {
     }
 }
 
+/// How much changed, as a link to the changes.
+fn since_start(run: &str, changed: ChangeTotals) -> Markup {
+    let ChangeTotals { from, to, files, added, removed } = changed;
+    html! {
+        @if files == 0 { "no file changed" }
+        @else {
+            a href={ "/run/" (run) "/diff?from=" (from) "&to=" (to) } {
+                (text::count_noun(files, "file")) ", +" (added) " −" (removed)
+            }
+        }
+    }
+}
+
+/// The first checkpoint, the newest ones, and those that are chosen: a run can have thousands.
 fn picker(run: &str, all: &[CheckpointRow], from: Option<u32>, to: Option<u32>) -> Markup {
+    let newest = all.len().saturating_sub(MAX_LISTED);
+    let is_offered = |at: usize, one: &CheckpointRow| {
+        at == 0 || at >= newest || [from, to].contains(&Some(one.number))
+    };
+    let offered: Vec<_> = all.iter().enumerate().filter(|(at, one)| is_offered(*at, one)).collect();
     let options = |chosen: Option<u32>| {
         html! {
-            @for one in all {
+            @for (_, one) in &offered {
                 option value=(one.number) selected[Some(one.number) == chosen] { (one.number) " · " (one.why) }
             }
         }
@@ -133,5 +159,38 @@ fn line_row(line: &SideBySideLine) -> Markup {
                 td.ln.right { (number) } td class={ "sg right " (new) } { @if line.changed { "+" span.sr { "added" } } } td class={ "right " (new) } { (text) }
             } @else { td.ln.void {} td.sg.void {} td.void {} }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of 10,000 stops has as many checkpoints.
+    #[test]
+    fn a_selection_offers_the_first_the_newest_and_the_chosen_checkpoints() {
+        let all: Vec<_> = (0..10_000)
+            .map(|number| CheckpointRow { number, at_ms: 1, why: String::new() })
+            .collect();
+        let shown = picker("k7f2", &all, Some(40), Some(9_990)).into_string();
+        let value = |option: &str| {
+            let (number, rest) = option.split_once('"').unwrap();
+            format!("{number}{}", if rest.starts_with(" selected") { "!" } else { "" })
+        };
+        let offered: Vec<_> = shown.split("<option value=\"").skip(1).map(value).collect();
+        insta::assert_snapshot!(offered.join(" "), @"0 40! 9980 9981 9982 9983 9984 9985 9986 9987 9988 9989 9990 9991 9992 9993 9994 9995 9996 9997 9998 9999 0 40 9980 9981 9982 9983 9984 9985 9986 9987 9988 9989 9990! 9991 9992 9993 9994 9995 9996 9997 9998 9999");
+    }
+
+    #[test]
+    fn the_sum_of_changes_links_to_them() {
+        let shown = |files| {
+            let changed = ChangeTotals { from: 0, to: 17, files, added: 412, removed: 388 };
+            since_start("k7f2", changed).into_string()
+        };
+        insta::assert_snapshot!([0, 1, 23].map(shown).join("\n"), @r#"
+        no file changed
+        <a href="/run/k7f2/diff?from=0&amp;to=17">1 file, +412 −388</a>
+        <a href="/run/k7f2/diff?from=0&amp;to=17">23 files, +412 −388</a>
+        "#);
     }
 }

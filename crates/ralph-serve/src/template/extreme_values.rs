@@ -64,7 +64,7 @@ fn gate(value: u64, measurements: Vec<GateMeasurement>) -> GateHistoryRow {
     }
 }
 
-fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
+pub(super) fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
     let measured = |took_ms: &u64| GateMeasurement {
         seq: value,
         at_ms: *took_ms,
@@ -183,14 +183,18 @@ fn pages_are_made_of_any_numbers() {
 
 /// What a judge is at is foreign text beside its time.
 #[test]
-fn a_running_judge_has_its_step_on_the_board() {
-    let mut row = board_row(0, Vec::new());
-    row.gates[0].name = "review".to_string();
-    row.gates[0].step = Some("trying again in 30 s: <b>HTTP 429</b>".to_string());
-    let shown = board::pace(&row, 41_000).into_string();
-    let (_, shown) = shown.split_once("<code>").unwrap();
-    assert_eq!(
-        shown,
-        "review</code> running for 41 s, usually 0 ms: trying again in 30 s: &lt;b&gt;HTTP 429&lt;/b&gt;</span></div>"
-    );
+fn a_running_judge_has_its_step_on_the_board_and_on_its_page() {
+    let mut page = run_page(0, 41_000, &[]);
+    page.row.gates[0].name = "review".to_string();
+    page.row.gates[0].step = Some("trying again in 30 s: <b>HTTP 429</b>".to_string());
+    for shown in [board::run_row(&page.row, page.now_ms), gates::gates_section(&page)] {
+        let shown = shown.into_string();
+        let (_, shown) = shown.split_once("<div class=\"pace\">").unwrap();
+        let (_, shown) = shown.split_once("<code>").unwrap();
+        let (shown, _) = shown.split_once("</div>").unwrap();
+        assert_eq!(
+            shown,
+            "review</code> running for 41 s, usually 0 ms: trying again in 30 s: &lt;b&gt;HTTP 429&lt;/b&gt;</span>"
+        );
+    }
 }

@@ -113,6 +113,11 @@ pub(crate) fn run_link(id: &str) -> Markup {
     }
 }
 
+/// The report of a run.
+pub(crate) fn report_link(run: &str) -> Markup {
+    html! { a href={ "/run/" (run) "/report" } { "report" span.sr { " of run " (run) } } }
+}
+
 /// The result of the action before this page.
 pub(crate) fn notice(notice: &ActionNotice) -> Markup {
     let (class, name) = if notice.is_failure {

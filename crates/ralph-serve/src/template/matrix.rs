@@ -1,8 +1,9 @@
 //! The requirements of a run by stop.
 
+use super::stops::stop_link;
 use maud::{Markup, html};
 use ralph_core::text;
-use ralph_deck::page::{CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn};
+use ralph_deck::page::{CellState, MatrixCell, MatrixRow, RequirementMatrix, RunPage, StopColumn};
 
 /// More stops are drawn as a strip.
 const MAX_CELL_COLUMNS: usize = 24;
@@ -10,7 +11,8 @@ const MAX_CELL_COLUMNS: usize = 24;
 const PHONE_COLUMNS: usize = 8;
 const STRIP_UNIT: usize = 6;
 
-pub(crate) fn matrix_section(matrix: &RequirementMatrix) -> Markup {
+pub(crate) fn matrix_section(page: &RunPage) -> Markup {
+    let matrix = &page.matrix;
     html! {
         section #requirements aria-labelledby="h-req" {
             div.head { h2 #h-req { "Requirements" } span.quiet { "by stop; the number is how many findings" } }
@@ -18,7 +20,7 @@ pub(crate) fn matrix_section(matrix: &RequirementMatrix) -> Markup {
                 p.hint { "Nothing has been measured yet. ralph measures when the agent wants to stop." }
             } @else {
                 div.scroll tabindex="0" role="region" aria-label="Requirements by stop" {
-                    @if matrix.columns.len() <= MAX_CELL_COLUMNS { (cells(matrix)) } @else { (strips(matrix)) }
+                    @if matrix.columns.len() <= MAX_CELL_COLUMNS { (cells(page)) } @else { (strips(matrix)) }
                 }
                 (key())
                 @if matrix.left_out > 0 { p.hint { (text::count_noun(matrix.left_out, "more requirement")) } }
@@ -27,7 +29,8 @@ pub(crate) fn matrix_section(matrix: &RequirementMatrix) -> Markup {
     }
 }
 
-fn cells(matrix: &RequirementMatrix) -> Markup {
+fn cells(page: &RunPage) -> Markup {
+    let matrix = &page.matrix;
     let old = matrix.columns.len().saturating_sub(PHONE_COLUMNS);
     html! {
         table.matrix {
@@ -35,7 +38,7 @@ fn cells(matrix: &RequirementMatrix) -> Markup {
                 th scope="col" { span.sr { "Requirement" } }
                 @for (at, column) in matrix.columns.iter().enumerate() {
                     th.m-old[at < old] scope="col" {
-                        a href={ "#stop-" (column.last) } { span.sr { "stop " } (column.last) }
+                        (stop_link(page, column.last, &html! { span.sr { "stop " } (column.last) }))
                     }
                 }
                 th.now scope="col" { "Now" }

@@ -8,7 +8,7 @@ use super::marks;
 use super::matrix::matrix_section;
 use super::run_forms::{self, FormKeys};
 use super::sessions::sessions_section;
-use super::stops::stops_section;
+use super::stops::{stop_link, stops_section};
 use crate::page_region::PageRegion;
 use crate::run_source::RunDetails;
 use maud::{Markup, html};
@@ -28,7 +28,7 @@ pub(crate) fn run_regions(details: &RunDetails, forms: &FormKeys<'_>) -> Vec<Pag
         PageRegion::new("tools", run_forms::tools(details, forms)),
         PageRegion::new("first", look_first(page)),
         PageRegion::new("jump", jump()),
-        PageRegion::new("requirements", matrix_section(&page.matrix)),
+        PageRegion::new("requirements", matrix_section(page)),
         PageRegion::new("stops", stops_section(page)),
         PageRegion::new("gates", gates_section(page)),
         PageRegion::new("curves", curves_section(page)),
@@ -63,6 +63,7 @@ fn verdict(page: &RunPage) -> Markup {
                     span.quiet {
                         @if row.standing.has_ended() { "ended " } @else { "last event " }
                         (facts::time(row.last_ms, page.now_ms))
+                        @if row.standing.has_ended() { " · " (facts::report_link(&row.run)) }
                     }
                 }
                 h1 { (row.title) }
@@ -120,11 +121,11 @@ fn look_first(page: &RunPage) -> Markup {
             @if !page.look_first.is_empty() {
                 section.first aria-labelledby="h-first" {
                     div.head { h2 #h-first { "Look at this first" } }
-                    ol { @for one in shown { (look_item(one)) } }
+                    ol { @for one in shown { (look_item(page, one)) } }
                     @if page.look_first.len() > MAX_LOOK_FIRST {
                         details #first-rest {
                             summary { (page.look_first.len() - MAX_LOOK_FIRST) " more" }
-                            ol { @for one in rest { (look_item(one)) } }
+                            ol { @for one in rest { (look_item(page, one)) } }
                         }
                     }
                 }
@@ -133,11 +134,11 @@ fn look_first(page: &RunPage) -> Markup {
     }
 }
 
-fn look_item(one: &LookFirst) -> Markup {
+fn look_item(page: &RunPage, one: &LookFirst) -> Markup {
     html! {
         li { div {
             p { (one.text) }
-            p.hint { (one.kind.label()) @if let Some(stop) = one.stop { " · " a href={ "#stop-" (stop) } { "stop " (stop) } } }
+            p.hint { (one.kind.label()) @if let Some(stop) = one.stop { " · " (stop_link(page, stop, &html! { "stop " (stop) })) } }
         } }
     }
 }

@@ -1,9 +1,10 @@
 //! What runs have in common: what a verified one costs, what holds agents, flaky and slow gates, weeks, limits, proposals.
 
 use super::facts::{self, code_text};
-use crate::stats_source::LoadedStats;
+use super::marks;
+use crate::stats_source::{LoadedStats, StatsAnswer};
 use maud::{Markup, html};
-use ralph_core::text::count_noun;
+use ralph_core::text::{clean_line, count_noun};
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::IndexCoverage;
 use ralph_deck::page::state_label;
@@ -11,23 +12,67 @@ use ralph_deck::page::stats::{
     AppliedComparison, CostRange, FlakyTable, HoldTable, JudgeTable, LimitHitRow, PolicyProposal,
     RunSummaryRow, SlowTable, StatsPage, StatsProject, WeekRow, percent,
 };
-use ralph_deck::wording::ago;
+use ralph_deck::wording::{ago, capitalized};
 
 const BAR: u64 = 200;
 const RANGE: u64 = 1_000;
 /// The width of the mark of a median.
 const MEDIAN: u64 = 8;
 
-pub(crate) fn stats_page(stats: &LoadedStats) -> Markup {
+/// Projects to choose from; a machine can have runs in thousands.
+const MAX_CHOICES: usize = 200;
+const LONGEST_CHOICE: usize = 120;
+
+pub(crate) fn stats_page(answer: &StatsAnswer) -> Markup {
+    match &answer.figures {
+        Ok(stats) => html! {
+            div.page-head {
+                div {
+                    h1 { (stats.page.sentence) }
+                    @if !stats.page.detail.is_empty() { p.detail { (code_text(&stats.page.detail)) } }
+                    @if stats.coverage == IndexCoverage::Partial {
+                        p.hint { "Not every run is counted yet. Reload the page to continue." }
+                    }
+                }
+                (filter_form(answer))
+            }
+            (figures(stats))
+        },
+        Err(mistake) => html! {
+            div.page-head { div { h1 { "Stats" } } (filter_form(answer)) }
+            div.banner.st-exhausted role="status" {
+                (marks::mark("damaged"))
+                div { (code_text(&capitalized(mistake.hint()))) "." }
+            }
+        },
+    }
+}
+
+/// Chooses the runs, as the options of `ralph stats` do.
+fn filter_form(answer: &StatsAnswer) -> Markup {
+    let StatsAnswer { query, projects, .. } = answer;
+    let is_chosen = |project: &String| *project == query.project;
+    let offered = projects.iter().enumerate();
+    let offered = offered.filter(|(at, project)| *at < MAX_CHOICES || is_chosen(project));
+    html! {
+        form.filter method="get" action="/stats" {
+            label.sr for="project" { "Project" }
+            select #project name="project" {
+                option value="" { "All projects" }
+                @for (_, project) in offered {
+                    option value=(project) selected[is_chosen(project)] { (clean_line(project, LONGEST_CHOICE)) }
+                }
+            }
+            label.sr for="since" { "Since, such as 30d" }
+            input #since type="text" name="since" value=(query.since) placeholder="30d" autocomplete="off" maxlength="40";
+            button.btn { "Show" }
+        }
+    }
+}
+
+fn figures(stats: &LoadedStats) -> Markup {
     let page = &stats.page;
     html! {
-        div.page-head { div {
-            h1 { (page.sentence) }
-            @if !page.detail.is_empty() { p.detail { (code_text(&page.detail)) } }
-            @if stats.coverage == IndexCoverage::Partial {
-                p.hint { "Not every run is counted yet. Reload the page to continue." }
-            }
-        } }
         @if page.is_compared { @if let Some(cost) = page.cost { (verified_cost(page, cost)) } }
         (holds("h-holds", "What holds agents", &page.holds))
         (flaky(&page.flaky))
@@ -36,7 +81,7 @@ pub(crate) fn stats_page(stats: &LoadedStats) -> Markup {
         @if page.is_compared && !page.weeks.is_empty() { (weeks(page)) }
         @if !page.limits.is_empty() { (limits(&page.limits)) }
         (holds("h-sessions", "What holds sessions without a run", &page.session_holds))
-        @if !page.proposals.is_empty() { (proposals(&page.proposals)) }
+        @if !page.proposals.is_empty() { (proposals(&page.proposals, &stats.command)) }
         @if !page.applied.is_empty() { (applied(page)) }
         @if !page.runs.is_empty() { (runs(page)) }
     }
@@ -259,8 +304,8 @@ fn limits(rows: &[LimitHitRow]) -> Markup {
     }
 }
 
-/// Numbered as `ralph stats --all` numbers them.
-fn proposals(proposals: &[PolicyProposal]) -> Markup {
+/// Numbered as the command numbers them.
+fn proposals(proposals: &[PolicyProposal], command: &str) -> Markup {
     html! {
         section aria-labelledby="h-prop" {
             div.head { h2 #h-prop { "Proposals" } span.quiet { "shown, never applied for you" } }
@@ -270,7 +315,7 @@ fn proposals(proposals: &[PolicyProposal]) -> Markup {
                         h3 { (number) ". " (code_text(title)) (quiet_project(project)) }
                         p { (code_text(reason)) }
                         pre { (edit.toml.trim_end()) }
-                        p { "Shows the change and asks: " code { "ralph stats --all --apply " (number) } }
+                        p { "Shows the change and asks: " code { (command) " --apply " (number) } }
                     }
                     dl {
                         dt { "Saves" } dd { (gain) }
@@ -341,6 +386,8 @@ mod tests {
         ComparedFigure, GateStatistics, HoldRow, JudgeStatistics, LimitHit, ProposalKind,
         ProposedEdit,
     };
+
+    use crate::stats_source::StatsQuery;
 
     const HOSTILE: &str = "<b onclick=x>`\"'&";
 
@@ -447,14 +494,24 @@ mod tests {
 
     #[test]
     fn hostile_names_are_text_in_every_table() {
-        let page = LoadedStats { page: hostile_page(), coverage: IndexCoverage::Partial };
-        let shown = stats_page(&page).into_string();
-        assert!(!shown.contains("<b ") && !shown.contains("<form") && !shown.contains("<button"));
+        let text = || HOSTILE.to_string();
+        let stats = LoadedStats {
+            page: hostile_page(),
+            coverage: IndexCoverage::Partial,
+            command: format!("ralph stats --project {HOSTILE}"),
+        };
+        let answer = StatsAnswer {
+            query: StatsQuery { project: text(), since: text() },
+            projects: vec!["/srv/shop".to_string(), text()],
+            figures: Ok(stats),
+        };
+        let shown = stats_page(&answer).into_string();
+        assert!(!shown.contains("<b ") && !shown.contains("method=\"post\""));
         let time = shown.split_once("<time").and_then(|(_, rest)| rest.split_once("</time>"));
         let time = format!("<time{}</time>", time.map_or("", |(time, _)| time));
         let lines = shown.replace(&time, "TIME").replace("<section", "\n<section");
         insta::assert_snapshot!(lines, @r#"
-        <div class="page-head"><div><h1>&lt;b onclick=x&gt;`&quot;'&amp;</h1><p class="detail">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><p class="hint">Not every run is counted yet. Reload the page to continue.</p></div></div>
+        <div class="page-head"><div><h1>&lt;b onclick=x&gt;`&quot;'&amp;</h1><p class="detail">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><p class="hint">Not every run is counted yet. Reload the page to continue.</p></div><form class="filter" method="get" action="/stats"><label class="sr" for="project">Project</label><select id="project" name="project"><option value="">All projects</option><option value="/srv/shop">/srv/shop</option><option value="&lt;b onclick=x&gt;`&quot;'&amp;" selected>&lt;b onclick=x&gt;`&quot;'&amp;</option></select><label class="sr" for="since">Since, such as 30d</label><input id="since" type="text" name="since" value="&lt;b onclick=x&gt;`&quot;'&amp;" placeholder="30d" autocomplete="off" maxlength="40"><button class="btn">Show</button></form></div>
         <section aria-labelledby="h-cost"><div class="head"><h2 id="h-cost">Cost of a verified run</h2></div><dl class="strip"><div><dt>Median</dt><dd>$6.20</dd></div><div><dt>Middle half</dt><dd>$3.40 to $9.10</dd></div><div><dt>Verified runs with a known cost</dt><dd>10</dd></div><div><dt>Spent on runs that did not end verified</dt><dd>$0 <small>of $0</small></dd></div></dl></section>
         <section aria-labelledby="h-holds"><div class="head"><h2 id="h-holds">What holds agents</h2><span class="quiet">20 held of 40 stops</span></div><table class="tbl cards"><thead><tr><th scope="col">Requirement</th><th scope="col">Share of held stops</th><th class="num" scope="col"><span class="sr">Per cent</span></th><th class="num" scope="col">Stops</th><th class="num" scope="col">Stops until met</th><th class="num" scope="col">Waived</th><th class="num" scope="col">False holds</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="120" height="10"></rect></svg></td><td class="num r">60 %</td><td class="num" data-k="stops">12</td><td class="num" data-k="until met">never</td><td class="num wide">0</td><td class="num" data-k="false">0</td></tr></tbody></table><p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-flaky"><div class="head"><h2 id="h-flaky">Flaky gates</h2><span class="quiet">same content, different result</span></div><table class="tbl cards"><thead><tr><th scope="col">Gate</th><th scope="col">Share of results</th><th class="num" scope="col">Rate</th><th class="num" scope="col">Differed</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="40" height="10"></rect></svg></td><td class="num r">20 %</td><td class="num" data-k="different">8 of 40</td></tr></tbody></table><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
@@ -464,7 +521,7 @@ mod tests {
         <section aria-labelledby="h-limits"><div class="head"><h2 id="h-limits">Limits that were hit</h2></div><table class="tbl cards"><thead><tr><th scope="col">Limit</th><th class="num" scope="col">Runs</th><th class="num" scope="col">Latest</th></tr></thead><tbody><tr><th scope="row">cost</th><td class="num r">3</td><td class="num" data-k="latest"><span class="mono">&lt;b onclick=x&gt;`&quot;'&amp;</span></td></tr></tbody></table></section>
         <section aria-labelledby="h-sessions"><div class="head"><h2 id="h-sessions">What holds sessions without a run</h2><span class="quiet">20 held of 40 stops</span></div><table class="tbl cards"><thead><tr><th scope="col">Requirement</th><th scope="col">Share of held stops</th><th class="num" scope="col"><span class="sr">Per cent</span></th><th class="num" scope="col">Stops</th><th class="num" scope="col">Stops until met</th><th class="num" scope="col">Waived</th><th class="num" scope="col">False holds</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="full"><svg class="hbar" viewBox="0 0 200 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rail" width="200" height="10"></rect><rect class="fill" width="120" height="10"></rect></svg></td><td class="num r">60 %</td><td class="num" data-k="stops">12</td><td class="num" data-k="until met">never</td><td class="num wide">0</td><td class="num" data-k="false">0</td></tr></tbody></table><p class="hint">A stop can be held by more than one requirement. A false hold was waived, or disputed and the work accepted.</p><p class="hint">&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p></section>
         <section aria-labelledby="h-prop"><div class="head"><h2 id="h-prop">Proposals</h2><span class="quiet">shown, never applied for you</span></div><article class="tip"><div><h3>1. Repeat every failure of <code>e2e</code> <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></h3><p>&lt;b onclick=x&gt;<code>&quot;'&amp;</code></p><pre>[[gate]]
-        name = &quot;&lt;b onclick=x&gt;`&quot;'&amp;&quot;</pre><p>Shows the change and asks: <code>ralph stats --all --apply 1</code></p></div><dl><dt>Saves</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>Costs</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>File</dt><dd><code>&lt;b onclick=x&gt;`&quot;'&amp;</code></dd></dl></article></section>
+        name = &quot;&lt;b onclick=x&gt;`&quot;'&amp;&quot;</pre><p>Shows the change and asks: <code>ralph stats --project &lt;b onclick=x&gt;`&quot;'&amp; --apply 1</code></p></div><dl><dt>Saves</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>Costs</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>File</dt><dd><code>&lt;b onclick=x&gt;`&quot;'&amp;</code></dd></dl></article></section>
         <section aria-labelledby="h-applied"><div class="head"><h2 id="h-applied">Applied proposals</h2><span class="quiet">28 days before against the time since</span></div><article class="tip"><div><h3>&lt;b onclick=x&gt;<code>&quot;'&amp;</code> <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></h3><p>Applied by you TIME.</p></div><dl><dt>&lt;b onclick=x&gt;`&quot;'&amp;</dt><dd>&lt;b onclick=x&gt;`&quot;'&amp; → &lt;b onclick=x&gt;`&quot;'&amp;</dd><dt>Runs</dt><dd>26 before, 30 since</dd></dl></article></section>
         <section aria-labelledby="h-runs"><div class="head"><h2 id="h-runs">Runs</h2></div><table class="tbl cards"><thead><tr><th scope="col">Goal</th><th class="num" scope="col">Run</th><th scope="col">Status</th><th class="num" scope="col">Held stops</th><th class="num" scope="col">Cost</th><th class="num" scope="col">Ended</th></tr></thead><tbody><tr><th scope="row">&lt;b onclick=x&gt;`&quot;'&amp; <span class="quiet">&lt;b onclick=x&gt;`&quot;'&amp;</span></th><td class="num r"><a class="mono" href="/run/k7f2">k7f2</a></td><td data-k="state">needs review</td><td class="num" data-k="held">3 of 4</td><td class="num" data-k="cost">unknown</td><td class="num" data-k="ended">not ended</td></tr></tbody></table></section>
         "#);

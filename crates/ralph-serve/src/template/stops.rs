@@ -4,7 +4,7 @@ use super::facts;
 use super::marks;
 use maud::{Markup, html};
 use ralph_core::{text, units};
-use ralph_deck::page::{RunPage, TimelineKind, TimelineRow};
+use ralph_deck::page::{EarlierLines, RunPage, TimelineKind, TimelineRow};
 use ralph_deck::wording;
 
 /// Lines on the page of the run, and on each page of older ones.
@@ -24,20 +24,30 @@ pub(crate) fn stops_section(page: &RunPage) -> Markup {
     }
 }
 
-/// The lines before `before`, on a page of their own.
-pub(crate) fn older_stops(page: &RunPage, before: u64) -> Markup {
-    let older: Vec<_> = page.timeline.iter().filter(|row| row.seq < before).cloned().collect();
-    let from = older.len().saturating_sub(STOPS_PER_PAGE);
-    let shown = older.get(from..).unwrap_or_default();
+/// Lines that the page of the run leaves out, on a page of their own.
+pub(crate) fn older_stops(run: &str, lines: &EarlierLines, now_ms: u64) -> Markup {
     html! {
-        p.crumb { a href="/" { "Board" } " / " a href={ "/run/" (page.row.run) } { span.mono { (page.row.run) } } " / earlier stops" }
-        h1 { "Earlier stops of " span.mono { (page.row.run) } }
+        p.crumb { a href="/" { "Board" } " / " a href={ "/run/" (run) } { span.mono { (run) } } " / earlier stops" }
+        h1 { "Earlier stops of " span.mono { (run) } }
         section aria-label="Stops" {
-            (stop_list(shown, page.now_ms))
-            @if let Some(first) = shown.first().filter(|_| from > 0) {
-                a.more href={ "/run/" (page.row.run) "/stops?before=" (first.seq) } { "Earlier: " (text::count_noun(from, "line")) }
+            (stop_list(&lines.rows, now_ms))
+            @if let Some(first) = lines.rows.first().filter(|_| lines.left_out > 0) {
+                a.more href={ "/run/" (run) "/stops?before=" (first.seq) } { "Earlier: " (text::count_noun(lines.left_out, "line")) }
             }
         }
+    }
+}
+
+/// A link to the line of a stop: on the page of the run, or on a page of earlier lines. Without such a line, only the label.
+pub(super) fn stop_link(page: &RunPage, stop: u32, label: &Markup) -> Markup {
+    let newest = page.timeline.len().saturating_sub(STOPS_PER_PAGE);
+    let Some(at) = page.timeline.iter().rposition(|row| row.stop == Some(stop)) else {
+        return label.clone();
+    };
+    let seq = page.timeline.get(at).map_or(0, |row| row.seq);
+    html! {
+        @if at >= newest { a href={ "#stop-" (stop) } { (label) } }
+        @else { a href={ "/run/" (page.row.run) "/stops?before=" (seq.saturating_add(1)) "#stop-" (stop) } { (label) } }
     }
 }
 
@@ -103,5 +113,44 @@ fn kind_mark(kind: TimelineKind) -> &'static str {
         TimelineKind::Runner => "runner",
         TimelineKind::Denied => "blocked",
         TimelineKind::Damage => "damaged",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::template::extreme_values::run_page;
+
+    /// Every stop is on one page: the newest lines on that of the run.
+    #[test]
+    fn a_link_to_a_stop_leads_to_the_page_with_its_line() {
+        let row = |seq: u64| TimelineRow {
+            seq,
+            at_ms: 0,
+            kind: TimelineKind::Held,
+            // One line in three is no stop.
+            stop: (seq % 3 > 0).then(|| u32::try_from(seq).unwrap()),
+            iteration: 0,
+            text: String::new(),
+            rule: None,
+            reason: None,
+            gates_ms: None,
+            cost_micro_usd: None,
+            checkpoint: None,
+            met: None,
+            requirements: None,
+        };
+        let page = RunPage { timeline: (0..120).map(row).collect(), ..run_page(0, 0, &[]) };
+        let link = |stop| stop_link(&page, stop, &html! { (stop) }).into_string();
+        insta::assert_snapshot!([119, 70, 68, 1, 69, 500].map(link).join("\n"), @r##"
+        <a href="#stop-119">119</a>
+        <a href="#stop-70">70</a>
+        <a href="/run/k7f2/stops?before=69#stop-68">68</a>
+        <a href="/run/k7f2/stops?before=2#stop-1">1</a>
+        69
+        500
+        "##);
+        let shown = stops_section(&page).into_string();
+        assert!(shown.contains("id=\"stop-70\"") && !shown.contains("id=\"stop-68\""));
     }
 }

@@ -67,6 +67,26 @@ fn the_link_opens_a_session_and_every_response_has_the_same_headers() {
     content-length: 0
     date: DATE
     ");
+    // A report runs nothing at all.
+    let run = sandbox.start_run(["Say goodbye"]);
+    let hash = regex::Regex::new("sha256-[A-Za-z0-9+/]{43}=").unwrap();
+    let length = regex::Regex::new("content-length: [0-9]+").unwrap();
+    let report = server.get(&server.cookie(), &format!("/run/{run}/report"));
+    let report = length.replace(&report.head, "content-length: BYTES").into_owned();
+    assert_snapshot!(hash.replace(&shown(&report), "sha256-HASH"), @r"
+    HTTP/1.1 200 OK
+    content-type: text/html; charset=utf-8
+    content-security-policy: default-src 'none'; style-src 'sha256-HASH'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
+    referrer-policy: no-referrer
+    x-content-type-options: nosniff
+    x-frame-options: DENY
+    cache-control: no-store
+    cross-origin-opener-policy: same-origin
+    cross-origin-resource-policy: same-origin
+    connection: close
+    content-length: BYTES
+    date: DATE
+    ");
     // Every entry makes a link for one more browser.
     let (one, other) = (server.cookie(), server.cookie());
     assert_ne!(one, other);
@@ -292,6 +312,7 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     let cookie = server.cookie();
     let page = server.get(&cookie, "/stats").body.replace(&run, "RUN");
     let main = page.split_once("<main id=\"main\">").unwrap().1.split_once("</main>").unwrap().0;
+    let main = main.replace(&sandbox.project().display().to_string(), "DIR");
     let main = main.replace(&*sandbox.project().file_name().unwrap().to_string_lossy(), "PROJECT");
     assert_snapshot!(main.replace("><", ">\n<"), @r#"
     <div class="wrap">
@@ -301,6 +322,16 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     <p class="detail">
     <code>tests</code> holds agents most.</p>
     </div>
+    <form class="filter" method="get" action="/stats">
+    <label class="sr" for="project">Project</label>
+    <select id="project" name="project">
+    <option value="">All projects</option>
+    <option value="DIR">DIR</option>
+    </select>
+    <label class="sr" for="since">Since, such as 30d</label>
+    <input id="since" type="text" name="since" value="" placeholder="30d" autocomplete="off" maxlength="40">
+    <button class="btn">Show</button>
+    </form>
     </div>
     <section aria-labelledby="h-holds">
     <div class="head">
@@ -380,10 +411,48 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     let json = |text: &str| {
         let mut page: Value = serde_json::from_str(text).unwrap();
         page["now"] = 0.into();
+        if page["scope"]["since"].is_string() {
+            page["scope"]["since"] = 0.into();
+        }
         page
     };
-    let api = json(&server.get(&cookie, "/api/stats").body);
-    assert_eq!(api, json(&sandbox.ralph(["stats", "--all", "--json"]).stdout));
+    let project = sandbox.project().display().to_string();
+    for (query, args) in [
+        ("".to_string(), vec!["--all"]),
+        ("?project=&since=".to_string(), vec!["--all"]),
+        ("?since=1d".to_string(), vec!["--all", "--since", "1d"]),
+        ("?since=0".to_string(), vec!["--all", "--since", "0"]),
+        (format!("?project={project}&since=1d"), vec!["--project", &project, "--since", "1d"]),
+    ] {
+        let api = json(&server.get(&cookie, &format!("/api/stats{query}")).body);
+        let args = ["stats", "--json"].into_iter().chain(args);
+        assert_eq!(api, json(&sandbox.ralph(args).stdout), "{query}");
+    }
+    let refused = [
+        "since=soon",
+        "since=-1d",
+        "since=99999999999999999999d",
+        "since=%3Cscript%3E",
+        "project=/etc",
+        "project=..%2f..%2fetc",
+        "project=%3Cscript%3E&since=1d",
+    ];
+    let refused = refused.map(|query| {
+        let reply = server.get(&cookie, &format!("/api/stats?{query}"));
+        let page = server.get(&cookie, &format!("/stats?{query}")).body;
+        let banner = page.split_once("<div class=\"banner st-exhausted\"").map(|(_, rest)| rest);
+        let text = banner.and_then(|rest| rest.split_once("<div>")?.1.split_once("</div>"));
+        format!("{query}: {} {} {}", reply.status, reply.body, text.unwrap_or_default().0)
+    });
+    assert_snapshot!(refused.join("\n"), @r#"
+    since=soon: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
+    since=-1d: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
+    since=99999999999999999999d: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
+    since=%3Cscript%3E: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
+    project=/etc: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
+    project=..%2f..%2fetc: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
+    project=%3Cscript%3E&since=1d: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
+    "#);
 }
 
 /// A program gets JSON also for what is not there.
@@ -519,6 +588,9 @@ fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
         ("unknown run", get(&[cookies], "/run/zzzz")),
         ("no id", get(&[cookies], "/run/..%2f..%2fetc")),
         ("no id in updates", get(&[cookies], "/events?page=/run/../../etc")),
+        ("the report of an unknown run", get(&[cookies], "/run/zzzz/report")),
+        ("no id of a report", get(&[cookies], "/run/..%2f..%2fetc/report")),
+        ("no session for a report", get(&[], &format!("/run/{run}/report"))),
         ("an action by GET", get(&[cookies], &pause)),
         ("another method", server.request("DELETE", "/", &[cookies], "").status),
         ("a method that does not exist", server.request("BREW", "/", &[cookies], "").status),
@@ -588,6 +660,9 @@ fn requests_without_the_right_host_session_origin_form_or_id_are_refused() {
     404 unknown run
     404 no id
     404 no id in updates
+    404 the report of an unknown run
+    404 no id of a report
+    403 no session for a report
     405 an action by GET
     405 another method
     405 a method that does not exist
@@ -673,6 +748,8 @@ fn hostile_texts_are_escaped_on_every_page() {
         (format!("/run/{run}"), HOSTILE.to_string()),
         (format!("/run/{run}/stops"), "<b>goodbye</b>".to_string()),
         (format!("/run/{driven}"), HOSTILE.to_string()),
+        (format!("/run/{run}/report"), HOSTILE.to_string()),
+        (format!("/run/{driven}/report"), HOSTILE.to_string()),
         (diff, HOSTILE_FILE.to_string()),
         (compared, HOSTILE.to_string()),
         (
@@ -681,6 +758,11 @@ fn hostile_texts_are_escaped_on_every_page() {
         ),
         ("/history".to_string(), String::new()),
         ("/stats".to_string(), HOSTILE.to_string()),
+        (
+            "/stats?since=%3Cscript%3Ealert(3)%3C/script%3E".to_string(),
+            "<script>alert(3)</script>".to_string(),
+        ),
+        ("/stats?project=%3Cscript%3Ealert(3)%3C/script%3E".to_string(), String::new()),
         ("/queues".to_string(), shown("task")),
         ("/queues".to_string(), shown("reason")),
         ("/queues".to_string(), format!("{HOSTILE}.toml")),
@@ -695,7 +777,8 @@ fn hostile_texts_are_escaped_on_every_page() {
         for raw in ["<img", "<b>goodbye", "</title><script", "<script>"] {
             assert!(!reply.body.contains(raw), "{path}: {raw}\n{}", reply.body);
         }
-        assert_eq!(reply.body.matches("<script").count(), 1, "{path}");
+        let scripts = usize::from(!path.ends_with("/report"));
+        assert_eq!(reply.body.matches("<script").count(), scripts, "{path}");
         for tag in tags.find_iter(&reply.body) {
             let names = values.replace_all(tag.as_str(), "");
             assert!(!attributes.is_match(&names), "{path}: {}", tag.as_str());
@@ -819,6 +902,9 @@ fn checkpoints_are_compared_line_by_line() {
     let reply = server.get(&cookie, &format!("/run/{run}/diff?from=0&to=1&path=main.txt"));
     let rows = reply.body.split_once("<table class=\"diff\">").unwrap().1;
     assert_snapshot!(rows.split_once("</table>").unwrap().0, @r#"<caption><code>main.txt</code></caption><tbody><tr class=""><td class="ln">1</td><td class="sg del">−<span class="sr">removed</span></td><td class="del">hello</td><td class="ln right">1</td><td class="sg right add">+<span class="sr">added</span></td><td class="right add">hello there</td></tr></tbody>"#);
+    let page = server.get(&cookie, &format!("/run/{run}")).body;
+    let head = page.split_once("<h2 id=\"h-changes\">").unwrap().1.split_once("</div>").unwrap().0;
+    assert_snapshot!(head.replace(&run, "RUN"), @r#"Changes</h2><span class="quiet"><a href="/run/RUN/diff?from=0&amp;to=1">1 file, +1 −1</a> since the start · 2 checkpoints</span>"#);
     for path in ["from=7", "to=x&from=9", "path=..%2f..%2fetc%2fpasswd"] {
         let reply = server.get(&cookie, &format!("/run/{run}/diff?{path}"));
         assert!(!reply.body.contains("root:"), "{path}");

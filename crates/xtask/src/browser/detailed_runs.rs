@@ -1,7 +1,7 @@
 //! Runs with everything that a page can show: a driven run in progress, one with a proof and judges, one that waits for
 //! an approval, and one whose journal was edited.
 
-use super::sample_home::{HOSTILE, held_stop};
+use super::sample_home::{HOSTILE, SampleStop, TESTS_GATE};
 use super::sample_journal::SampleJournal;
 use crate::disk;
 use anyhow::{Context, Result};
@@ -32,6 +32,8 @@ pub(super) const DETAILED_RUNS: [&str; 4] = [DRIVEN_RUN, PROVED_RUN, APPROVAL_RU
 const SESSIONS: [&str; 2] =
     ["1b810b37-0c11-4c0e-9a51-2f6d2f6b8a01", "5999882c-e786-462c-84d4-07d1c65b5e76"];
 const MINUTE_MS: u64 = 60_000;
+/// The requirement that a person waives.
+const WAIVED: &str = "fmt";
 
 /// Which texts the runs of a home have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +86,9 @@ pub(super) fn write_driven_run(root: &Path, wording: SampleWording) -> Result<Fi
     run.after(1, change(json!({ "denied": {
         "tool": "Bash", "what": text("changes git history"), "call": text("git push --force origin main"),
     } }))?)?;
-    let why = text("the documentation is built elsewhere this week");
+    let why = text("the generated tables are formatted when they are released");
     let until_ms = clock::now_ms() + 570 * MINUTE_MS;
-    let waiver = Waiver { requirement: "fmt".to_string(), why, by: text("ada"), until_ms };
+    let waiver = Waiver { requirement: WAIVED.to_string(), why, by: text("ada"), until_ms };
     run.after(4, RunChange::Waived(waiver))?;
     let why = text("the old test expects the order in which hash maps iterate");
     run.after(9, RunChange::Disputed(Dispute { requirement: "clippy".to_string(), why }))?;
@@ -113,24 +115,34 @@ pub(super) fn write_driven_run(root: &Path, wording: SampleWording) -> Result<Fi
     run.after(13, metered(1, 4, "agent")?)?;
     run.after(1, metered(1, 4, "gate")?)?;
     let mut last = detailed_stop(3, 2, wording);
+    waive_fmt(&mut last, wording);
     last.judges = vec![judge("unmet", wording)?];
     run.after(3, decided(last))?;
     run.save(&text(
         "Index in blocks, so that a search reads less.\n\n- Old indexes can still be read.\n",
     ))?;
-    write_driven_files(&home, &record.id, wording)
+    write_driven_files(&home, &record, wording)
 }
 
 /// What a runner and its worker keep beside the journal.
-fn write_driven_files(home: &RalphHome, run: &RunId, wording: SampleWording) -> Result<FileSlot> {
+fn write_driven_files(
+    home: &RalphHome,
+    record: &RunRecord,
+    wording: SampleWording,
+) -> Result<FileSlot> {
+    let RunRecord { id: run, project, .. } = record;
     let paths = home.run(run);
     let notes = wording.text("# Notes\n\nBlocks are written. Reading the old format is next.");
     disk::write_file(&paths.numbered_handover(2), notes.as_bytes())?;
     let runner = process_identity::identify_process(std::process::id());
     disk::write_file(&paths.runner(), &serde_json::to_vec(&runner)?)?;
-    let since_ms = clock::now_ms() - 200_000;
+    let since_ms = clock::now_ms() - 21_000;
+    let gate = wording.text(TESTS_GATE);
+    let usual = json!({ &gate: 38_200 });
+    let history = home.gate_history(Path::new(project));
+    disk::write_with_parents(&history, usual.to_string().as_bytes())?;
     let began = json!("began");
-    let started = json!({ "started": { "gate": wording.text("tests"), "since_ms": since_ms } });
+    let started = json!({ "started": { "gate": gate, "since_ms": since_ms } });
     disk::write_file(&paths.gates_log(), format!("{began}\n{started}\n").as_bytes())?;
     file_slot::acquire(&paths.worker_lock(), &|| false)?.context("the worker of a sample run")
 }
@@ -194,7 +206,8 @@ fn write_approval_run(root: &Path, wording: SampleWording) -> Result<()> {
     waits.rule = DecisionRule::NeedsHuman;
     waits.outcome = StopOutcome::Allowed;
     waits.because = text("a person has to approve design: `ralph approve ap9w design`");
-    for line in waits.report.iter_mut().flat_map(|report| &mut report.lines) {
+    let lines = waits.report.iter_mut().flat_map(|report| &mut report.lines);
+    for line in lines.filter(|line| line.standing == ReportedStatus::Unmet) {
         line.name = text("design");
         line.standing = ReportedStatus::Pending;
         line.pending = Some(PendingKind::AwaitsPerson);
@@ -261,8 +274,7 @@ fn decided(stop: StopRecord) -> RunChange {
 
 /// A held stop of a session whose context fills, with a changed test.
 fn detailed_stop(stop: usize, open: usize, wording: SampleWording) -> StopRecord {
-    let note = wording.text("src/blocks.rs:41:9: `block` is never read");
-    let mut held = held_stop(stop, open, &note);
+    let mut held = SampleStop { number: stop, open, seed: 7, wording }.held();
     held.observed = Some(TranscriptReading {
         inode: 10_071_772,
         offset: 6021 * (stop as u64 + 1),
@@ -271,9 +283,6 @@ fn detailed_stop(stop: usize, open: usize, wording: SampleWording) -> StopRecord
         ..TranscriptReading::default()
     });
     if let Some(report) = &mut held.report {
-        for line in &mut report.lines {
-            line.first = Some(note.clone());
-        }
         report.lines.push(ReportLine {
             name: TEST_CHANGES_REQUIREMENT.to_string(),
             stage: "correctness".to_string(),
@@ -289,6 +298,29 @@ fn detailed_stop(stop: usize, open: usize, wording: SampleWording) -> StopRecord
         });
     }
     held
+}
+
+/// Reports `fmt` as waived, although its gate still fails.
+fn waive_fmt(stop: &mut StopRecord, wording: SampleWording) {
+    let Some(report) = &mut stop.report else { return };
+    report.met.retain(|name| name != WAIVED);
+    report.lines.push(ReportLine {
+        name: WAIVED.to_string(),
+        stage: "correctness".to_string(),
+        judge: None,
+        standing: ReportedStatus::Advisory,
+        pending: None,
+        was: None,
+        note: wording.text("waived by ada for another 9 h"),
+        first: Some(wording.text("src/tables.rs:12: not formatted")),
+        listed: Vec::new(),
+        findings: 3,
+        signature: Digest64(3),
+    });
+    for gate in stop.gates.iter_mut().filter(|gate| gate.name == WAIVED) {
+        gate.outcome = "failed".to_string();
+        (gate.findings, gate.cached) = (3, false);
+    }
 }
 
 fn judge(outcome: &str, wording: SampleWording) -> Result<ralph_core::record::JudgeRecord> {

@@ -37,6 +37,8 @@ pub(crate) fn run(options: &BrowserOptions) -> Result<()> {
     let homes = SampleHomes::new()?;
     let (empty, board, many) = (homes.add("empty")?, homes.add("board")?, homes.add("many")?);
     let (hostile, detailed) = (homes.add("hostile")?, homes.add("detailed")?);
+    let one = homes.add("one")?;
+    write_many_runs(&one, 1)?;
     write_hostile_run(&hostile)?;
     write_many_runs(&many, MANY_RUNS)?;
     let _running = [
@@ -47,7 +49,7 @@ pub(crate) fn run(options: &BrowserOptions) -> Result<()> {
     let compared = homes.add_compared()?;
     let config = json!({
         "homes": {
-            "empty": empty, "board": board, "hostile": hostile, "many": many, "compared": compared,
+            "empty": empty, "one": one, "board": board, "hostile": hostile, "many": many, "compared": compared,
             "detailed": detailed,
         },
         "many": MANY_RUNS,
