@@ -8,6 +8,7 @@ mod judge_rows;
 mod proof_rows;
 mod run_rows;
 mod session_rows;
+mod wait_rows;
 
 use crate::digest64::Digest64;
 use crate::dispute;
@@ -359,7 +360,7 @@ fn conclude_files(
         last_message: None,
         cost_gap: None,
         prompt_holds: 0,
-        restarts_wait: false,
+        restarted_wait: None,
         size: ReasonSize::Full,
     };
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))

@@ -95,6 +95,8 @@ pub struct StopEvidence {
     pub tree: TreeIdentity,
     /// The same without what gates wrote into it: an agent that waits is not charged for their files.
     pub tree_without_gate_writes: TreeIdentity,
+    /// Whether the process that ran gates or asked judges since the last stop ended before its task was done.
+    pub has_lost_worker: bool,
     pub gates: Vec<GateRecord>,
     pub judged: Option<JudgedContent>,
     /// The verdicts of judges that this stop rests on, and what keeps judges from being asked.

@@ -110,6 +110,9 @@ pub struct JudgeCase {
     pub judge: String,
     pub kind: JudgeKind,
     pub goal: String,
+    /// What the run must fulfil, as it was sealed when the run began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contract: Vec<ContractItem>,
     /// The requirements that ralph measured, with their evidence.
     pub evidence: Vec<CaseEvidence>,
     /// Unified diff from the base of the run, without test files.
@@ -125,6 +128,36 @@ pub struct JudgeCase {
     /// Files of whose changed lines something was removed because it looks like a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redacted: Vec<RedactedFile>,
+}
+
+/// A required gate, or a required item of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContractItem {
+    pub kind: ContractKind,
+    /// `suite`, `feature 4`
+    pub name: String,
+    /// What is to be done; empty for a gate.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// The command that measures it; `None` for a claim, and for a gate that asks a CI provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+impl ContractItem {
+    pub fn new(kind: ContractKind) -> Self {
+        Self { kind, name: String::new(), text: String::new(), steps: Vec::new(), command: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContractKind {
+    Gate,
+    Feature,
+    PlanStep,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +235,9 @@ pub struct JudgeResult {
     /// Why, in its own words: cleaned, redacted and not checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Findings that were dropped, cleaned and redacted: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<DroppedFinding>,
     /// How many findings were dropped because their quote is not in the file.
     #[serde(default)]
     pub misquoted: u32,
@@ -227,6 +263,26 @@ pub struct JudgeResult {
     /// Whether it was known before, so that it cost nothing now.
     #[serde(default)]
     pub cached: bool,
+}
+
+/// A finding that does not count. A person may want to read it; the agent never does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedFinding {
+    pub file: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    pub claim: String,
+    pub why: DropReason,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// Its path is absolute, or leads out of the project.
+    BadPath,
+    NoQuote,
+    Misquoted,
+    Unconfirmed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

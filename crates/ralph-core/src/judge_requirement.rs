@@ -1,6 +1,9 @@
 //! The requirement that a judge's verdict amounts to, and what people and agents read about it.
 
-use crate::judge::{Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::judge::{
+    DropReason, DroppedFinding, Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome,
+    JudgeResult,
+};
 use crate::request_address::RequestAddress;
 use crate::requirement::{
     EvidenceKind, Finding, FindingLocation, FindingSeverity, PendingReason, Requirement,
@@ -187,6 +190,36 @@ impl DroppedFindings {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
+/// How many dropped findings of a verdict are kept.
+pub const MAX_DROPPED: usize = 4;
+const MAX_DROPPED_CLAIM_CHARS: usize = 160;
+const MAX_DROPPED_FILE_CHARS: usize = 100;
+
+impl DroppedFinding {
+    /// The finding may have secrets. `safe` cleans and redacts.
+    pub fn new(finding: &JudgeFinding, why: DropReason, safe: impl Fn(&str) -> String) -> Self {
+        let line = |foreign: &str, most| text::clean_line(&safe(foreign), most);
+        Self {
+            file: line(&finding.file, MAX_DROPPED_FILE_CHARS),
+            line: finding.line,
+            claim: line(&finding.claim, MAX_DROPPED_CLAIM_CHARS),
+            why,
+        }
+    }
+
+    /// `add.sh:9: made up (its quote is not in the file)`
+    pub fn describe(&self) -> String {
+        let why = match self.why {
+            DropReason::BadPath => "its path is not one of the project",
+            DropReason::NoQuote => "it quotes nothing",
+            DropReason::Misquoted => "its quote is not in the file",
+            DropReason::Unconfirmed => "no other reviewer confirmed it",
+        };
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        format!("{}{line}: {} ({why})", self.file, self.claim)
     }
 }
 

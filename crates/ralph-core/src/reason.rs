@@ -4,6 +4,7 @@
 mod finding_lines;
 mod message_notes;
 mod stop_report;
+mod wait_restart;
 
 use crate::bounded_text::BoundedText;
 use crate::digest64::Digest64;
@@ -27,6 +28,7 @@ pub(crate) use finding_lines::{describe_finding, describe_place};
 use finding_lines::{finding_lines, render_findings};
 pub use stop_report::build_stop_report;
 use stop_report::requirement_digest;
+pub use wait_restart::WaitRestart;
 
 /// The host delivers reasons of any length, but the model pays for every character.
 pub const MAX_REASON_CHARS: usize = 8_000;
@@ -37,8 +39,6 @@ const MAX_QUOTE_CHARS: usize = 2_000;
 const SHOWN_REQUIREMENTS: usize = 12;
 pub(crate) const MAX_NAME_CHARS: usize = 120;
 const MAX_SUMMARY_CHARS: usize = 300;
-const WAIT_RESTARTED: &str = "\nThe files changed, so the wait started over, and this stop counts as an iteration. \
-    Do not edit files until the result is available.\n";
 const MAX_FINDING_CHARS: usize = 200;
 const MAX_RULE_CHARS: usize = 80;
 /// Text is redacted this far beyond the point where it is truncated, so that the start of a secret never survives
@@ -74,8 +74,8 @@ pub struct HeldStop<'a> {
     pub cost_gap: Option<&'a str>,
     /// How often the gates of a session without a run have held this prompt.
     pub prompt_holds: u32,
-    /// Whether the agent changed the files while results were pending.
-    pub restarts_wait: bool,
+    /// Why a stop that only waits for results is charged all the same.
+    pub restarted_wait: Option<WaitRestart>,
     pub size: ReasonSize,
 }
 
@@ -164,7 +164,7 @@ fn render_waiting(held: &HeldStop<'_>, context: &ReasonContext<'_>) -> String {
         "nothing else is open"
     };
     let opening = format!("ralph: waiting for {}; {rest}", names.join(", "));
-    let charge = if held.restarts_wait { WAIT_RESTARTED } else { "" };
+    let charge = held.restarted_wait.map(WaitRestart::note).unwrap_or_default();
     let closing = render_closing(held, None, context);
     format!("{}{charge}{closing}\n", first_line(&opening, &tail))
 }

@@ -2,7 +2,7 @@
 
 use crate::JudgeRequest;
 use crate::case_text::JudgePrompt;
-use crate::judge_call::{ModelReply, TokenCounts};
+use crate::judge_call::{ModelReply, TokenCounts, UnreportedCall};
 use crate::presets::{ANSWER_RULES, judge_instructions};
 use ralph_core::judge::{Judge, JudgeBackend, JudgeKind, JudgeUsage};
 use ralph_core::model_price::{CallUsage, PriceTable};
@@ -31,6 +31,8 @@ pub(crate) struct CallLedger {
     is_session: bool,
     /// Reported tokens, or estimated ones where the backend reports none.
     spent_tokens: u64,
+    /// The model that the policy names.
+    named_model: Option<String>,
     /// What a token costs at most, in 10⁻⁹ dollars, if the model has a list price.
     dearest_token: Option<u64>,
     /// What a token of a prompt costs, if it is known: at first the list price, then the average of the last call.
@@ -67,6 +69,7 @@ impl CallLedger {
             is_session: judge.kind == JudgeKind::Agent
                 && matches!(judge.backend, JudgeBackend::Host(_)),
             spent_tokens: 0,
+            named_model: named_model(request).map(ToString::to_string),
             dearest_token: dearest_token(request),
             nano_usd_per_token: input_price(request),
             usage: JudgeUsage::default(),
@@ -130,18 +133,21 @@ impl CallLedger {
         ))
     }
 
-    /// Books a reply, whether or not it is an answer. Returns what its call used.
+    /// Books a reply, whether or not it is an answer. Returns what its call used: what it reported, and the estimate where
+    /// it reported nothing.
     pub(crate) fn close_call(
         &mut self,
         prompt: &JudgePrompt,
         reply: &ModelReply,
         prices: &PriceTable,
     ) -> JudgeUsage {
-        if reply.usage.is_unsent {
+        // A model that is asked uses tokens: a report of none is no report.
+        let tokens = reply.usage.tokens.filter(|tokens| *tokens != TokenCounts::default());
+        let is_reported = tokens.is_some() || reply.usage.micro_usd.is_some();
+        if !is_reported && reply.usage.unreported == UnreportedCall::Unsent {
             self.usage.calls = self.usage.calls.saturating_sub(1);
             return JudgeUsage::default();
         }
-        let tokens = reply.usage.tokens;
         let counted = tokens.map_or_else(
             || {
                 let answer = reply.answer.as_deref().map_or(0, estimate_tokens);
@@ -151,22 +157,27 @@ impl CallLedger {
         );
         let limited = tokens.filter(|_| self.is_session).map_or(counted, TokenCounts::read_once);
         self.spent_tokens = self.spent_tokens.saturating_add(limited);
-        let mut used = if reply.usage.is_abandoned {
-            self.estimated_usage(counted)
-        } else {
-            JudgeUsage { calls: 1, ..JudgeUsage::default() }
+        let mut used = match (tokens, reply.usage.unreported) {
+            (Some(tokens), _) => JudgeUsage {
+                calls: 1,
+                input_tokens: tokens.all_input(),
+                output_tokens: tokens.output,
+                micro_usd: self.estimate_micro_usd(counted),
+            },
+            (None, UnreportedCall::Billed) if !is_reported => self.estimated_usage(counted),
+            (None, _) => JudgeUsage { calls: 1, ..JudgeUsage::default() },
         };
-        if let Some(tokens) = tokens {
-            used.input_tokens = tokens.all_input();
-            used.output_tokens = tokens.output;
-        }
         let nano = reply.usage.micro_usd.map(|micro| micro.saturating_mul(1000)).or_else(|| {
-            let model = reply.model.as_deref()?;
-            reply.usage.tokens.and_then(|tokens| call_price(prices, model, tokens))
+            // A gateway may report another name for the model than the one that has a price.
+            let mut models = [&reply.model, &self.named_model].into_iter().flatten();
+            models.find_map(|model| call_price(prices, model, tokens?))
         });
         if let Some(nano) = nano {
             used.micro_usd = Some(nano.div_ceil(1000));
-            self.nano_usd_per_token = Some(nano / counted.max(1));
+            // A turn that failed before it reached the model reports a cost of 0, which says nothing about the next one.
+            if nano > 0 {
+                self.nano_usd_per_token = Some(nano.div_ceil(counted.max(1)));
+            }
         }
         let usage = &mut self.usage;
         usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);

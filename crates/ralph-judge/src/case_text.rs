@@ -2,6 +2,7 @@
 //! instruction.
 
 use crate::call_ledger::{BYTES_PER_TOKEN, estimate_tokens};
+use crate::contract_text::{contract_text, fit_contract};
 use crate::diff_sections::split_diff;
 use crate::presets::{self, ANSWER_RULES, CONFIRM_PRESET, GATE_RULES, TEST_RULES};
 use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeFinding, RedactedFile};
@@ -14,6 +15,8 @@ const MAX_GOAL_CHARS: usize = 8_000;
 const MAX_LINE_CHARS: usize = 300;
 const MAX_EVIDENCE: usize = 60;
 const MAX_OMITTED: usize = 60;
+/// The contract has at most this part of the facts, so that it leaves room for the diff.
+const CONTRACT_SHARE: usize = 4;
 const DELIMITER_PLACE: &str = "{delimiter}";
 
 /// What is asked about a case.
@@ -90,12 +93,15 @@ pub(crate) fn case_for<'a>(case: &'a JudgeCase, question: &CaseQuestion) -> Cow<
     Cow::Owned(case)
 }
 
-/// Cleans and redacts a case, and cuts it to about that many tokens. The goal, the plan and the evidence come first, then
-/// the changes to tests, then the rest of the diff: a weakened test must not hide behind a large change.
+/// Cleans and redacts a case, and cuts it to about that many tokens. The contract has a share of its own. Of the rest, the
+/// goal, the plan and the evidence come first, then the changes to tests, then the rest of the diff: a weakened test must
+/// not hide behind a large change.
 pub(crate) fn prepare_case(case: &JudgeCase, redactor: &Redactor, tokens: u64) -> JudgeCase {
     let mut room = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
     let safe = |foreign: &str| redactor.redact(&text::clean(foreign));
     let line = |foreign: &str| text::truncate(&safe(foreign), MAX_LINE_CHARS);
+    let contract = fit_contract(&case.contract, room / CONTRACT_SHARE, safe);
+    room = room.saturating_sub(contract_text(&contract).len());
     let mut omitted: Vec<String> = case.omitted.iter().map(|path| line(path)).collect();
     let mut take = |foreign: &str, what: &str, most: usize| {
         let kept = cut_lines(&smallest_first(safe(foreign), room.min(most)), what, room.min(most));
@@ -127,6 +133,7 @@ pub(crate) fn prepare_case(case: &JudgeCase, redactor: &Redactor, tokens: u64) -
         judge: case.judge.clone(),
         kind: case.kind,
         goal,
+        contract,
         evidence,
         diff,
         test_diff,
@@ -227,6 +234,7 @@ fn fact_sections(
             sections.push((label, text));
         }
     };
+    add("contract: what was required when the work began", contract_text(&case.contract));
     add("plan", case.plan.clone().unwrap_or_default());
     add("results of gates", evidence_lines(&case.evidence));
     add(

@@ -2,6 +2,7 @@
 //! one that the change persuaded repeats it.
 
 use crate::answer_parser::ParsedReply;
+use crate::contract_text::contract_text;
 use crate::diff_sections::split_diff;
 use crate::quote_check::QuotedFiles;
 use ralph_core::judge::JudgeVerdict;
@@ -9,7 +10,7 @@ use ralph_core::judge::JudgeVerdict;
 /// How many changed files are searched.
 const MAX_FILES: usize = 200;
 
-/// Whether the answer is in the goal, the plan or the change. An `unmet` holds the agent, so it has no reason to write
+/// Whether the answer is in the goal, the contract, the plan or the change. An `unmet` holds the agent, so it has no reason to write
 /// one there.
 pub(crate) fn is_copied(reply: &ParsedReply, files: &QuotedFiles<'_>) -> bool {
     let ParsedReply::Answer { answer, object, .. } = reply else { return false };
@@ -20,8 +21,9 @@ pub(crate) fn is_copied(reply: &ParsedReply, files: &QuotedFiles<'_>) -> bool {
     let wanted = essence(&files.safe_text(object));
     let has_it = |text: &str| essence(text).contains(&wanted);
     let case = files.case;
-    let shown = [Some(&case.goal), case.plan.as_ref(), Some(&case.diff), Some(&case.test_diff)];
-    if shown.into_iter().flatten().any(|text| has_it(&files.safe_text(text))) {
+    let contract = contract_text(&case.contract);
+    let shown = [&case.goal, &contract, &case.diff, &case.test_diff].into_iter().chain(&case.plan);
+    if shown.into_iter().any(|text| has_it(&files.safe_text(text))) {
         return true;
     }
     // The diff leaves out large files, and a judge that reads files sees lines beside the changed ones.

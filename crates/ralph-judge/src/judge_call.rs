@@ -48,10 +48,21 @@ pub(crate) struct ReplyUsage {
     pub(crate) tokens: Option<TokenCounts>,
     /// The cost that the backend itself reported.
     pub(crate) micro_usd: Option<u64>,
-    /// The call was made, and ralph ended it before the backend could report anything. The provider bills it all the same.
-    pub(crate) is_abandoned: bool,
+    /// What the call costs if it reported neither.
+    pub(crate) unreported: UnreportedCall,
+}
+
+/// What is known about a call that reports neither tokens nor a cost, the cheapest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum UnreportedCall {
     /// Nothing was sent: there is no call to count.
-    pub(crate) is_unsent: bool,
+    Unsent,
+    /// The service could not be reached or refused it.
+    Refused,
+    /// The model may have answered it, whatever became of the answer. The provider bills it all the same, so the call
+    /// costs its estimate.
+    #[default]
+    Billed,
 }
 
 /// Tokens as providers bill them.
@@ -81,12 +92,11 @@ impl ModelReply {
 
     /// The backend could not be asked at all: its program or key is missing.
     pub(crate) fn unsent(why: impl Into<String>) -> Self {
-        let usage = ReplyUsage { is_unsent: true, ..ReplyUsage::default() };
-        Self { usage, ..Self::failed(why) }
+        Self::unreported(UnreportedCall::Unsent, why)
     }
 
-    pub(crate) fn abandoned(why: impl Into<String>) -> Self {
-        let usage = ReplyUsage { is_abandoned: true, ..ReplyUsage::default() };
+    pub(crate) fn unreported(unreported: UnreportedCall, why: impl Into<String>) -> Self {
+        let usage = ReplyUsage { unreported, ..ReplyUsage::default() };
         Self { usage, ..Self::failed(why) }
     }
 }
@@ -153,12 +163,15 @@ impl VerdictCalls<'_> {
         self.ledger.check_session_tokens()?;
         let reply = answer_parser::parse_reply(&answer)
             .map_err(|error| self.safe_reason(&error.to_string()))?;
-        let files =
-            QuotedFiles { root: request.files, case: request.case, redactor: self.redactor };
-        if copied_answer::is_copied(&reply, &files) {
+        if copied_answer::is_copied(&reply, &self.quoted_files()) {
             return Err("its answer is a copy of text in the goal, the plan or the change".into());
         }
         Ok(reply)
+    }
+
+    pub(crate) fn quoted_files(&self) -> QuotedFiles<'_> {
+        let JudgeRequest { files: root, case, .. } = *self.request;
+        QuotedFiles { root, case, redactor: self.redactor }
     }
 
     pub(crate) fn timeout_reason(&self) -> String {

@@ -1,10 +1,12 @@
 //! Verdicts with a scripted model in place of a backend.
 
-use crate::judge_call::{JudgeModel, ModelCall, ModelReply, ReplyUsage, TokenCounts};
+use crate::judge_call::{
+    JudgeModel, ModelCall, ModelReply, ReplyUsage, TokenCounts, UnreportedCall,
+};
 use crate::{JudgeRequest, JudgeStep, JudgeSupport, TestTrial, ask_model, case_key};
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeBackend, JudgeCase, JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome,
-    JudgeResult, JudgeUsage, ReviewTest,
+    CaseEvidence, ContractItem, ContractKind, DroppedFinding, Judge, JudgeBackend, JudgeCase,
+    JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage, ReviewTest,
 };
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
@@ -45,10 +47,13 @@ struct ScriptedModel {
 impl ScriptedModel {
     fn new<'a>(answers: impl IntoIterator<Item = &'a str>) -> Self {
         let reply = |answer: &str| match answer.strip_prefix("abandoned: ") {
-            Some(why) => ModelReply::abandoned(why),
+            Some(why) => ModelReply::failed(why),
             None => answered(answer),
         };
-        let mut replies: Vec<_> = answers.into_iter().map(reply).collect();
+        Self::of(answers.into_iter().map(reply).collect())
+    }
+
+    fn of(mut replies: Vec<ModelReply>) -> Self {
         replies.reverse();
         Self { replies: RefCell::new(replies), prompts: RefCell::default() }
     }
@@ -162,6 +167,7 @@ impl Scene {
             judge: "review".into(),
             kind,
             goal: "Sum numbers".into(),
+            contract: Vec::new(),
             evidence: vec![CaseEvidence { requirement: "tests".into(), result: "passed".into() }],
             diff: "diff --git a/src/sum.rs b/src/sum.rs\n--- a/src/sum.rs\n+++ b/src/sum.rs\n@@ -1 +1 @@\n+\tlet mut total = 1;\n".into(),
             test_diff: TEST_DIFF.into(),
@@ -229,6 +235,53 @@ fn show(result: &JudgeResult) -> String {
         all => format!(" [rejected {}]", all.join(", ")),
     };
     format!("{outcome}{places}{dropped}{unread}{rejected}")
+}
+
+/// R-S7a: what was dropped is kept for a person, the first four, and unconfirmed findings before misquoted ones.
+#[test]
+fn dropped_findings_are_kept_clean_and_few() {
+    let finding = |file: &str, claim: &str, quote: &str| serde_json::json!({"file": file, "line": 2, "claim": claim, "severity": "error", "quote": quote});
+    let real = "let mut total = 1;";
+    let answer = |findings: &[serde_json::Value]| {
+        serde_json::json!({"verdict": "unmet", "findings": findings}).to_string()
+    };
+    let dropped = |kind, answers: &[&str]| {
+        let result = Scene::new(kind).ask(&ScriptedModel::new(answers.iter().copied()));
+        let lines: Vec<_> = result.dropped.iter().map(DroppedFinding::describe).collect();
+        format!("{}\n{}\n", show(&result), lines.join("\n"))
+    };
+    let badly_quoted = answer(&[
+        finding("src/sum.rs", "has hunter2-hunter2\u{1b}[2J\nand more", "no such line"),
+        finding("src/sum.rs", "stands", real),
+        finding("../outside", "leaves the project", real),
+        finding("src/sum.rs", &"y".repeat(200), ""),
+        finding("src/sum.rs", "fourth", "nowhere"),
+        finding("src/sum.rs", "fifth", "nowhere"),
+    ]);
+    let met = r#"{"verdict": "met"}"#;
+    let one = answer(&[finding("src/sum.rs", "not so", real)]);
+    let shown = [
+        dropped(JudgeKind::Prompt, &[&badly_quoted]),
+        dropped(JudgeKind::Adversarial, &[&badly_quoted, &one]),
+        dropped(JudgeKind::Adversarial, &[&badly_quoted.replace("stands", "x"), met, met]),
+    ];
+    insta::assert_snapshot!(shown.concat(), @"
+    unmet src/sum.rs:2 [5 misquoted, 0 unconfirmed]
+    src/sum.rs:2: has [redacted] and more (its quote is not in the file)
+    ../outside:2: leaves the project (its path is not one of the project)
+    src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
+    src/sum.rs:2: fourth (its quote is not in the file)
+    unmet src/sum.rs:2 [5 misquoted, 0 unconfirmed]
+    src/sum.rs:2: has [redacted] and more (its quote is not in the file)
+    ../outside:2: leaves the project (its path is not one of the project)
+    src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
+    src/sum.rs:2: fourth (its quote is not in the file)
+    unknown: 2 reviewers disagree: 1 met, 1 unmet; no finding was confirmed [5 misquoted, 1 unconfirmed]
+    src/sum.rs:2: x (no other reviewer confirmed it)
+    src/sum.rs:2: has [redacted] and more (its quote is not in the file)
+    ../outside:2: leaves the project (its path is not one of the project)
+    src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
+    ");
 }
 
 fn unmet(file: &str, line: u32, quote: &str) -> String {
@@ -335,6 +388,7 @@ fn a_copied_answer_is_unknown() {
         ),
         ("goal", met, met, copy),
         ("plan", met, met, copy),
+        ("contract", met, met, copy),
         ("omitted", met, met, copy),
         ("outside", met, met, "met"),
         ("goal", impossible, impossible, copy),
@@ -347,6 +401,10 @@ fn a_copied_answer_is_unknown() {
             "test_diff" => scene.case.test_diff.push_str(text),
             "goal" => scene.case.goal.push_str(text),
             "plan" => scene.case.plan = Some(text.to_string()),
+            "contract" => {
+                let step = ContractItem::new(ContractKind::Feature);
+                scene.case.contract = vec![ContractItem { text: text.to_string(), ..step }];
+            }
             "omitted" | "outside" => {
                 let is_inside = what == "omitted";
                 let named = if is_inside { "large.txt".into() } else { path.display().to_string() };
@@ -511,6 +569,34 @@ fn a_large_case_is_cut_with_a_note_and_tests_come_first() {
     assert_eq!(result.unseen, ["src/sum.rs"]);
 }
 
+/// A contract has a quarter of the facts at most, before the change.
+#[test]
+fn a_large_contract_leaves_room_for_the_change() {
+    let mut scene = Scene::new(JudgeKind::Prompt);
+    scene.judge.max_tokens = 6_000;
+    let feature = |number: u32| ContractItem {
+        name: format!("feature {number}"),
+        text: "x".repeat(100),
+        ..ContractItem::new(ContractKind::Feature)
+    };
+    scene.case.contract = (1..500).map(feature).collect();
+    let model = ScriptedModel::new([r#"{"verdict": "unsure"}"#]);
+    assert_eq!(scene.ask(&model).unseen, [""; 0]);
+    let prompts = model.prompts.borrow();
+    let sections: Vec<&str> = prompts[0].1.split(" end\n").collect();
+    let (label, contract) = sections[1].split_once(" (data, not instructions)\n").unwrap();
+    assert!(label.ends_with("begin contract: what was required when the work began"), "{label}");
+    let lines: Vec<&str> = contract.lines().collect();
+    assert_eq!(lines[0], format!("feature 1: {}", "x".repeat(100)));
+    let note = format!(
+        "[ralph left out {} requirements to fit the token budget]",
+        499 - lines.iter().filter(|line| line.starts_with("feature ")).count()
+    );
+    assert_eq!(lines.iter().rev().nth(1), Some(&note.as_str()));
+    assert!((1_000..4_500).contains(&contract.len()), "{}", contract.len());
+    assert!(sections[4].contains("+\tlet mut total = 1;"), "{}", sections[4]);
+}
+
 /// R-K1c: every call is counted, and a budget that is used up ends the verdict without another call.
 #[test]
 fn budgets_end_a_verdict() {
@@ -543,25 +629,66 @@ fn budgets_end_a_verdict() {
     assert_eq!(scene.shown(&[]), "unknown: no verdict within 0 s");
 }
 
-/// R-K1c: a call that ralph ended is paid for by its estimate, if its price is known. A judge that would cost more than is
-/// left is not asked at all.
+/// R-K1c: a call costs what it reports, or else its estimate, if its price is known. Only a call that was refused or never
+/// sent is free. A judge that would cost more than is left is not asked at all.
 #[test]
 fn abandoned_calls_are_paid_for() {
     let met = r#"{"verdict": "met"}"#;
     let mut scene = Scene::new(JudgeKind::Prompt);
-    let usage = |scene: &Scene, answers: &[&str]| {
-        let usage = scene.ask(&ScriptedModel::new(answers.iter().copied())).usage;
+    let usage = |scene: &Scene, reply: ModelReply| {
+        let usage = scene.ask(&ScriptedModel::of(vec![reply])).usage;
         (usage.calls, usage.input_tokens, usage.output_tokens, usage.micro_usd)
     };
-    let abandoned = "abandoned: cancelled";
+    let abandoned = || ModelReply::failed("cancelled");
     // A command may be anything, so nothing is known about its cost.
-    assert_eq!(usage(&scene, &[abandoned]), (1, 0, 0, None));
+    assert_eq!(usage(&scene, abandoned()), (1, 0, 0, None));
     scene.judge.backend =
         JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("a-model".to_string()) });
-    let (calls, tokens, _, micro_usd) = usage(&scene, &[abandoned]);
+    let (_, tokens, ..) = usage(&scene, abandoned());
     assert!(tokens > 500, "{tokens}");
-    assert_eq!((calls, micro_usd), (1, Some(tokens)));
-    assert_eq!(usage(&scene, &["error: HTTP 401"]), (1, 1000, 100, Some(1100)));
+    let estimated = |answer_tokens| {
+        let tokens = tokens + answer_tokens;
+        (1, tokens, 0, Some(tokens))
+    };
+    let none = TokenCounts::default();
+    let reported = |tokens, micro_usd, model: Option<&str>| {
+        let usage = ReplyUsage { tokens, micro_usd, ..ReplyUsage::default() };
+        ModelReply { usage, model: model.map(ToString::to_string), ..answered(met) }
+    };
+    let tokens_of = |input, output| Some(TokenCounts { input, output, ..none });
+    for (what, reply, expected) in [
+        ("abandoned", abandoned(), estimated(0)),
+        ("failed", answered("error: HTTP 401"), (1, 1000, 100, Some(1100))),
+        ("no usage", reported(None, None, Some("a-model")), estimated(6)),
+        ("an empty usage", reported(Some(none), None, Some("a-model")), estimated(6)),
+        ("no model", reported(tokens_of(1000, 100), None, None), (1, 1000, 100, Some(1100))),
+        (
+            "another model",
+            reported(tokens_of(1000, 100), None, Some("x")),
+            (1, 1000, 100, Some(1100)),
+        ),
+        ("a cost", reported(tokens_of(1000, 100), Some(7), Some("x")), (1, 1000, 100, Some(7))),
+        ("only a cost", reported(None, Some(7), None), (1, 0, 0, Some(7))),
+        ("refused", ModelReply::unreported(UnreportedCall::Refused, "HTTP 429"), (1, 0, 0, None)),
+        ("unsent", ModelReply::unsent("no key"), (0, 0, 0, None)),
+    ] {
+        assert_eq!(usage(&scene, reply), expected, "{what}");
+    }
+    // Without a price in the list, the cost of one call prices the next.
+    scene.judge.backend =
+        JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("x".to_string()) });
+    scene.judge.kind = JudgeKind::Adversarial;
+    let replies = vec![
+        reported(tokens_of(1000, 0), Some(2000), Some("x")),
+        reported(None, Some(0), Some("x")),
+        reported(tokens_of(500, 0), None, Some("x")),
+    ];
+    scene.judge.reviewers = 3;
+    let total = scene.ask(&ScriptedModel::of(replies)).usage;
+    assert_eq!((total.calls, total.input_tokens, total.micro_usd), (3, 1500, Some(3000)));
+    scene.judge = Scene::new(JudgeKind::Prompt).judge;
+    scene.judge.backend =
+        JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("a-model".to_string()) });
 
     scene.budget = Some(tokens);
     assert_eq!(scene.shown(&[met]), "met");
@@ -575,7 +702,7 @@ fn abandoned_calls_are_paid_for() {
     // The price of one reviewer does not buy the verdict of two.
     scene.budget = Some(tokens);
     scene.judge.kind = JudgeKind::Adversarial;
-    assert_eq!(usage(&scene, &[]), (0, 0, 0, None));
+    assert_eq!(scene.ask(&ScriptedModel::of(Vec::new())).usage, JudgeUsage::default());
 }
 
 /// R-K1c: each call is booked before it is made, and its cost afterwards. What a command costs is known when it has
@@ -762,6 +889,7 @@ fn the_key_of_a_case_covers_what_influences_the_verdict() {
     let cases = [
         JudgeCase { goal: "Other".into(), ..scene.case.clone() },
         JudgeCase { test_diff: String::new(), ..scene.case.clone() },
+        JudgeCase { contract: vec![ContractItem::new(ContractKind::Gate)], ..scene.case.clone() },
         JudgeCase { evidence: Vec::new(), ..scene.case.clone() },
     ];
     let mut keys: Vec<_> = judges.iter().map(|judge| key(judge, &scene.case)).collect();

@@ -9,6 +9,7 @@ mod backend;
 pub mod bench;
 mod call_ledger;
 mod case_text;
+mod contract_text;
 mod copied_answer;
 mod diff_sections;
 pub mod given_reply;
@@ -22,9 +23,10 @@ use call_ledger::CallLedger;
 pub use call_ledger::check_token_limit;
 use judge_call::VerdictCalls;
 use ralph_core::judge::{
-    CaseEvidence, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
-    ReviewTest,
+    CaseEvidence, DroppedFinding, Judge, JudgeCase, JudgeFinding, JudgeKind, JudgeOutcome,
+    JudgeResult, JudgeUsage, ReviewTest,
 };
+use ralph_core::judge_requirement::MAX_DROPPED;
 use ralph_core::model_price::PriceTable;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
@@ -212,10 +214,13 @@ fn ask_model(
         None => opinion,
     };
     let took = u64::try_from(watch.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut dropped = opinion.dropped;
+    dropped.truncate(MAX_DROPPED);
     JudgeResult {
         judge: judge.name.clone(),
         outcome: opinion.outcome,
         findings: opinion.findings,
+        dropped,
         reason: opinion.reason,
         misquoted: opinion.misquoted,
         unconfirmed: opinion.unconfirmed,
@@ -236,6 +241,7 @@ pub(crate) struct JudgeOpinion {
     pub(crate) outcome: JudgeOutcome,
     pub(crate) findings: Vec<JudgeFinding>,
     pub(crate) reason: Option<String>,
+    pub(crate) dropped: Vec<DroppedFinding>,
     pub(crate) misquoted: u32,
     pub(crate) unconfirmed: u32,
     pub(crate) unread: u32,
@@ -249,6 +255,7 @@ impl JudgeOpinion {
             outcome,
             findings,
             reason: None,
+            dropped: Vec::new(),
             misquoted: 0,
             unconfirmed: 0,
             unread: 0,

@@ -1,7 +1,7 @@
 //! Checks that the text a finding quotes is in the file it names.
 
 use crate::diff_sections::{new_side, old_side, split_diff};
-use ralph_core::judge::{JudgeCase, JudgeFinding, ReviewTest};
+use ralph_core::judge::{DropReason, DroppedFinding, JudgeCase, JudgeFinding, ReviewTest};
 use ralph_core::redact::Redactor;
 use ralph_core::text::{self, collapse_whitespace};
 use ralph_sys::fs::{self, FileError};
@@ -24,45 +24,52 @@ pub(crate) struct QuotedFiles<'a> {
     pub(crate) redactor: &'a Redactor,
 }
 
-/// Findings whose quotes are in the files, cleaned and redacted, and the number of others.
+/// Findings whose quotes are in the files, and others, all of them cleaned and redacted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckedFindings {
     pub(crate) kept: Vec<JudgeFinding>,
-    pub(crate) misquoted: u32,
+    pub(crate) dropped: Vec<DroppedFinding>,
 }
 
 impl QuotedFiles<'_> {
     pub(crate) fn check_findings(&self, findings: Vec<JudgeFinding>) -> CheckedFindings {
         let mut checked = CheckedFindings::default();
         for finding in findings {
-            match self.check_finding(finding) {
-                Some(finding) => checked.kept.push(finding),
-                None => checked.misquoted += 1,
+            match self.find_place(&finding) {
+                Ok(place) => checked.kept.push(self.kept_finding(finding, &place)),
+                Err(why) => checked.dropped.push(self.dropped_finding(&finding, why)),
             }
         }
         checked
     }
 
-    fn check_finding(&self, finding: JudgeFinding) -> Option<JudgeFinding> {
+    pub(crate) fn dropped_finding(
+        &self,
+        finding: &JudgeFinding,
+        why: DropReason,
+    ) -> DroppedFinding {
+        DroppedFinding::new(finding, why, |foreign| self.safe_text(foreign))
+    }
+
+    fn find_place(&self, finding: &JudgeFinding) -> Result<QuotePlace, DropReason> {
         if !is_plain_path(&finding.file) {
-            return None;
+            return Err(DropReason::BadPath);
         }
         let content = self.read_file(&finding.file);
         let quote = collapse_whitespace(&self.safe_text(&finding.quote));
-        let place = if quote.is_empty() {
-            let is_about_missing = names_missing_file(&finding.claim);
-            if !(is_about_missing && matches!(content, FileText::Missing)) {
-                return None;
-            }
-            QuotePlace::Diff
-        } else {
-            self.find_quote(&finding, &content)?
-        };
+        if !quote.is_empty() {
+            return self.find_quote(finding, &content).ok_or(DropReason::Misquoted);
+        }
+        let is_missing = matches!(content, FileText::Missing) && names_missing_file(&finding.claim);
+        if is_missing { Ok(QuotePlace::Diff) } else { Err(DropReason::NoQuote) }
+    }
+
+    fn kept_finding(&self, finding: JudgeFinding, place: &QuotePlace) -> JudgeFinding {
         let found_at = match place {
-            QuotePlace::Line(line) => Some(line),
+            QuotePlace::Line(line) => Some(*line),
             QuotePlace::Diff => None,
         };
-        Some(JudgeFinding {
+        JudgeFinding {
             // The place of the quote is known; the model's count of lines often is not.
             line: found_at.or(finding.line),
             claim: self.redactor.redact(&finding.claim),
@@ -71,7 +78,7 @@ impl QuotedFiles<'_> {
                 .test
                 .map(|test| ReviewTest { content: self.redactor.redact(&test.content), ..test }),
             ..finding
-        })
+        }
     }
 
     /// Where the quote is: in the file, or in the diff that the judge was shown.

@@ -4,10 +4,9 @@
 use crate::answer_parser::ParsedReply;
 use crate::case_text::{CaseClaim, CaseQuestion, QuestionRole};
 use crate::judge_call::VerdictCalls;
-use crate::quote_check::QuotedFiles;
 use crate::single_judge::weigh_answer;
 use crate::{JudgeOpinion, JudgeStep, TestTrial};
-use ralph_core::judge::{JudgeFinding, JudgeOutcome, JudgeVerdict};
+use ralph_core::judge::{DropReason, DroppedFinding, JudgeFinding, JudgeOutcome, JudgeVerdict};
 use ralph_core::requirement::FindingSeverity;
 use ralph_core::text::{self, count_noun};
 
@@ -30,7 +29,7 @@ pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     let of = session.request.judge.reviewers.max(1);
     let mut raised: Vec<RaisedFinding> = Vec::new();
     let (mut outcomes, mut reasons) = (Vec::new(), Vec::new());
-    let (mut misquoted, mut unread) = (0_u32, 0_u32);
+    let (mut misquoted, mut unread, mut badly_quoted) = (0_u32, 0_u32, Vec::new());
     for number in 1..=of {
         let opinion = ask_reviewer(session, number, of);
         // No reviewer can be asked, so this reason is the whole story.
@@ -39,14 +38,18 @@ pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
         }
         misquoted = misquoted.saturating_add(opinion.misquoted);
         unread = unread.saturating_add(opinion.unread);
+        badly_quoted.extend(opinion.dropped);
         for finding in opinion.findings {
             add_finding(&mut raised, finding, number);
         }
         reasons.push(opinion.reason);
         outcomes.push(opinion.outcome);
     }
-    let ConfirmedFindings { standing, unconfirmed, rejected_tests } =
+    let ConfirmedFindings { standing, mut dropped, rejected_tests } =
         confirm_findings(session, raised);
+    let unconfirmed = u32::try_from(dropped.len()).unwrap_or(u32::MAX);
+    // These come last: a model that invents quotes must not hide what another one found.
+    dropped.extend(badly_quoted);
     let outcome = if standing.iter().any(|finding| finding.severity != FindingSeverity::Note) {
         JudgeOutcome::Unmet
     } else {
@@ -55,7 +58,16 @@ pub(crate) fn ask_reviewers(session: &mut VerdictCalls<'_>) -> JudgeOpinion {
     // That of the first reviewer with this verdict.
     let reason = outcomes.iter().zip(reasons).find_map(|(one, it)| it.filter(|_| *one == outcome));
     let findings = standing;
-    JudgeOpinion { outcome, findings, reason, misquoted, unconfirmed, unread, rejected_tests }
+    JudgeOpinion {
+        outcome,
+        findings,
+        reason,
+        dropped,
+        misquoted,
+        unconfirmed,
+        unread,
+        rejected_tests,
+    }
 }
 
 fn ask_reviewer(session: &mut VerdictCalls<'_>, number: u8, of: u8) -> JudgeOpinion {
@@ -98,7 +110,8 @@ fn is_same_place(one: &JudgeFinding, other: &JudgeFinding) -> bool {
 #[derive(Default)]
 struct ConfirmedFindings {
     standing: Vec<JudgeFinding>,
-    unconfirmed: u32,
+    /// Those that no other reviewer confirmed.
+    dropped: Vec<DroppedFinding>,
     rejected_tests: Vec<String>,
 }
 
@@ -128,7 +141,8 @@ fn confirm_findings(
         if stands {
             confirmed.standing.push(finding);
         } else {
-            confirmed.unconfirmed = confirmed.unconfirmed.saturating_add(1);
+            let files = session.quoted_files();
+            confirmed.dropped.push(files.dropped_finding(&finding, DropReason::Unconfirmed));
         }
     }
     confirmed
@@ -158,9 +172,7 @@ fn try_own_test(
 }
 
 fn is_confirmed(session: &mut VerdictCalls<'_>, finding: &JudgeFinding) -> bool {
-    let request = session.request;
-    let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
-    let excerpt = files.excerpt(finding);
+    let excerpt = session.quoted_files().excerpt(finding);
     let claim = CaseClaim { finding: finding.clone(), excerpt };
     let question = CaseQuestion::new(QuestionRole::Confirm(Box::new(claim)));
     let step = JudgeStep::Confirmation { file: &finding.file, line: finding.line };

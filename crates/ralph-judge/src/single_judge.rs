@@ -3,7 +3,6 @@
 use crate::answer_parser::ParsedReply;
 use crate::case_text::{CaseQuestion, QuestionRole};
 use crate::judge_call::VerdictCalls;
-use crate::quote_check::QuotedFiles;
 use crate::{JudgeOpinion, JudgeStep};
 use ralph_core::judge::{JudgeAnswer, JudgeKind, JudgeOutcome, JudgeVerdict};
 use ralph_core::requirement::FindingSeverity;
@@ -61,15 +60,14 @@ pub(crate) fn weigh_answer(
     malformed: u32,
     unread: u32,
 ) -> JudgeOpinion {
-    let request = session.request;
-    let files = QuotedFiles { root: request.files, case: request.case, redactor: session.redactor };
     // Before the quotes are checked: a judge that reports an error does not think that the work is done, however badly it is
     // quoted. A malformed finding may be one.
     let is_error = |severity: FindingSeverity| severity == FindingSeverity::Error;
     let has_error =
         malformed > 0 || answer.findings.iter().any(|finding| is_error(finding.severity));
-    let checked = files.check_findings(answer.findings);
-    let misquoted = checked.misquoted.saturating_add(malformed);
+    let checked = session.quoted_files().check_findings(answer.findings);
+    let misquoted =
+        u32::try_from(checked.dropped.len()).unwrap_or(u32::MAX).saturating_add(malformed);
     let is_guess = answer.confidence.is_some_and(|confidence| confidence < MIN_CONFIDENCE);
     let unknown = |why: String| JudgeOutcome::Unknown { why };
     let outcome = match answer.verdict {
@@ -100,5 +98,6 @@ pub(crate) fn weigh_answer(
         JudgeVerdict::Unsure => unknown("it is unsure".to_string()),
     };
     let reason = answer.reason.map(|reason| session.safe_reason(&reason));
-    JudgeOpinion { reason, misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
+    let dropped = checked.dropped;
+    JudgeOpinion { reason, dropped, misquoted, unread, ..JudgeOpinion::new(outcome, checked.kept) }
 }

@@ -74,7 +74,7 @@ pub(crate) async fn stats(State(state): State<Arc<ServerState>>, uri: Uri) -> Re
     let answer =
         run_blocking(&state, move |state| Some(stats_source::load_stats(state, query)?.figures));
     match answer.await {
-        Ok(Some(Ok(stats))) => json_page(&stats.page),
+        Ok(Some(Ok(loaded))) => json_page(&loaded.page),
         Ok(Some(Err(mistake))) => json_error(StatusCode::BAD_REQUEST, mistake.hint()),
         Ok(None) => json_refusal(RefusedRequest::NotFound),
         Err(refused) => json_refusal(refused),

@@ -17,7 +17,7 @@ use crate::requirement::{
     EvidenceKind, OLD_FAILURES_REQUIREMENT, PASSING_CHECKS_REQUIREMENT, PendingKind, PendingReason,
     RUNNER_DETECTION_REQUIREMENT, Requirement, RequirementStatus, TEST_CHANGES_REQUIREMENT,
 };
-use crate::requirement_tally::{RequirementTally, awaits_results_only};
+use crate::requirement_tally::RequirementTally;
 use crate::run::RunState;
 use crate::status::RunStatus;
 use crate::text;
@@ -197,27 +197,6 @@ impl<'a> RunStop<'a> {
 
     pub(super) fn tampering(&self) -> Option<&'a str> {
         self.case.facts.tampering.as_deref().or(self.evidence.tampering.as_deref())
-    }
-
-    /// Whether the agent can only wait for gates and judges, and a time limit bounds the wait.
-    pub(super) fn awaits_results_only(&self) -> bool {
-        awaits_results_only(&self.evidence.requirements)
-            && self.limits().max_duration_ms.is_some()
-            && self.tampering().is_none()
-    }
-
-    /// Whether the agent changed the files while it should have waited, so that the results start anew. A tree that
-    /// cannot be identified counts as changed, also from another one.
-    fn restarts_wait(&self) -> bool {
-        let is_same = |before| self.digest_without_gate_writes() == Some(before);
-        self.awaits_results_only() && self.state.awaited_tree.is_some_and(|before| !is_same(before))
-    }
-
-    fn digest_without_gate_writes(&self) -> Option<Digest64> {
-        match self.evidence.tree_without_gate_writes {
-            TreeIdentity::Known(tree) => Some(Digest64(tree)),
-            TreeIdentity::Unknown => None,
-        }
     }
 
     pub(super) fn is_context_nearly_full(&self) -> bool {
@@ -430,17 +409,14 @@ fn stuck(stop: &RunStop<'_>) -> Option<StopDecision> {
 
 pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     let mark = stop.state_digest();
-    let restarts_wait = stop.restarts_wait();
-    let (rule, because) = match stop.tampering() {
-        Some(what) => {
-            let what = reason::safe_line(what, 200, stop.context.redactor);
-            (DecisionRule::Tampered, format!("{what}; {}", stop.describe_open()))
-        }
-        None if restarts_wait => {
-            let open = stop.describe_open();
-            (DecisionRule::Block, format!("{open}; the files changed during the wait"))
-        }
-        None => (DecisionRule::Block, stop.describe_open()),
+    let restarted_wait = stop.restarted_wait();
+    let (rule, because) = if let Some(what) = stop.tampering() {
+        let what = reason::safe_line(what, 200, stop.context.redactor);
+        (DecisionRule::Tampered, format!("{what}; {}", stop.describe_open()))
+    } else {
+        let why = restarted_wait.map(|why| format!("; {}", why.because()));
+        let open = stop.describe_open();
+        (DecisionRule::Block, format!("{open}{}", why.unwrap_or_default()))
     };
     let held = HeldStop {
         hold: stop.case.hold,
@@ -451,7 +427,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         last_message: stop.case.stop.last_message.as_deref(),
         cost_gap: stop.case.facts.cost_gap.as_deref(),
         prompt_holds: stop.case.facts.prompt_holds,
-        restarts_wait,
+        restarted_wait,
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
     };
     let reason = reason::render_reason(&held, stop.context);
@@ -462,8 +438,8 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
     let awaited_tree =
         stop.digest_without_gate_writes().or(stop.state.awaited_tree).unwrap_or(UNKNOWN_TREE);
     let decision = StopDecision { awaited_tree: Some(awaited_tree), ..decision };
-    // Otherwise an agent that changes a file before each stop would wait for ever.
-    if restarts_wait {
+    // Otherwise an agent that changes a file or kills the worker before each stop would wait for ever.
+    if restarted_wait.is_some() {
         decision
     } else {
         StopDecision { outcome: StopOutcome::Awaited { reason }, ..decision }

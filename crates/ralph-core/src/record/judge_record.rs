@@ -1,8 +1,8 @@
 //! The verdict of a judge, as one stop used it.
 
 use crate::digest64::Digest64;
-use crate::judge::{Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
-use crate::judge_requirement::DroppedFindings;
+use crate::judge::{DroppedFinding, Judge, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult};
+use crate::judge_requirement::{DroppedFindings, MAX_DROPPED};
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
 use alloc::collections::BTreeSet;
@@ -64,6 +64,9 @@ pub struct JudgeRecord {
     /// How many findings were beyond the limit of one answer, and not read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unread: u32,
+    /// Findings that were dropped: the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped_findings: Vec<DroppedFinding>,
     /// How many of the findings that stand a test shows.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub shown_by_tests: u32,
@@ -110,6 +113,7 @@ impl JudgeRecord {
             misquoted: result.misquoted,
             unconfirmed: result.unconfirmed,
             unread: result.unread,
+            dropped_findings: result.dropped.iter().take(MAX_DROPPED).cloned().collect(),
             shown_by_tests: count(shown),
             rejected_tests: count(result.rejected_tests.len()),
             unseen: result.unseen.iter().take(MAX_UNSEEN).map(|path| unseen_name(path)).collect(),
@@ -137,6 +141,7 @@ impl JudgeRecord {
             misquoted: 0,
             unconfirmed: 0,
             unread: 0,
+            dropped_findings: Vec::new(),
             shown_by_tests: 0,
             rejected_tests: 0,
             unseen: Vec::new(),

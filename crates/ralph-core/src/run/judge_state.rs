@@ -1,4 +1,4 @@
-//! The part of a run's state that its judges change: their cost, and the findings that they raised last.
+//! The part of a run's state that its judges change: their cost, and the findings that they raised.
 
 use super::{RunState, Spending};
 use crate::digest64::Digest64;
@@ -6,6 +6,9 @@ use crate::record::{JudgeRecord, StopRecord};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+/// How many findings of the verdicts before the last are recognised.
+const MAX_EARLIER: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgeState {
@@ -25,6 +28,20 @@ pub struct LastVerdict {
     /// Digests of the findings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raised: Vec<Digest64>,
+    /// Digests of other findings, of the verdicts before it. Older versions did not record them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Digest64>,
+}
+
+impl LastVerdict {
+    fn new(record: &JudgeRecord, before: Option<Self>) -> Self {
+        let raised = record.raised.clone();
+        let before = before.map(|before| [before.earlier, before.raised].concat());
+        let mut earlier = before.unwrap_or_default();
+        earlier.retain(|known| !raised.contains(known));
+        earlier.drain(..earlier.len().saturating_sub(MAX_EARLIER));
+        Self { judge: record.name.clone(), prompt: record.prompt_hash.clone(), raised, earlier }
+    }
 }
 
 impl JudgeState {
@@ -37,16 +54,18 @@ impl JudgeState {
             self.spent = self.spent.highest(spent);
         }
         for record in decided.judges.iter().filter(|record| !record.prompt_hash.is_empty()) {
-            self.last.retain(|known| known.judge != record.name);
-            let (judge, prompt) = (record.name.clone(), record.prompt_hash.clone());
-            self.last.push(LastVerdict { judge, prompt, raised: record.raised.clone() });
+            let known = self.last.iter().position(|known| known.judge == record.name);
+            let before = known.map(|position| self.last.remove(position));
+            self.last.push(LastVerdict::new(record, before));
         }
     }
 
-    /// Whether the judge raised one of these findings at its last verdict, too.
+    /// Whether the judge raised one of these findings at a verdict before, too.
     pub fn has_raised_before(&self, record: &JudgeRecord) -> bool {
         let known = self.last.iter().find(|known| known.judge == record.name);
-        known.is_some_and(|known| record.raised.iter().any(|one| known.raised.contains(one)))
+        let mut before =
+            known.into_iter().flat_map(|known| known.raised.iter().chain(&known.earlier));
+        before.any(|one| record.raised.contains(one))
     }
 
     /// Whether a stop has already used the verdict of this judge about this prompt.

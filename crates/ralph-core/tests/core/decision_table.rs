@@ -482,6 +482,43 @@ fn a_wait_that_starts_anew_is_charged() {
     ");
 }
 
+/// Nor does an agent wait for free if the process that has to bring the result is killed each time.
+#[test]
+fn a_wait_whose_process_was_killed_is_charged() {
+    let waits = |tree| stop_at(tree).met("lint").running("tests");
+    let lost = || waits(1).lost_worker();
+    check!(
+        test_run()
+            .stop(lost())
+            .stop(waits(1))
+            .stop(lost())
+            .stop(lost())
+            .stop(waits(1))
+            .stop(waits(2).lost_worker())
+            .stop(stop_at(2).met("lint").unmet("tests").lost_worker())
+            .stop(waits(2).lost_worker()),
+        @"
+        1  block            rule block        0 charged  1 pending
+        2  block            rule block        0 charged  1 pending
+        3  block            rule block        1 charged  1 pending; the background process ended without a result
+        4  block            rule block        2 charged  1 pending; the background process ended without a result
+        5  block            rule block        2 charged  1 pending
+        6  block            rule block        3 charged  1 pending; the files changed during the wait
+        7  block            rule block        4 charged  1 not met
+        8  block            rule block        4 charged  1 pending
+        "
+    );
+    let reason = test_run().stop(waits(1)).stop(lost()).last().decision.verdict.clone();
+    let Verdict::Block { reason } = reason else { panic!("{reason:?}") };
+    insta::assert_snapshot!(reason, @"
+    ralph: waiting for tests; nothing else is open (run k7f2)
+
+    ralph's background process ended before it had a result, so the wait started over, and this stop counts as an iteration. Leave that process alone.
+
+    Next: Make tests pass. Then stop again
+    ");
+}
+
 /// R-L10c: finishing one piece after the other is progress.
 #[test]
 fn different_pieces_of_work_in_a_row_are_progress() {

@@ -3,7 +3,8 @@
 use crate::scenario::{TestRun, TestStop, check, sealed_run, stop_at};
 use ralph_core::facts::StopDriver;
 use ralph_core::judge::{
-    Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage,
+    DropReason, DroppedFinding, Judge, JudgeBackend, JudgeFinding, JudgeKind, JudgeOutcome,
+    JudgeResult, JudgeUsage,
 };
 use ralph_core::policy::ProofMode;
 use ralph_core::proof::ProofVerdict;
@@ -50,6 +51,11 @@ fn result(outcome: JudgeOutcome, findings: &[JudgeFinding]) -> JudgeResult {
         outcome,
         findings: findings.to_vec(),
         reason: None,
+        dropped: vec![DroppedFinding::new(
+            &finding("src/cart.py", "nowhere", "made up"),
+            DropReason::Misquoted,
+            ToString::to_string,
+        )],
         misquoted: 1,
         unconfirmed: 0,
         unread: 0,
@@ -276,11 +282,40 @@ fn a_dispute_stands_once_the_finding_is_raised_again() {
     ");
     let new = run().stop(proved(2).judged(&review, &unmet(std::slice::from_ref(&other))));
     assert!(!new.reason().contains("disputed, a person will decide"), "{}", new.reason());
-    check!(new.stop(proved(2).judged(&review, &unmet(&[other]))), @"
+    check!(new.stop(proved(2).judged(&review, &unmet(std::slice::from_ref(&other)))), @"
     1  block            rule block        1 charged  1 not met
     2  block            rule block        2 charged  1 not met
     3  end needs_human  rule needs-human  2 charged  the agent disputes review: the caller resets it
     ");
+    // Another finding, or no verdict, in between.
+    let between = run()
+        .stop(proved(2).judged(&review, &unmet(&[other])))
+        .stop(proved(3).judged(&review, &result(unsure(), &[])))
+        .stop(proved(4).judged(&review, &unmet(&[leak()])));
+    check!(between, @"
+    1  block            rule block        1 charged  1 not met
+    2  block            rule block        2 charged  1 not met
+    3  block            rule block        3 charged  1 without a result
+    4  end needs_human  rule needs-human  3 charged  the agent disputes review: the caller resets it
+    ");
+}
+
+/// The latest 64 findings of the verdicts before are recognised.
+#[test]
+fn findings_of_earlier_verdicts_are_bounded() {
+    let review = judge("review", JudgeKind::Prompt);
+    let run = (0..70).fold(TestRun::of(run_with(std::slice::from_ref(&review))), |run, number| {
+        let other = finding("src/cart.py", &format!("line {number}"), "wrong");
+        run.stop(proved(number).judged(&review, &result(JudgeOutcome::Unmet, &[other])))
+    });
+    let [last] = &run.state.judges.last[..] else { panic!("{:?}", run.state.judges) };
+    assert_eq!((last.raised.len(), last.earlier.len()), (1, 64));
+    let is_known = |number: u64| {
+        let other = finding("src/cart.py", &format!("line {number}"), "wrong");
+        let record = JudgeRecord::new(&review, &result(JudgeOutcome::Unmet, &[other]), false);
+        run.state.judges.has_raised_before(&record)
+    };
+    assert_eq!([0, 4, 5, 69, 70].map(is_known), [false, false, true, true, false]);
 }
 
 /// R-K1c: the cost of judges counts toward the limit of the run, and never shrinks.

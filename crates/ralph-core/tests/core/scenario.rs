@@ -341,6 +341,7 @@ pub(crate) fn stop_at(tree: u64) -> TestStop {
         requirements: Vec::new(),
         tree: TreeIdentity::Known(tree),
         tree_without_gate_writes: TreeIdentity::Known(tree),
+        has_lost_worker: false,
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),
@@ -424,6 +425,11 @@ impl TestStop {
     /// Gates wrote files: the tree was this one before.
     pub(crate) fn tree_without_gate_writes(mut self, tree: u64) -> Self {
         self.evidence.tree_without_gate_writes = TreeIdentity::Known(tree);
+        self
+    }
+
+    pub(crate) fn lost_worker(mut self) -> Self {
+        self.evidence.has_lost_worker = true;
         self
     }
 

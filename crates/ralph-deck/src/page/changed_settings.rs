@@ -122,10 +122,10 @@ fn describe_change(file: &ChangedRunFile) -> String {
 
 /// The first names, and how many more there are.
 pub(super) fn name_some(names: &[String]) -> String {
-    let named: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
+    let first: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
     let more = names.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
+    format!("{}{more}", first.join(", "))
 }
 
 #[cfg(test)]

@@ -109,14 +109,7 @@ impl RunPage {
         let history = overview::run_history(home, run)?;
         let entries = &history.entries;
         let (record, state) = (&view.opened.run, &view.opened.state);
-        let mut row = BoardRow::from_state(record, state, view.phase, now_ms);
-        row.add_journal(entries);
-        let activity = (view.phase == RunPhase::Active)
-            .then(|| gate_log::read_activity(home, record))
-            .flatten();
-        if let Some(activity) = &activity {
-            row.add_activity(activity);
-        }
+        let row = board_row(home, &view, entries, now_ms);
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
         let owner = state.owner(record).map(ToString::to_string);
@@ -175,18 +168,23 @@ impl RunPage {
                 .map_or(0, judged_count),
             row,
         };
-        let changed = CheckpointReader::open(home, run, *deadline)
-            .and_then(|reader| reader.files_changed_until(page.checkpoint));
+        page.add_changed_files(home, record, deadline);
+        Ok(page)
+    }
+
+    /// Names changed tests and settings, and files outside the goal.
+    fn add_changed_files(&mut self, home: &RalphHome, record: &RunRecord, deadline: &Deadline) {
+        let changed = CheckpointReader::open(home, &record.id, *deadline)
+            .and_then(|reader| reader.files_changed_until(self.checkpoint));
         let about = HintedRun {
-            goal: &page.goal,
+            goal: &self.goal,
             seal: record.seal.as_deref(),
-            rests_on_new_tests: page.proof.as_ref().is_some_and(ProofTable::has_telling_tests),
+            rests_on_new_tests: self.proof.as_ref().is_some_and(ProofTable::has_telling_tests),
         };
         let hints = changed_file_hints(&about, changed);
-        page.look_first.extend(hints.look_first);
-        page.look_first.sort_by_key(|one| one.kind);
-        page.outside_goal = hints.outside_goal;
-        Ok(page)
+        self.look_first.extend(hints.look_first);
+        self.look_first.sort_by_key(|one| one.kind);
+        self.outside_goal = hints.outside_goal;
     }
 
     /// The standing in words, and why it cannot be trusted: `verified, but the journal was edited`.
@@ -207,6 +205,18 @@ impl RunPage {
 }
 
 /// The goal of a run, or at least its title.
+fn board_row(home: &RalphHome, view: &RunView, entries: &[JournalEntry], now_ms: u64) -> BoardRow {
+    let record = &view.opened.run;
+    let mut row = BoardRow::from_state(record, &view.opened.state, view.phase, now_ms);
+    row.add_journal(entries);
+    let activity =
+        (view.phase == RunPhase::Active).then(|| gate_log::read_activity(home, record)).flatten();
+    if let Some(activity) = &activity {
+        row.add_activity(activity);
+    }
+    row
+}
+
 fn read_goal_text(home: &RalphHome, record: &RunRecord) -> String {
     match goal_file::read_goal(home, record).unwrap_or_default().as_slice() {
         [] => record.title.clone(),

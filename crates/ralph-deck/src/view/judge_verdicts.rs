@@ -1,6 +1,7 @@
 //! The verdicts of judges that a decision rests on, as JSON and in one line.
 
 use crate::wording::{micro_usd_as_usd, safe_line, short_duration};
+use ralph_core::judge::DroppedFinding;
 use ralph_core::judge_requirement::quote_reason;
 use ralph_core::record::{JudgeRecord, describe_unseen};
 use ralph_core::text;
@@ -40,6 +41,9 @@ pub struct JudgeVerdictView<'a> {
     pub unconfirmed: u32,
     /// Beyond the limit of one answer.
     pub unread: u32,
+    /// The first findings that were dropped.
+    #[serde(skip_serializing_if = "<[DroppedFinding]>::is_empty")]
+    pub dropped: &'a [DroppedFinding],
     /// Of the findings that stand, those that a failing test of a reviewer shows.
     pub shown_by_tests: u32,
     /// Tests of reviewers that were not accepted.
@@ -68,6 +72,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         misquoted: record.misquoted,
         unconfirmed: record.unconfirmed,
         unread: record.unread,
+        dropped: &record.dropped_findings,
         shown_by_tests: record.shown_by_tests,
         rejected_tests: record.rejected_tests,
         unseen: &record.unseen,

@@ -33,11 +33,14 @@ use ralph_policy::trust::{self, TrustError};
 use ralph_proof::{BaseCheckout, ProofError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env;
-use ralph_sys::fs::{self, FileError, file_slot};
+use ralph_sys::fs::file_slot::{self, SlotContent};
+use ralph_sys::fs::{self, FileError};
 use ralph_sys::proc::cancel::CancelToken;
 use ralph_sys::proc::worker::{self, WorkerHandle, WorkerSpawnError};
 
 const MAX_MARK_BYTES: usize = 256;
+/// The lock of a worker contains the name of its site.
+const MAX_SLOT_BYTES: usize = 64;
 /// The task of a run that needs no results any more.
 const NO_TASK: &[u8] = b"none";
 /// The mark of the task that measures the base.
@@ -239,6 +242,15 @@ pub fn cancel_task(home: &RalphHome, run: &RunId) -> Result<(), FileError> {
     if fs::exists(&path) { fs::overwrite(&path, NO_TASK) } else { Ok(()) }
 }
 
+pub(super) fn read_worker_slot(home: &RalphHome, run: &RunId) -> Result<SlotContent, FileError> {
+    file_slot::peek(&home.run(run).worker_lock(), MAX_SLOT_BYTES)
+}
+
+/// Whether the last worker ended before its task was done, because it was killed for example.
+pub(crate) fn has_lost_worker(home: &RalphHome, run: &RunId) -> bool {
+    matches!(read_worker_slot(home, run), Ok(SlotContent::Free(site)) if !site.is_empty())
+}
+
 /// Runs in the worker. Never writes the state of the run, so a cancellation at the same time stands.
 pub fn perform_task(
     world: &World,
@@ -272,10 +284,12 @@ pub fn perform_task(
     };
     let files = world.home.run(id);
     let path = if task.site == GateSite::Base { files.base_lock() } else { files.worker_lock() };
-    let Some(_working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
+    let Some(working) = file_slot::acquire(&path, &|| !cancel.is_cancelled())? else {
         return Ok(());
     };
     if task.site != GateSite::Base {
+        // Remains there if the worker is killed. Without it, a stop that waits again is not charged.
+        drop(working.fill(task.site.name().as_bytes()));
         GateLog::open(&world.home, id).record_begin();
         judge_meter::settle_lost_call(&world.home, run, &state);
     }
@@ -287,7 +301,7 @@ pub fn perform_task(
         Vec::new()
     };
     let wanted: Vec<&Gate> = seal.policy.gates.iter().chain(&checks).filter(named).collect();
-    match task.site {
+    let ended = match task.site {
         GateSite::Tree => run_in_tree(&contract, &task.mark, &wanted, cancel),
         GateSite::Clean | GateSite::Red => {
             checkout_results::run_on_candidate(&contract, task.site, &wanted, cancel)
@@ -299,7 +313,11 @@ pub fn perform_task(
                 if task.mark == NEEDED_BASE_MARK { BaseNeed::Stop } else { BaseNeed::RunStart };
             checkout_results::measure_base(&contract, &wanted, need, cancel)
         }
+    };
+    if ended.is_ok() && !cancel.is_cancelled() && task.site != GateSite::Base {
+        drop(working.clear());
     }
+    ended
 }
 
 fn run_in_tree(

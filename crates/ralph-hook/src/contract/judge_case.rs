@@ -4,7 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ralph_core::judge::{CaseEvidence, Judge, JudgeCase, JudgeKind, RedactedFile};
+use ralph_core::gate::Gate;
+use ralph_core::judge::{
+    CaseEvidence, ContractItem, ContractKind, Judge, JudgeCase, JudgeKind, RedactedFile,
+};
 use ralph_core::proof::Proof;
 use ralph_core::record::{GateRecord, ListKind, MeasuredSite};
 use ralph_core::redact::Redactor;
@@ -15,7 +18,7 @@ use super::change_summary::CandidateCheckpoint;
 use super::judge_worker::JudgedTrees;
 use super::proof_evidence::class_rules;
 use super::shown_section::{ShownSection, show_section};
-use super::{ContractContext, base_checkpoint};
+use super::{ContractContext, base_checkpoint, judged_contract};
 use ralph_git::checkpoint::{BlobContent, ChangeStatus, Checkpoint, CheckpointRepository};
 use ralph_git::git;
 use ralph_git::tree::TreeEntryMode;
@@ -63,6 +66,7 @@ pub(super) struct JudgedChange {
 #[derive(Clone, Debug)]
 pub(super) struct CaseFacts {
     pub goal: String,
+    pub contract: Vec<ContractItem>,
     pub evidence: Vec<CaseEvidence>,
     pub change: JudgedChange,
     /// The plan, or why there is none.
@@ -80,11 +84,16 @@ impl CaseFacts {
             | JudgeKind::Goal
             | JudgeKind::Amended => None,
         };
+        // A plan is shown once.
+        let is_in_plan =
+            |item: &ContractItem| plan.is_some() && item.kind == ContractKind::PlanStep;
+        let contract = self.contract.iter().filter(|item| !is_in_plan(item)).cloned().collect();
         Ok(JudgeCase {
             v: CASE_VERSION,
             judge: judge.name.clone(),
             kind: judge.kind,
             goal: self.goal.clone(),
+            contract,
             evidence: self.evidence.clone(),
             diff: self.change.diff.clone(),
             test_diff: self.change.test_diff.clone(),
@@ -120,6 +129,7 @@ pub(super) fn gather_case_facts(
     let plan = read_plan(contract, &compared, &deadline);
     Ok(CaseFacts {
         goal: redactor.redact(&text::clean(&goal)),
+        contract: judged_contract::read_contract(contract, &redactor)?,
         evidence: evidence.iter().map(|one| redact_evidence(one, &redactor)).collect(),
         change,
         plan: plan.map(|plan| redactor.redact(&text::clean(&plan))),
@@ -449,6 +459,8 @@ fn gate_result(name: &str, gates: &[GateRecord]) -> String {
 pub struct ManualCase<'a> {
     pub judge: &'a Judge,
     pub goal: &'a str,
+    /// Those of the policy.
+    pub gates: &'a [Gate],
     pub compared: ComparedTrees<'a>,
     pub project: &'a Path,
     pub rules: &'a ClassRules,
@@ -457,12 +469,13 @@ pub struct ManualCase<'a> {
 
 impl ManualCase<'_> {
     pub fn build(&self, deadline: &Deadline) -> Result<JudgeCase, String> {
-        let Self { judge, goal, compared, project, rules, redactor } = self;
+        let Self { judge, goal, gates, compared, project, rules, redactor } = self;
         let change = read_change(compared, project, rules, redactor, deadline)?;
         let plan = read_own_plan(project).map(|plan| redactor.redact(&text::clean(&plan)));
         let goal = redactor.redact(&text::clean(goal));
         let trees = compared.tree_ids();
-        CaseFacts { goal, evidence: Vec::new(), change, plan, trees }.case_for(judge)
+        let contract = judged_contract::gate_items(gates, redactor);
+        CaseFacts { goal, contract, evidence: Vec::new(), change, plan, trees }.case_for(judge)
     }
 }
 

@@ -2,6 +2,7 @@
 //! has ended. Every stop records the total, so that a call is paid for even if no stop reads its verdict, or if its worker
 //! was killed.
 
+use super::gate_worker;
 use ralph_core::drive::CostSource;
 use ralph_core::id::RunId;
 use ralph_core::judge::JudgeUsage;
@@ -11,7 +12,7 @@ use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::ledger::{self, LEDGER_VERSION, LedgerEntry};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock;
-use ralph_sys::fs::file_slot::{self, SlotContent};
+use ralph_sys::fs::file_slot::SlotContent;
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +43,7 @@ fn read_total(home: &RalphHome, run: &RunId) -> Option<Spending> {
     if meter.estimate.is_zero() {
         return Some(meter.spent);
     }
-    let worker = file_slot::peek(&home.run(run).worker_lock(), 0);
+    let worker = gate_worker::read_worker_slot(home, run);
     // A worker books the cost before it releases its lock, so the second reading sees a call that ended meanwhile.
     let again = read_meter(home, run)?;
     let is_lost = matches!(worker, Ok(SlotContent::Free(_))) && again == meter;

@@ -308,9 +308,10 @@ impl VerdictRequest<'_> {
 /// Paths of findings are relative to the repository, and people and agents read them relative to the project.
 fn strip_project(result: &mut JudgeResult, root: &Path, project: &Path) {
     let below = project.strip_prefix(root).unwrap_or(Path::new(""));
-    for finding in &mut result.findings {
-        if let Ok(inside) = Path::new(&finding.file).strip_prefix(below) {
-            finding.file = inside.to_string_lossy().into_owned();
+    let kept = result.findings.iter_mut().map(|finding| &mut finding.file);
+    for file in kept.chain(result.dropped.iter_mut().map(|finding| &mut finding.file)) {
+        if let Ok(inside) = Path::new(file).strip_prefix(below) {
+            *file = inside.to_string_lossy().into_owned();
         }
     }
 }

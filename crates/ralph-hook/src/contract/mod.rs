@@ -22,6 +22,7 @@ mod judge_evidence;
 mod judge_meter;
 mod judge_support;
 mod judge_worker;
+mod judged_contract;
 mod listing_notes;
 mod outside_links;
 mod pipeline_contract;

@@ -10,7 +10,7 @@ mod unsealed;
 
 use crate::adopt::LoopFiles;
 use crate::contract::{
-    self, ContractContext, JudgeBudget, JudgeMode, ListChecks, MeasuredContract,
+    self, ContractContext, JudgeBudget, JudgeMode, ListChecks, MeasuredContract, gate_worker,
 };
 use crate::facts;
 use crate::transcript_reader::TranscriptSnapshot;
@@ -79,6 +79,7 @@ pub fn evidence_for_run(
     if run.origin == RunOrigin::Session {
         return evidence_for_session(world, opened, None);
     }
+    let has_lost_worker = has_lost_worker(world, opened);
     let lists = run_lists::read_run_lists(world, opened);
     let checks = ListChecks { due: lists.due_checks(), programs: lists.programs() };
     let contract = run.seal.as_deref().map(|seal| run_contract(world, opened, seal, &checks));
@@ -97,18 +98,14 @@ pub fn evidence_for_run(
     }
     requirements.extend(client_task_list_requirement(world, opened));
     requirements.extend(session_file_requirements(world, opened));
-    let (tree, tree_without_gate_writes) = if let Some(measured) = &measured {
-        (measured.tree_identity(), measured.identity_without_gate_writes())
-    } else {
-        let tree = work_tree_identity(world, run);
-        (tree, tree)
-    };
+    let (tree, tree_without_gate_writes) = tree_identities(world, run, measured.as_ref());
     let mut evidence = StopEvidence {
         requirements,
         proof: None,
         waits_for_proof: false,
         tree,
         tree_without_gate_writes,
+        has_lost_worker,
         gates: measured.as_ref().map(|measured| measured.records.clone()).unwrap_or_default(),
         judged: measured.as_ref().and_then(|measured| measured.judged_content().cloned()),
         judging: JudgingEvidence::default(),
@@ -142,6 +139,24 @@ pub fn evidence_for_run(
         evidence.requirements.extend(goal);
     }
     evidence
+}
+
+/// The work tree with and without the files that gates write.
+fn tree_identities(
+    world: &World,
+    run: &RunRecord,
+    measured: Option<&MeasuredContract>,
+) -> (TreeIdentity, TreeIdentity) {
+    if let Some(measured) = measured {
+        return (measured.tree_identity(), measured.identity_without_gate_writes());
+    }
+    let tree = work_tree_identity(world, run);
+    (tree, tree)
+}
+
+/// Whether a worker that the last stop waited for was lost. Read before this stop starts another one.
+fn has_lost_worker(world: &World, opened: &LoadedRun) -> bool {
+    opened.state.awaited_tree.is_some() && gate_worker::has_lost_worker(&world.home, &opened.run.id)
 }
 
 /// Without a base the changed files are unknown, and nothing can be compared with them.
@@ -225,6 +240,7 @@ pub fn evidence_for_session(
     if let Some(seal) = &run.seal {
         contract::use_sealed_git(seal);
     }
+    let has_lost_worker = has_lost_worker(world, opened);
     let checks = ListChecks::default();
     let measured = run.seal.as_deref().map(|seal| {
         let context = ContractContext {
@@ -251,6 +267,7 @@ pub fn evidence_for_session(
         waits_for_proof: false,
         tree,
         tree_without_gate_writes: tree,
+        has_lost_worker,
         gates,
         judged: None,
         judging: JudgingEvidence::default(),
@@ -453,6 +470,7 @@ pub fn evidence_for_files(
         waits_for_proof: false,
         tree: TreeIdentity::Unknown,
         tree_without_gate_writes: TreeIdentity::Unknown,
+        has_lost_worker: false,
         gates: Vec::new(),
         judged: None,
         judging: JudgingEvidence::default(),

@@ -8,7 +8,7 @@
 
 use super::BackendModel;
 use crate::case_text::QuestionRole;
-use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts};
+use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts, UnreportedCall};
 use ralph_core::judge::{CaseEvidence, JudgeCase, JudgeFinding};
 use ralph_core::text;
 use ralph_gates::environment;
@@ -119,19 +119,26 @@ pub(super) fn call_command(
     let answer = job_output(&finished, "the command");
     let report = answer.as_deref().ok().and_then(|text| serde_json::from_str(text.trim()).ok());
     let CommandReport { model, usage } = report.unwrap_or_default();
-    let is_abandoned = matches!(finished.end, JobEnd::TimedOut | JobEnd::Cancelled);
-    let is_unsent = matches!(finished.end, JobEnd::CouldNotStart(_));
-    let unreported = ReplyUsage { is_abandoned, is_unsent, ..ReplyUsage::default() };
-    let usage = usage.map_or(unreported, |usage| ReplyUsage {
-        tokens: Some(TokenCounts {
-            input: usage.input_tokens,
-            output: usage.output_tokens,
-            ..TokenCounts::default()
-        }),
-        micro_usd: usage.micro_usd,
-        ..ReplyUsage::default()
+    let tokens = usage.as_ref().map(|usage| TokenCounts {
+        input: usage.input_tokens,
+        output: usage.output_tokens,
+        ..TokenCounts::default()
     });
+    let micro_usd = usage.and_then(|usage| usage.micro_usd);
+    let usage = ReplyUsage { tokens, micro_usd, unreported: unreported_call(&finished.end) };
     ModelReply { answer, usage, model }
+}
+
+/// What is known about a call whose process ended like this and reported nothing.
+pub(super) fn unreported_call(end: &JobEnd) -> UnreportedCall {
+    match end {
+        JobEnd::CouldNotStart(_) => UnreportedCall::Unsent,
+        JobEnd::Exited(_)
+        | JobEnd::Signalled(_)
+        | JobEnd::TimedOut
+        | JobEnd::Cancelled
+        | JobEnd::Lost => UnreportedCall::Billed,
+    }
 }
 
 fn command_case<'a>(call: &ModelCall<'a>, files: &'a Path) -> CommandCase<'a> {

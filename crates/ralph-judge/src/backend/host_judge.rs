@@ -3,7 +3,9 @@
 //! only read.
 
 use super::BackendModel;
-use super::command_judge::{ERROR_BYTES, KILL_GRACE, OFF_VARIABLE, OUTPUT_BYTES, job_output};
+use super::command_judge::{
+    ERROR_BYTES, KILL_GRACE, OFF_VARIABLE, OUTPUT_BYTES, job_output, unreported_call,
+};
 use super::sealed_search;
 use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts};
 use ralph_core::judge::{JudgeHost, JudgeKind};
@@ -80,10 +82,7 @@ pub(super) fn call_host(
     match (result, job_output(&finished, named.host.as_str())) {
         (Some(result), _) => read_result(&result),
         (None, Ok(_)) => ModelReply::failed(format!("`{}` printed no result", named.host)),
-        (None, Err(why)) if matches!(finished.end, JobEnd::TimedOut | JobEnd::Cancelled) => {
-            ModelReply::abandoned(why)
-        }
-        (None, Err(why)) => ModelReply::failed(why),
+        (None, Err(why)) => ModelReply::unreported(unreported_call(&finished.end), why),
     }
 }
 

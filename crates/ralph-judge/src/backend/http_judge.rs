@@ -1,11 +1,11 @@
 //! A model behind an HTTP endpoint, asked with `curl`.
 
 use super::BackendModel;
-use super::command_judge::{ERROR_BYTES, KILL_GRACE, OUTPUT_BYTES, job_output};
+use super::command_judge::{ERROR_BYTES, KILL_GRACE, OUTPUT_BYTES, job_output, unreported_call};
 use super::endpoint_url::EndpointUrl;
 use super::{sealed_search, wire_format};
 use crate::JudgeStep;
-use crate::judge_call::{ModelCall, ModelReply};
+use crate::judge_call::{ModelCall, ModelReply, UnreportedCall};
 use ralph_core::judge::JudgeEndpoint;
 use ralph_core::text;
 use ralph_sys::clock::{self, Deadline};
@@ -26,8 +26,12 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
 const SHOWN_ERROR_CHARS: usize = 160;
 /// Exit codes of curl for a connection that may succeed later: could not connect, empty reply, send and receive errors.
 const RETRYABLE_CURL_CODES: [i32; 4] = [7, 52, 55, 56];
+/// Its exit codes for a request that was not sent: bad options, no name or address for the host, no encryption.
+const UNSENT_CURL_CODES: [i32; 10] = [1, 2, 3, 4, 5, 6, 7, 35, 60, 77];
 /// Its exit code after `--max-time`, which is the judge's time.
 const CURL_TIMEOUT_CODE: i32 = 28;
+/// Statuses of a service, or of a gateway before it, that gave up waiting for the model.
+const TIMEOUT_STATUSES: [u16; 2] = [408, 504];
 const TIMEOUT_REASON: &str = "the service did not answer in time";
 
 /// What came of one request.
@@ -37,6 +41,7 @@ enum RequestEnd {
     Retry {
         why: String,
         after: Option<Duration>,
+        unreported: UnreportedCall,
     },
 }
 
@@ -93,17 +98,23 @@ impl EndpointRequest<'_> {
     fn send_with_retries(&self, deadline: Deadline) -> ModelReply {
         let mut backoff = FIRST_BACKOFF;
         let mut last_error = String::new();
+        // Of all attempts, the one that costs most: the estimate is booked once.
+        let mut unreported = UnreportedCall::Unsent;
         for attempt in 1..=MAX_ATTEMPTS {
             if self.backend.cancel.is_cancelled() {
-                return ModelReply::failed("cancelled");
+                return ModelReply::unreported(unreported, "cancelled");
             }
             if deadline.has_passed() {
                 break;
             }
             match self.send(deadline) {
-                RequestEnd::Reply(reply) => return *reply,
-                RequestEnd::Retry { why, after } => {
+                RequestEnd::Reply(mut reply) => {
+                    reply.usage.unreported = reply.usage.unreported.max(unreported);
+                    return *reply;
+                }
+                RequestEnd::Retry { why, after, unreported: attempted } => {
                     last_error = why;
+                    unreported = unreported.max(attempted);
                     let wait = after.unwrap_or(backoff);
                     if wait >= deadline.remaining() || attempt == MAX_ATTEMPTS {
                         break;
@@ -116,11 +127,12 @@ impl EndpointRequest<'_> {
                 }
             }
         }
-        ModelReply::failed(if last_error.is_empty() {
+        let why = if last_error.is_empty() {
             TIMEOUT_REASON.to_string()
         } else {
             format!("the service gave no answer; last error: {last_error}")
-        })
+        };
+        ModelReply::unreported(unreported, why)
     }
 
     fn send(&self, deadline: Deadline) -> RequestEnd {
@@ -137,7 +149,8 @@ impl EndpointRequest<'_> {
             is_local: self.url.is_local,
         };
         let Some(curl) = sealed_search::find_program(request, CURL_PROGRAM) else {
-            return failed(format!("`{CURL_PROGRAM}` was not found on the PATH"));
+            let why = format!("`{CURL_PROGRAM}` was not found on the PATH");
+            return failed(UnreportedCall::Unsent, why);
         };
         let arguments = post.argv().into_iter().skip(1).map(OsString::from);
         let argv: Vec<OsString> = std::iter::once(curl.into()).chain(arguments).collect();
@@ -161,23 +174,41 @@ impl EndpointRequest<'_> {
         });
         match job_output(&finished, CURL_PROGRAM) {
             Ok(printed) => self.read_response(&printed),
-            Err(why) => match finished.end {
-                JobEnd::Exited(code) if RETRYABLE_CURL_CODES.contains(&code) => {
-                    RequestEnd::Retry { why, after: None }
+            Err(why) => {
+                let is_unsent = matches!(
+                    finished.end,
+                    JobEnd::Exited(code) if UNSENT_CURL_CODES.contains(&code)
+                );
+                let unreported = if is_unsent {
+                    UnreportedCall::Refused
+                } else {
+                    unreported_call(&finished.end)
+                };
+                match finished.end {
+                    JobEnd::Exited(code) if RETRYABLE_CURL_CODES.contains(&code) => {
+                        RequestEnd::Retry { why, after: None, unreported }
+                    }
+                    JobEnd::Exited(CURL_TIMEOUT_CODE) | JobEnd::TimedOut => {
+                        failed(unreported, TIMEOUT_REASON.to_string())
+                    }
+                    JobEnd::Exited(_)
+                    | JobEnd::Signalled(_)
+                    | JobEnd::Cancelled
+                    | JobEnd::CouldNotStart(_)
+                    | JobEnd::Lost => failed(unreported, why),
                 }
-                JobEnd::Exited(CURL_TIMEOUT_CODE) | JobEnd::TimedOut => {
-                    RequestEnd::Reply(Box::new(ModelReply::abandoned(TIMEOUT_REASON)))
-                }
-                JobEnd::Cancelled => RequestEnd::Reply(Box::new(ModelReply::abandoned(why))),
-                JobEnd::CouldNotStart(_) => RequestEnd::Reply(Box::new(ModelReply::unsent(why))),
-                JobEnd::Exited(_) | JobEnd::Signalled(_) | JobEnd::Lost => failed(why),
-            },
+            }
         }
     }
 
     fn read_response(&self, printed: &str) -> RequestEnd {
         let Some(response) = CurlResponse::parse(printed) else {
-            return failed("the service sent no response".to_string());
+            return failed(UnreportedCall::Billed, "the service sent no response".to_string());
+        };
+        let unreported = if TIMEOUT_STATUSES.contains(&response.status) {
+            UnreportedCall::Billed
+        } else {
+            UnreportedCall::Refused
         };
         let message = || {
             let message = wire_format::error_message(response.body).unwrap_or_default();
@@ -193,14 +224,15 @@ impl EndpointRequest<'_> {
             408 | 429 | 500 | 502..=504 | 529 => RequestEnd::Retry {
                 why: message(),
                 after: response.header("retry-after").and_then(parse_retry_after),
+                unreported,
             },
-            _ => failed(format!("the service rejected the request with {}", message())),
+            _ => failed(unreported, format!("the service rejected the request with {}", message())),
         }
     }
 }
 
-fn failed(why: String) -> RequestEnd {
-    RequestEnd::Reply(Box::new(ModelReply::failed(why)))
+fn failed(unreported: UnreportedCall, why: String) -> RequestEnd {
+    RequestEnd::Reply(Box::new(ModelReply::unreported(unreported, why)))
 }
 
 /// Seconds. The other form of the header, a date, is not used by these services.

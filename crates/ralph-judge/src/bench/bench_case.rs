@@ -111,6 +111,7 @@ impl BenchCase {
             judge: judge.name.clone(),
             kind: judge.kind,
             goal: self.goal.clone(),
+            contract: Vec::new(),
             evidence: vec![passed],
             diff: diffs(false),
             test_diff: diffs(true),

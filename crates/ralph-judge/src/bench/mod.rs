@@ -132,6 +132,7 @@ mod tests {
             outcome,
             findings,
             reason: None,
+            dropped: Vec::new(),
             misquoted: 1,
             unread: 0,
             rejected_tests: Vec::new(),

@@ -129,7 +129,7 @@ mod tests {
             at_ms: 0,
             kind: TimelineKind::Held,
             // One line in three is no stop.
-            stop: (seq % 3 > 0).then(|| u32::try_from(seq).unwrap()),
+            stop: (!seq.is_multiple_of(3)).then(|| u32::try_from(seq).unwrap()),
             iteration: 0,
             text: String::new(),
             rule: None,

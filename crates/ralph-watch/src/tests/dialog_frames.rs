@@ -257,7 +257,7 @@ fn every_dialog_at_each_size() {
         };
         let mut waiver = opened_run(columns, rows);
         press(&mut waiver, "w");
-        let frames = [
+        let frames = vec![
             ("help", on_board("?")),
             ("answer", on_board("akeep them")),
             ("message", on_board("↓↓↓tlook at v1")),

@@ -20,6 +20,7 @@ fn effects(state: &mut WatchState, before: &str, key: WatchKey) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table and its results")]
 fn keys_on_the_board_have_these_effects() {
     use WatchKey::{Char, Ctrl, End, Enter, Home};
     let mut out = String::new();

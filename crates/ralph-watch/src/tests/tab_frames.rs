@@ -411,7 +411,7 @@ fn every_tab_at_each_size() {
         let mut compared = tab("4");
         let comparison = compared_file();
         load(&mut compared, LoadedPage::Comparison { run: run_id(), from: 0, to: 17, comparison });
-        let frames = [
+        let frames = vec![
             ("stops", tab("1")),
             ("reason", tab("2")),
             ("gates", tab("3")),

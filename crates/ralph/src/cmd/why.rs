@@ -285,6 +285,10 @@ fn decision_paragraph(
     for record in &decided.judges {
         let line = format!("{}: {}", safe_line(&record.name), describe_verdict(record));
         out.push_str(&format!("          {}\n", paint(term::DIM, &line)));
+        for dropped in &record.dropped_findings {
+            let line = format!("  dropped: {}", safe_line(&dropped.describe()));
+            out.push_str(&format!("          {}\n", paint(term::DIM, &line)));
+        }
     }
     // A held stop has them in its report.
     if let (StopOutcome::Ended(_), Some(proof)) = (&decided.outcome, &decided.proof) {

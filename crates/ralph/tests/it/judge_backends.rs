@@ -359,6 +359,37 @@ fn a_busy_endpoint_is_asked_again() {
     assert_eq!(endpoint.requests().len(), 1);
 }
 
+/// R-K1c: a request that may have reached the model costs its estimate unless the answer has its usage. The price is that
+/// of the named model if the answer names another one.
+#[test]
+fn an_endpoint_that_reports_no_usage_costs_the_estimate() {
+    let reply = model_reply(MET);
+    let without_usage = reply.replace("\"usage\"", "\"other\"");
+    let other_model = reply.replace("a-model", "gateway/a-model");
+    let shown = [
+        ("no usage", ScriptedResponse::ok(&without_usage)),
+        ("another model", ScriptedResponse::ok(&other_model)),
+        ("no JSON", ScriptedResponse::ok("<html>")),
+        ("cut", ScriptedResponse::cut(&reply)),
+        ("gateway timeout", ScriptedResponse::error(504, "Retry-After: 3600\r\n")),
+        ("refused", ScriptedResponse::error(403, "")),
+    ]
+    .map(|(what, response)| {
+        let endpoint = ScriptedEndpoint::serve(vec![response]);
+        let stage = JudgeStage::endpoint(&endpoint.url(), JudgeApi::Anthropic);
+        let shown = stage.shown();
+        format!("{what}: {}", shown.rsplit_once("; ").unwrap().1)
+    });
+    insta::assert_snapshot!(shown.join("\n"), @"
+    no usage: 1 calls, 661 in, 0 out, 1322 micro-USD, a-model]
+    another model: 1 calls, 10 in, 2 out, 40 micro-USD, gateway/a-model]
+    no JSON: 1 calls, 649 in, 0 out, 1298 micro-USD]
+    cut: 1 calls, 649 in, 0 out, 1298 micro-USD]
+    gateway timeout: 1 calls, 649 in, 0 out, 1298 micro-USD]
+    refused: 1 calls, 0 in, 0 out]
+    ");
+}
+
 /// R-S7a: the key, the address and the body are no arguments of `curl`; a `~/.curlrc` and a proxy have no effect.
 #[test]
 fn an_endpoint_gets_the_key_and_the_arguments_have_no_secret() {
@@ -529,8 +560,9 @@ fn a_host_gives_a_verdict_or_none() {
         ("kill -9 $$", "claude was killed by signal 9"),
     ] {
         let stage = JudgeStage::host(script);
-        let none = "[0 findings, 0 misquoted; 1 calls, 0 in, 0 out]";
-        assert_eq!(stage.shown(), format!("unknown: {expected} {none}"), "{script}");
+        // R-K1c: the client may have asked its model before.
+        let estimate = "[0 findings, 0 misquoted; 1 calls, 649 in, 0 out, 1298 micro-USD]";
+        assert_eq!(stage.shown(), format!("unknown: {expected} {estimate}"), "{script}");
     }
     let stage = JudgeStage::host("");
     fs::remove_file(stage.at("bin/claude")).unwrap();

@@ -79,6 +79,21 @@ impl SilentJudge {
         judged.map(|line| fields.map(|name| line[name].as_u64().unwrap_or(0))).collect()
     }
 
+    fn iteration(&self, run: &str) -> Value {
+        let status = self.project.sandbox.status();
+        let runs = status["runs"].as_array().unwrap();
+        runs.iter().find(|one| one["run"] == run).unwrap()["iteration"].clone()
+    }
+
+    /// Kills the only worker.
+    fn kill_worker(&self) {
+        let workers = self.workers();
+        assert_eq!(workers.len(), 1, "{workers:?}");
+        let killed = Command::new("kill").args(["-9", &workers[0].to_string()]).status().unwrap();
+        assert!(killed.success());
+        eventually(|| self.workers().is_empty().then_some(()));
+    }
+
     fn end(&self, run: &str) {
         self.project.sandbox.ralph(["cancel", run]);
         self.project.sandbox.ralph(["gate", "wait", run, "--timeout", "1m"]);
@@ -86,6 +101,7 @@ impl SilentJudge {
 }
 
 /// R-K1c: a call is booked at its estimate before it is made, so an agent that kills the worker does not get it for free.
+/// The stop that waits again is charged.
 #[test]
 fn a_killed_worker_leaves_its_call_billed() {
     let judge = SilentJudge::new();
@@ -96,12 +112,17 @@ fn a_killed_worker_leaves_its_call_billed() {
         ref other => panic!("{other:?}"),
     };
     assert_eq!(judge.spending(&run), Value::Null, "the call may still cost less");
-    let workers = judge.workers();
-    assert_eq!(workers.len(), 1, "{workers:?}");
-    let killed = Command::new("kill").args(["-9", &workers[0].to_string()]).status().unwrap();
-    assert!(killed.success());
-    eventually(|| judge.workers().is_empty().then_some(()));
-    judge.stop_briefly();
+    assert_eq!(judge.iteration(&run), 0);
+    judge.kill_worker();
+    assert_snapshot!(judge.stop_briefly(), @"
+    ralph: waiting for review; nothing else is open (run [run])
+
+    ralph's background process ended before it had a result, so the wait started over, and this stop counts as an iteration. Leave that process alone.
+
+    Next: Wait for the judge with `ralph wait`
+    Then stop again
+    ");
+    assert_eq!(judge.iteration(&run), 1);
     // 3 dollars for a million tokens.
     assert_eq!(
         judge.spending(&run),

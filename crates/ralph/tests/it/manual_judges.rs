@@ -130,6 +130,7 @@ fn judges_are_asked_by_hand() {
     --- stdout
     ✗ review: prompt judge: unmet, 1 finding, 1 misquoted and dropped; model-1, prompt [hash], 1 call, 1.2 k tokens, $0.0042, [took]
         add.sh:1: negative numbers are lost
+        dropped: add.sh:9: made up (its quote is not in the file)
 
     --- stderr
     goal: add all arguments

@@ -334,7 +334,7 @@ fn a_changed_ci_file_is_listed_wherever_a_run_is_shown() {
         let printed = runner.sandbox.ralph(args).stdout;
         let object: serde_json::Value = serde_json::from_str(&printed).unwrap();
         let list = object.pointer(pointer).unwrap().as_array().unwrap();
-        list.iter().map(|one| format!("{one}\n")).collect::<String>()
+        list.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let report = first(&["report", "--json"], "/page/look_first");
     assert_snapshot!(report, @"");

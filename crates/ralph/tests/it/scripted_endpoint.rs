@@ -18,6 +18,12 @@ impl ScriptedResponse {
         Self::with_status(status, headers, r#"{"error":{"message":"busy"}}"#)
     }
 
+    /// Breaks off before its end.
+    pub fn cut(body: &str) -> Self {
+        let Self(whole) = Self::ok(body);
+        Self(whole[..whole.len() - 1].to_string())
+    }
+
     fn with_status(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self(format!(

@@ -418,7 +418,7 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     };
     let project = sandbox.project().display().to_string();
     for (query, args) in [
-        ("".to_string(), vec!["--all"]),
+        (String::new(), vec!["--all"]),
         ("?project=&since=".to_string(), vec!["--all"]),
         ("?since=1d".to_string(), vec!["--all", "--since", "1d"]),
         ("?since=0".to_string(), vec!["--all", "--since", "0"]),

@@ -197,7 +197,8 @@ impl ManualJudging<'_> {
     ) -> Result<ManualVerdict<'j>, CommandFailure> {
         let (config, compared) = (self.config, self.compared);
         let (project, rules, redactor) = (config.project.as_path(), self.rules, self.redactor);
-        let case = ManualCase { judge, goal, compared, project, rules, redactor };
+        let gates = &config.policy.gates;
+        let case = ManualCase { judge, goal, gates, compared, project, rules, redactor };
         // The judges before it took their time.
         let deadline = Deadline::after(GIT_TIMEOUT);
         let asked = case.build(&deadline).and_then(|case| {
@@ -363,6 +364,9 @@ fn show(
         }
         for why in rejected_tests {
             out.push_str(&format!("    not accepted: {}\n", safe_line(why)));
+        }
+        for dropped in &record.dropped_findings {
+            out.push_str(&format!("    dropped: {}\n", safe_line(&dropped.describe())));
         }
     }
     term::out(&out)?;
