@@ -328,7 +328,7 @@ fn names_of_the_current_format() {
         ("Dispute", serde_names::<Dispute>()),
         ("Acceptance", serde_names::<Acceptance>()),
     ];
-    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @"
+    insta::assert_snapshot!(shown.map(|(name, names)| format!("{name}: {names}")).join("\n"), @r"
     RunState: seq phase iteration started_ms last_seen_ms ran_ms clock_ms seen stale odd_stops delivery answer report observed process trouble tampered owner declared in_a_row background memory anchored_ms heeded parts hints waivers disputes limits way garbled driving accepted held_for_proof cost moved_ms judges approvals awaited answered_ms
     RunChange: started restored decided trouble paused interrupted resumed cancelled asked waits moved compacted anchored denied overridden part hint_given waived waiver_revoked disputed limited stepped recalled learned drove approved accepted
     StopRecord: rule outcome because mark delivery report observed process tampering background in_a_row prompt_hold garbled remedy proof gates judged judges judge_spending cost awaited arrived_ms took_ms
@@ -348,7 +348,7 @@ fn names_of_the_current_format() {
     MeasuredSite: tree clean base
     TestCounts: run failed skipped
     JudgedContent: checkpoint commit tree
-    JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd took_ms cached findings misquoted unconfirmed unread shown_by_tests rejected_tests unseen raised
+    JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd took_ms cached findings misquoted unconfirmed unread dropped_findings shown_by_tests rejected_tests unseen raised
     ProofRecord: verdict held telling broken_count broken doubts removed allowed runs
     ProofRuns: gates base old_tests new_tests
     BaseRun: gates passed tests failed

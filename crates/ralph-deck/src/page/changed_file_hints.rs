@@ -100,6 +100,21 @@ mod tests {
             show("Say goodbye.", false, Err(timed_out.into())),
             show("Say goodbye.", false, Err(CheckpointReadError::NothingToCompare)),
         ];
-        insta::assert_snapshot!(shown.join("\n--\n"), @"");
+        insta::assert_snapshot!(shown.join("\n--\n"), @r"
+        checks may have changed: CI: .gitlab-ci.yml (modified)
+        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 3 more
+        a.rs b.rs c.rs d.rs tests/e.rs .gitlab-ci.yml
+        --
+        checks may have changed: CI: .gitlab-ci.yml (modified)
+        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 2 more
+        a.rs b.rs c.rs d.rs .gitlab-ci.yml
+        --
+        checks may have changed: CI: .gitlab-ci.yml (modified)
+
+        --
+        checks may have changed: the changed files are not known: `git diff-tree` timed out
+
+        --
+        ");
     }
 }

@@ -175,12 +175,22 @@ mod tests {
             ("web/tests/cart.test.js", Modified),
         ];
         let seal = sealed_policy();
-        insta::assert_snapshot!(show(&changes, Some(&seal)), @"");
+        insta::assert_snapshot!(show(&changes, Some(&seal)), @r"
+        checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
+        checks may have changed: read by a gate: web/checks.sh (modified)
+        checks may have changed: protected: web/schema/table.sql (modified)
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: settings and scripts: web/jest.config.js (deleted), web/rules.txt (modified)
+        ");
         // Without a policy, names decide.
-        insta::assert_snapshot!(show(&changes, None), @"");
+        insta::assert_snapshot!(show(&changes, None), @r"
+        checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: settings and scripts: web/jest.config.js (deleted)
+        ");
         assert_eq!(show(&[("src/cart.js", Modified)], Some(&seal)), "");
         let hostile = format!("scripts/\u{1b}[31m\u{202e}{}/check.sh", "a".repeat(500));
-        insta::assert_snapshot!(show(&[(&hostile, Added)], None), @"");
+        insta::assert_snapshot!(show(&[(&hostile, Added)], None), @"checks may have changed: settings and scripts: scripts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (added)");
     }
 
     /// A proof needs new tests, whatever files the goal names.

@@ -66,32 +66,38 @@ fn keys_on_the_board_have_these_effects() {
         out.push_str(&format!("{}\n", line.trim_end()));
     }
     insta::assert_snapshot!(out, @r#"
-     Enter: Load(Run(RunId("k7f2")))
-    ↓ Enter: Load(Run(RunId("e1vd")))
-    ↓↓↓↓↓ Enter:  `ralph status q1` lists the tasks of this queue
-     Char('q'): Quit
-     Ctrl('c'): Quit
-     Ctrl('z'): Suspend
-     Ctrl('l'): ClearScreen
-     Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false }
-    ↓ Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
-    ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false }
-     Char('e'): Load(Earlier { filter: "", before: None })
-    /shop Char('x'): Load(Earlier { filter: "shopx", before: None })
-    /q Enter:
-    a Ctrl('s'):  there is nothing to send
-    akeep them Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "keep them" }, asks_at_terminal: false }
-    akeep them Ctrl('e'): OpenEditor { text: "keep them" }
-    akeep them Char('q'):
-    xk7f Enter:  that is not k7f2; nothing was cancelled
-    xk7f2 Enter: Act { run: RunId("k7f2"), action: Cancel, asks_at_terminal: false }
-    wtests⏎2h⏎the service is down Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "tests", until: "2h", why: "the service is down" }, asks_at_terminal: true }
-    wtests⏎2h Enter:
-    l40 Ctrl('s'): Act { run: RunId("k7f2"), action: SetLimits { iterations: "40", duration: "", cost: "" }, asks_at_terminal: true }
-    l Ctrl('s'):  nothing is changed; esc goes back
-    ? Char('q'):
-    yx Char('j'):
-    ↓y Char('p'):  e1vd has ended; `ralph why e1vd` says what to do next
+     Enter: Load(Run(RunId("k7f2"))) [k7f2]
+    ↓ Enter: Load(Run(RunId("e1vd"))) [e1vd]
+    ↓↓↓↓↓ Enter:  [queue q1] `ralph status q1` lists the tasks of this queue
+    ↓↓ Home:  [k7f2]
+     End:  [x9nn]
+    /shop⏎ Char('n'):  [p0w8]
+    /shop⏎ Char('N'):  [p0w8]
+    /shop⏎ Char('h'):  [k7f2]
+    s Char('h'):  [k7f2]
+     Char('q'): Quit [k7f2]
+     Ctrl('c'): Quit [k7f2]
+     Ctrl('z'): Suspend [k7f2]
+     Ctrl('l'): ClearScreen [k7f2]
+     Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false } [k7f2]
+    ↓ Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` says what to do next
+    ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false } [2ubr]
+     Char('e'): Load(Earlier { filter: "", before: None }) [k7f2]
+    /shop Char('x'): Load(Earlier { filter: "shopx", before: None }) []
+    /q Enter:  [m3qz]
+    a Ctrl('s'):  [k7f2] there is nothing to send
+    akeep them Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "keep them" }, asks_at_terminal: false } [k7f2]
+    akeep them Ctrl('e'): OpenEditor { text: "keep them" } [k7f2]
+    akeep them Char('q'):  [k7f2]
+    xk7f Enter:  [k7f2] that is not k7f2; nothing was cancelled
+    xk7f2 Enter: Act { run: RunId("k7f2"), action: Cancel, asks_at_terminal: false } [k7f2]
+    wtests⏎2h⏎the service is down Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "tests", until: "2h", why: "the service is down" }, asks_at_terminal: true } [k7f2]
+    wtests⏎2h Enter:  [k7f2]
+    l40 Ctrl('s'): Act { run: RunId("k7f2"), action: SetLimits { iterations: "40", duration: "", cost: "" }, asks_at_terminal: true } [k7f2]
+    l Ctrl('s'):  [k7f2] nothing is changed; esc goes back
+    ? Char('q'):  [k7f2]
+    yx Char('j'):  [e1vd]
+    ↓y Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` says what to do next
     "#);
 }
 
@@ -132,18 +138,28 @@ fn keys_on_a_run_have_these_effects() {
         out.push_str(&format!("{}\n", line.trim_end()));
     }
     insta::assert_snapshot!(out, @r#"
-     Char('4'): Load(Files(RunId("k7f2"))) []
-     Char('5'): Load(Checkpoints(RunId("k7f2"))) []
-     Char('6'):  []
-     Enter:  [stop 35] the agent was given nothing to read there
-    ↓ Enter:  []
-    y Char('a'):  [stop 35] ralph tell k7f2 "…"
-    y Char('w'):  [stop 35] ralph waive clippy --until "…" --why "…" --run k7f2
-    y Char('p'):  [stop 35] ralph pause k7f2
-    w2h⏎the lint is wrong Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "clippy", until: "2h", why: "the lint is wrong" }, asks_at_terminal: true } [stop 35]
-    tlook at v1 Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "look at v1" }, asks_at_terminal: false } [stop 35]
-    /clippy⏎ Char('n'):  [stop 32]
-    /nowhere Enter:  [stop 35] no line has "nowhere"
+     Char('4'): Load(Files(RunId("k7f2"))) [diff, ]
+     Char('5'): Load(Checkpoints(RunId("k7f2"))) [checkpoints, ]
+     Char('6'):  [log, ]
+     Tab:  [reason, ]
+    3 Tab: Load(Files(RunId("k7f2"))) [diff, ]
+    6 Tab:  [stops, stop 35]
+     BackTab:  [log, ]
+     Char('h'):  [board, k7f2]
+    2 Char('h'):  [board, k7f2]
+     Home:  [stops, requirement build]
+     End:  [stops, stop 0]
+     Enter:  [stops, stop 35] the agent was given nothing to read there
+    ↓ Enter:  [reason, ]
+    y Char('a'):  [stops, stop 35] ralph tell k7f2 "…"
+    y Char('w'):  [stops, stop 35] ralph waive clippy --until "…" --why "…" --run k7f2
+    y Char('p'):  [stops, stop 35] ralph pause k7f2
+    w2h⏎the lint is wrong Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "clippy", until: "2h", why: "the lint is wrong" }, asks_at_terminal: true } [stops, stop 35]
+    tlook at v1 Ctrl('s'): Act { run: RunId("k7f2"), action: Tell { text: "look at v1" }, asks_at_terminal: false } [stops, stop 35]
+    /clippy⏎ Char('n'):  [stops, stop 32]
+    /clippy⏎n Char('N'):  [stops, stop 34]
+    /nowhere Enter:  [stops, stop 35] no line has "nowhere"
+     Char('n'):  [stops, stop 35] press / to search
     "#);
 }
 

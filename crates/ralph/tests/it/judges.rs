@@ -198,7 +198,6 @@ fn a_case_has_facts_only_and_no_secrets() {
             { "requirement": "tools", "result": "met" },
             { "requirement": "nothing hidden", "result": "met" },
             { "requirement": "suite", "result": "passed, 3 tests" },
-            { "requirement": "proof", "result": "2 old tests pass on the new code; 1 test fails without the change" },
         ]])
     );
     let steps = ["add 1, 2 and 3", "log in with [redacted]"];
@@ -255,6 +254,10 @@ fn an_unmet_judge_holds_until_its_findings_are_fixed() {
     Next: Fix what review found; if a finding is wrong, dispute it with `ralph dispute review "…"`
     Then stop again
     "#);
+    assert_eq!(
+        project.case()["evidence"].as_array().unwrap().last().unwrap(),
+        &json!({ "requirement": "proof", "result": "2 old tests pass on the new code; 1 test fails without the change" })
+    );
     assert_snapshot!(project.stop(), @"
     exit 2
     --- stdout

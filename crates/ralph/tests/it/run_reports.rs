@@ -300,8 +300,9 @@ fn an_acceptance_is_in_the_reports_of_the_run() {
         let headlines = || {
             ["report.md", "report.html"].map(|name| {
                 let text = fs::read_to_string(directory.join(name)).unwrap();
-                let start = text.find("needs review").or_else(|| text.find("verified"));
-                text[start.unwrap()..].split([':', ',', '<']).next().unwrap().to_string()
+                let starts = ["needs review", "verified"].map(|label| text.find(label));
+                let start = starts.into_iter().flatten().min().unwrap();
+                text[start..].split([':', ',', '<']).next().unwrap().to_string()
             })
         };
         assert_eq!(headlines(), ["needs review", "needs review"], "{ended}");
@@ -337,9 +338,12 @@ fn a_changed_ci_file_is_listed_wherever_a_run_is_shown() {
         list.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let report = first(&["report", "--json"], "/page/look_first");
-    assert_snapshot!(report, @"");
+    assert_snapshot!(report, @r#"
+    {"kind":"settings_changed","stop":null,"text":"CI: .github/workflows/ci.yml (added)"}
+    {"kind":"outside_goal","stop":null,"text":".github/workflows/ci.yml"}
+    "#);
     assert_eq!(first(&["watch", &id, "--json"], "/look_first"), report);
     let screen = runner.sandbox.ralph(["watch", "--once", &id]).stdout;
     let line = screen.lines().find(|line| line.contains("look first")).unwrap();
-    assert_snapshot!(line, @"");
+    assert_snapshot!(line, @" look first: checks may have changed: CI: .github/workflows/ci.yml…  and 1 more");
 }

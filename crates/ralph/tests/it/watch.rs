@@ -49,9 +49,10 @@ impl<'a> TmuxTerminal<'a> {
         found.unwrap_or_else(|_| panic!("no `{text}` on the screen:\n{}", seen.borrow()))
     }
 
-    /// Waits for the question before an action, and returns the word that confirms it.
+    /// Waits for the question before an action, and returns the word that confirms it. A question that was answered may
+    /// still be on the screen.
     fn asked_word(&self, action: &str) -> String {
-        let question = regex::Regex::new(&format!("type ([a-z]{{4}}) to {action}:")).unwrap();
+        let question = regex::Regex::new(&format!("type ([a-z]{{4}}) to {action}:\\s*$")).unwrap();
         // With lines joined that the terminal broke.
         let asked = || self.tmux(&["capture-pane", "-p", "-J"]);
         eventually(|| question.captures(&asked()).map(|found| found[1].to_string()))
@@ -282,7 +283,7 @@ fn messages_limits_and_waivers_are_given_at_a_terminal() {
     let word = terminal.asked_word("change the limits");
     assert_eq!(terminal.modes(), "alternate=0 cursor=1 mouse=0");
     terminal.enter_line(&word);
-    terminal.wait_for("40 iterations from now on");
+    terminal.wait_for(" limits  40 iterations");
     assert_eq!(terminal.modes(), "alternate=1 cursor=0 mouse=0");
     // No word has a vowel.
     for (typed, shown) in [(Some("aaaa"), "that was another word"), (None, "tests is waived")] {
