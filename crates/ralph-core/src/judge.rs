@@ -43,6 +43,16 @@ pub struct Judge {
     pub min_complexity: u8,
 }
 
+impl Judge {
+    /// Whether it gets the files of the candidate besides its case.
+    pub fn reads_files(&self) -> bool {
+        match self.backend {
+            JudgeBackend::Command(_) => true,
+            JudgeBackend::Host(_) | JudgeBackend::Http(_) => self.kind == JudgeKind::Agent,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JudgeKind {
@@ -304,4 +314,7 @@ pub struct JudgeUsage {
     pub output_tokens: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
+    /// Whether a part of the cost is estimated, because a call did not report what it used.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_estimated: bool,
 }

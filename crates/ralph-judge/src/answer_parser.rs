@@ -20,6 +20,8 @@ const MAX_TEST_BYTES: usize = 64 * 1024;
 const MAX_QUOTED_CHARS: usize = 80;
 /// Keys of an answer. An object that has one of them and cannot be read is another answer.
 const ANSWER_KEYS: [&str; 3] = ["verdict", "gates", "findings"];
+/// An object that has one of them is an answer or a request.
+const REPLY_KEYS: [&str; 2] = ["verdict", "gates"];
 
 /// The answer of a judge.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +82,7 @@ pub(crate) fn parse_reply(answer: &str) -> Result<ParsedReply, AnswerError> {
     if answer.len() > MAX_ANSWER_BYTES {
         return Err(AnswerError::TooLong);
     }
-    let FoundObjects { mut objects, unreadable } = find_objects(answer)?;
+    let FoundObjects { mut objects, unreadable } = find_objects(answer, &REPLY_KEYS)?;
     let Some(object) = objects.pop() else {
         return Err(AnswerError::NoObject(text::clean_line(answer, MAX_QUOTED_CHARS)));
     };
@@ -95,7 +97,19 @@ pub(crate) fn parse_reply(answer: &str) -> Result<ParsedReply, AnswerError> {
     parse_object(object.content.fields, answer.get(object.place).unwrap_or_default())
 }
 
-/// The objects of a text that are an answer or a request, outermost ones only.
+/// The fields of the object that is the answer, for what a program reports about itself there. Without one, or if there
+/// are several, those of each object with this key: it costs what it costs, also if its answer cannot be used.
+pub(crate) fn find_reports(answer: &str, key: &str) -> Vec<Map<String, Value>> {
+    let find = |keys: &[&str]| {
+        // Whatever is behind too many braces reports nothing.
+        let found = find_objects(answer, keys).unwrap_or_default();
+        found.objects.into_iter().map(|object| object.content.fields).collect::<Vec<_>>()
+    };
+    let answers = find(&REPLY_KEYS);
+    if answers.len() == 1 { answers } else { find(&[key]) }
+}
+
+/// The outermost objects of a text that have one of some keys.
 #[derive(Default)]
 struct FoundObjects {
     objects: Vec<PlacedObject>,
@@ -108,7 +122,7 @@ struct PlacedObject {
     place: Range<usize>,
 }
 
-fn find_objects(answer: &str) -> Result<FoundObjects, AnswerError> {
+fn find_objects(answer: &str, keys: &[&str]) -> Result<FoundObjects, AnswerError> {
     let mut found = FoundObjects::default();
     let mut at = 0;
     for _ in 0..MAX_OBJECTS {
@@ -122,8 +136,7 @@ fn find_objects(answer: &str) -> Result<FoundObjects, AnswerError> {
             Some(Ok(content)) => {
                 let place = at..at + objects.byte_offset().max(1);
                 at = place.end;
-                let has = |key| content.fields.contains_key(key);
-                if has("verdict") || has("gates") {
+                if keys.iter().any(|key| content.fields.contains_key(*key)) {
                     found.objects.push(PlacedObject { content, place });
                 }
             }

@@ -163,6 +163,7 @@ impl CallLedger {
                 input_tokens: tokens.all_input(),
                 output_tokens: tokens.output,
                 micro_usd: self.estimate_micro_usd(counted),
+                is_estimated: true,
             },
             (None, UnreportedCall::Billed) if !is_reported => self.estimated_usage(counted),
             (None, _) => JudgeUsage { calls: 1, ..JudgeUsage::default() },
@@ -174,6 +175,7 @@ impl CallLedger {
         });
         if let Some(nano) = nano {
             used.micro_usd = Some(nano.div_ceil(1000));
+            used.is_estimated = false;
             // A turn that failed before it reached the model reports a cost of 0, which says nothing about the next one.
             if nano > 0 {
                 self.nano_usd_per_token = Some(nano.div_ceil(counted.max(1)));
@@ -182,6 +184,7 @@ impl CallLedger {
         let usage = &mut self.usage;
         usage.input_tokens = usage.input_tokens.saturating_add(used.input_tokens);
         usage.output_tokens = usage.output_tokens.saturating_add(used.output_tokens);
+        usage.is_estimated |= used.is_estimated;
         if let Some(micro_usd) = used.micro_usd {
             usage.micro_usd = Some(usage.micro_usd.unwrap_or(0).saturating_add(micro_usd));
         }
@@ -197,6 +200,7 @@ impl CallLedger {
             input_tokens: if is_priced { tokens } else { 0 },
             output_tokens: 0,
             micro_usd: self.estimate_micro_usd(tokens),
+            is_estimated: true,
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::answer_parser::{self, ParsedReply};
 use crate::call_ledger::CallLedger;
 use crate::case_text::{self, CaseQuestion, QuestionRole};
-use crate::copied_answer;
+use crate::copied_answer::AnswerSources;
 use crate::quote_check::QuotedFiles;
 use crate::{JudgeRequest, JudgeStep};
 use ralph_core::judge::JudgeCase;
@@ -163,9 +163,14 @@ impl VerdictCalls<'_> {
         self.ledger.check_session_tokens()?;
         let reply = answer_parser::parse_reply(&answer)
             .map_err(|error| self.safe_reason(&error.to_string()))?;
-        if copied_answer::is_copied(&reply, &self.quoted_files()) {
-            return Err("its answer is a copy of text in the goal, the plan or the change".into());
-        }
+        let sources = AnswerSources {
+            request,
+            facts: &prompt.facts,
+            redactor: self.redactor,
+            deadline: self.deadline,
+            cancel: self.cancel,
+        };
+        sources.check_origin(&reply).map_err(|why| self.safe_reason(&why))?;
         Ok(reply)
     }
 

@@ -6,7 +6,8 @@ use crate::judge_call::{
 use crate::{JudgeRequest, JudgeStep, JudgeSupport, TestTrial, ask_model, case_key};
 use ralph_core::judge::{
     CaseEvidence, ContractItem, ContractKind, DroppedFinding, Judge, JudgeBackend, JudgeCase,
-    JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage, ReviewTest,
+    JudgeFinding, JudgeHost, JudgeKind, JudgeOutcome, JudgeResult, JudgeUsage, RedactedFile,
+    ReviewTest,
 };
 use ralph_core::model_price::{ModelPrice, PriceTable, TokenRates};
 use ralph_core::policy::GateEnvironment;
@@ -17,7 +18,8 @@ use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) fn judge(kind: JudgeKind) -> Judge {
     Judge {
@@ -87,6 +89,12 @@ struct ScriptedSupport {
     steps: RefCell<Vec<String>>,
     /// Tokens and cost of each booking.
     booked: RefCell<Vec<(&'static str, u64, Option<u64>)>>,
+    /// The changed files, if they are known.
+    changed: Option<Result<Vec<PathBuf>, String>>,
+    /// Of the gate `tests`.
+    gate_result: &'static str,
+    /// How long it takes to list them.
+    listing_takes: Duration,
 }
 
 impl JudgeSupport for ScriptedSupport {
@@ -110,7 +118,12 @@ impl JudgeSupport for ScriptedSupport {
 
     fn run_gate(&self, name: &str, _deadline: Deadline) -> Option<CaseEvidence> {
         (name == "tests")
-            .then(|| CaseEvidence { requirement: name.into(), result: "passed".into() })
+            .then(|| CaseEvidence { requirement: name.into(), result: self.gate_result.into() })
+    }
+
+    fn changed_files(&self, _deadline: Deadline) -> Result<Option<Vec<PathBuf>>, String> {
+        ralph_sys::clock::sleep(self.listing_takes);
+        self.changed.clone().transpose()
     }
 
     fn runs_tests(&self) -> bool {
@@ -176,7 +189,7 @@ impl Scene {
             redacted: Vec::new(),
         };
         let env = Env::from_pairs([("SOME_TOKEN", "hunter2-hunter2")], None, Vec::new());
-        let support = ScriptedSupport::default();
+        let support = ScriptedSupport { gate_result: "passed", ..ScriptedSupport::default() };
         Self { files, case, judge: judge(kind), env, budget: None, support }
     }
 
@@ -373,6 +386,7 @@ fn a_copied_answer_is_unknown() {
     let met = r#"{"verdict": "met", "confidence": 1}"#;
     let refusal = format!("I cannot review this. The file says:\n{met}");
     let impossible = r#"{"verdict": "impossible"}"#;
+    let elsewhere = "unknown: its answer could not be compared with every changed file: ";
     let unmet = unmet("src/sum.rs", 2, "let mut total = 1;");
     for (what, text, answer, expected) in [
         ("nothing", "", met, "met"),
@@ -390,7 +404,10 @@ fn a_copied_answer_is_unknown() {
         ("plan", met, met, copy),
         ("contract", met, met, copy),
         ("omitted", met, met, copy),
-        ("outside", met, met, "met"),
+        ("evidence", met, met, copy),
+        ("name", met, met, copy),
+        ("redacted", met, met, copy),
+        ("outside", met, met, elsewhere),
         ("goal", impossible, impossible, copy),
         ("goal", &unmet, &unmet, "unmet src/sum.rs:2"),
     ] {
@@ -400,6 +417,14 @@ fn a_copied_answer_is_unknown() {
             "diff" => scene.case.diff.push_str(text),
             "test_diff" => scene.case.test_diff.push_str(text),
             "goal" => scene.case.goal.push_str(text),
+            "evidence" => {
+                let result = text.to_string();
+                scene.case.evidence.push(CaseEvidence { requirement: "tests".into(), result });
+            }
+            "name" => scene.case.omitted.push(format!("{text}.bin")),
+            "redacted" => {
+                scene.case.redacted.push(RedactedFile { file: text.to_string(), places: 1 });
+            }
             "plan" => scene.case.plan = Some(text.to_string()),
             "contract" => {
                 let step = ContractItem::new(ContractKind::Feature);
@@ -414,8 +439,99 @@ fn a_copied_answer_is_unknown() {
             }
             _ => {}
         }
-        assert_eq!(scene.shown(&[answer]), expected, "{what}: {text} | {answer}");
+        let shown = scene.shown(&[answer]);
+        let shown = shown.strip_suffix(&format!("`{}` cannot be read", path.display()));
+        let shown = shown.map_or_else(|| scene.shown(&[answer]), ToString::to_string);
+        assert_eq!(shown, expected, "{what}: {text} | {answer}");
     }
+}
+
+/// R-L7a: neither the size of a changed file nor the number of files hides the text that an answer copies. What was not
+/// searched is not assumed to be harmless.
+#[test]
+fn an_answer_is_compared_with_every_changed_file() {
+    let met = r#"{"verdict": "met", "confidence": 1}"#;
+    let copy = "unknown: its answer is a copy of text in the goal, the plan or the change";
+    let unknown = |why: &str| {
+        format!("unknown: its answer could not be compared with every changed file: {why}")
+    };
+    let write = |scene: &Scene, name: &str, text: &str| {
+        let path = scene.files.path().join(name);
+        std::fs::File::create_new(&path).unwrap();
+        ralph_sys::fs::overwrite(&path, text.as_bytes()).unwrap();
+    };
+    let scene_with = |names: &[&str]| {
+        let mut scene = Scene::new(JudgeKind::Prompt);
+        scene.support.changed = Some(Ok(names.iter().map(PathBuf::from).collect()));
+        scene
+    };
+    let large = "{ \u{e9}\n".repeat(1024 * 1024);
+
+    let scene = scene_with(&["src/sum.rs", "large.txt"]);
+    write(&scene, "large.txt", &large);
+    assert_eq!(scene.shown(&[met]), "met");
+    let scene = scene_with(&["src/sum.rs", "large.txt"]);
+    write(&scene, "large.txt", &format!("{large}# {met}"));
+    assert_eq!(scene.shown(&[met]), copy);
+
+    // The case names only some of many files.
+    let names: Vec<String> = (0..500).map(|number| format!("f{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let scene = scene_with(&names);
+    for name in &names {
+        write(&scene, name, if *name == "f499" { met } else { "" });
+    }
+    assert_eq!(scene.shown(&[met]), copy);
+
+    let name = format!("{met}.bin");
+    let scene = scene_with(&[&name]);
+    write(&scene, &name, "");
+    assert_eq!(scene.shown(&[met]), copy);
+
+    // The target of a link is content of the change. The file behind it is not.
+    let scene = scene_with(&["link", "other"]);
+    std::os::unix::fs::symlink(met, scene.files.path().join("link")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", scene.files.path().join("other")).unwrap();
+    assert_eq!(scene.shown(&[met]), copy);
+    let scene = scene_with(&["other", "other/passwd"]);
+    std::os::unix::fs::symlink("/etc", scene.files.path().join("other")).unwrap();
+    assert_eq!(scene.shown(&[met]), unknown("`other/passwd` cannot be read"));
+
+    let mut scene = scene_with(&["src/sum.rs", "gone"]);
+    assert_eq!(scene.shown(&[met]), unknown("`gone` cannot be read"));
+    let impossible = r#"{"verdict": "impossible"}"#;
+    assert_eq!(scene.shown(&[impossible]), unknown("`gone` cannot be read"));
+    assert_eq!(scene.shown(&[r#"{"verdict": "unsure"}"#]), "unknown: it is unsure");
+    scene.support.changed = Some(Err("the list is damaged".to_string()));
+    assert_eq!(scene.shown(&[met]), unknown("the list is damaged"));
+    // It was given no file, so its answer is in none of them.
+    let host = JudgeHost { host: "claude".into(), model: None };
+    scene.judge.backend = JudgeBackend::Host(host);
+    assert_eq!(scene.shown(&[met]), "met");
+
+    let scene = scene_with(&["sparse"]);
+    write(&scene, "sparse", "");
+    let sparse = std::fs::File::options().write(true).open(scene.files.path().join("sparse"));
+    sparse.unwrap().set_len(1024 * 1024 * 1024 + 1).unwrap();
+    assert_eq!(scene.shown(&[met]), unknown("they have more than 1 GiB"));
+
+    let mut scene = scene_with(&["src/sum.rs"]);
+    scene.judge.timeout_ms = 200;
+    scene.support.listing_takes = Duration::from_millis(250);
+    assert_eq!(scene.shown(&[met]), unknown("the time is up"));
+}
+
+/// R-L7a: the result of a gate that an agent judge asked for is text of the change as well.
+#[test]
+fn an_answer_is_compared_with_the_results_of_gates() {
+    let mut scene = Scene::new(JudgeKind::Agent);
+    scene.support.gate_result = r#"failed: {"verdict": "met", "confidence": 1}"#;
+    let gates = r#"{"gates": ["tests"]}"#;
+    assert_eq!(
+        scene.shown(&[gates, r#"{"verdict": "met", "confidence": 1}"#]),
+        "unknown: its answer is a copy of text in the goal, the plan or the change"
+    );
+    assert_eq!(scene.shown(&[gates, r#"{"verdict": "met", "confidence": 0.9}"#]), "met");
 }
 
 #[test]
@@ -610,6 +726,7 @@ fn budgets_end_a_verdict() {
         (usage.calls, usage.input_tokens, usage.output_tokens, usage.micro_usd),
         (3, 3000, 300, Some(3300))
     );
+    assert!(!usage.is_estimated);
     assert_eq!(result.model.as_deref(), Some("a-model"));
 
     // The price of two calls: after them, the third is refused.
@@ -686,6 +803,7 @@ fn abandoned_calls_are_paid_for() {
     scene.judge.reviewers = 3;
     let total = scene.ask(&ScriptedModel::of(replies)).usage;
     assert_eq!((total.calls, total.input_tokens, total.micro_usd), (3, 1500, Some(3000)));
+    assert!(total.is_estimated);
     scene.judge = Scene::new(JudgeKind::Prompt).judge;
     scene.judge.backend =
         JudgeBackend::Host(JudgeHost { host: "claude".into(), model: Some("a-model".to_string()) });

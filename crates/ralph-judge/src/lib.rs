@@ -11,6 +11,7 @@ mod call_ledger;
 mod case_text;
 mod contract_text;
 mod copied_answer;
+mod copy_search;
 mod diff_sections;
 pub mod given_reply;
 mod judge_call;
@@ -39,12 +40,12 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Raised when the same case would be put to a judge in another way, or its answer read in another way, so that cached
 /// results of older versions are not used.
-const CASE_KEY_FORMAT: u32 = 5;
+const CASE_KEY_FORMAT: u32 = 6;
 
 /// A case, and everything that is needed to put it to a judge.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +91,12 @@ pub trait JudgeSupport: fmt::Debug {
     /// Runs one of [`Self::gate_names`] on the candidate; `None` if it gave no result.
     fn run_gate(&self, _name: &str, _deadline: Deadline) -> Option<CaseEvidence> {
         None
+    }
+
+    /// The changed files that exist, relative to [`JudgeRequest::files`]: an answer that stands in one of them may be a copy.
+    /// `None` means those that the case names. The error says why they are not known.
+    fn changed_files(&self, _deadline: Deadline) -> Result<Option<Vec<PathBuf>>, String> {
+        Ok(None)
     }
 
     /// Whether [`Self::try_test`] runs tests. Otherwise reviewers are not asked for any.

@@ -128,19 +128,8 @@ impl QuotedFiles<'_> {
     }
 
     /// As a judge saw it: cleaned and redacted.
-    pub(crate) fn safe_text(&self, foreign: &str) -> String {
+    fn safe_text(&self, foreign: &str) -> String {
         self.redactor.redact(&text::clean(foreign))
-    }
-
-    /// The content of a changed file, if it is text.
-    pub(crate) fn read_text(&self, path: &str) -> Option<String> {
-        if !is_plain_path(path) {
-            return None;
-        }
-        match self.read_file(path) {
-            FileText::Text(content) => Some(content),
-            FileText::Missing | FileText::Unreadable => None,
-        }
     }
 
     /// Follows no symbolic link, so that no finding names a file outside of the root.

@@ -5,6 +5,7 @@ use crate::judge::{DroppedFinding, Judge, JudgeFinding, JudgeKind, JudgeOutcome,
 use crate::judge_requirement::{DroppedFindings, MAX_DROPPED};
 use crate::serde_skip::{is_false, is_zero, is_zero_offset};
 use crate::text;
+use crate::units::{estimate_usd, format_usd};
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -48,6 +49,9 @@ pub struct JudgeRecord {
     /// `None` if the cost is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
+    /// Whether a part of the cost is estimated. Older versions did not record it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_cost_estimated: bool,
     pub took_ms: u64,
     /// Whether the verdict was known before, so that it cost nothing now.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -107,6 +111,7 @@ impl JudgeRecord {
             input_tokens: result.usage.input_tokens,
             output_tokens: result.usage.output_tokens,
             micro_usd: result.usage.micro_usd,
+            is_cost_estimated: result.usage.is_estimated,
             took_ms: result.took_ms,
             cached,
             findings: count(result.findings.len()),
@@ -135,6 +140,7 @@ impl JudgeRecord {
             input_tokens: 0,
             output_tokens: 0,
             micro_usd: None,
+            is_cost_estimated: false,
             took_ms: 0,
             cached: false,
             findings: 0,
@@ -147,6 +153,12 @@ impl JudgeRecord {
             unseen: Vec::new(),
             raised: Vec::new(),
         }
+    }
+
+    /// `$0.04`, `≈ $0.04`; `None` if it is unknown.
+    pub fn describe_cost(&self) -> Option<String> {
+        let shown = if self.is_cost_estimated { estimate_usd } else { format_usd };
+        self.micro_usd.map(shown)
     }
 
     pub fn dropped(&self) -> DroppedFindings {

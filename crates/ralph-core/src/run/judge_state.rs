@@ -68,6 +68,12 @@ impl JudgeState {
         before.any(|one| record.raised.contains(one))
     }
 
+    /// Whether a stop has seen a finding of the judge.
+    pub fn has_raised(&self, judge: &str) -> bool {
+        let mut known = self.last.iter().filter(|known| known.judge == judge);
+        known.any(|known| !known.raised.is_empty() || !known.earlier.is_empty())
+    }
+
     /// Whether a stop has already used the verdict of this judge about this prompt.
     pub fn has_seen(&self, judge: &str, prompt_hash: &str) -> bool {
         self.last.iter().any(|known| known.judge == judge && known.prompt == prompt_hash)

@@ -63,7 +63,13 @@ fn result(outcome: JudgeOutcome, findings: &[JudgeFinding]) -> JudgeResult {
         unseen: Vec::new(),
         prompt_hash: "ab12".to_string(),
         model: Some("model-1".to_string()),
-        usage: JudgeUsage { calls: 1, input_tokens: 900, output_tokens: 100, micro_usd: Some(420) },
+        usage: JudgeUsage {
+            calls: 1,
+            input_tokens: 900,
+            output_tokens: 100,
+            micro_usd: Some(420),
+            ..JudgeUsage::default()
+        },
         took_ms: 1200,
         cached: false,
     }

@@ -5,7 +5,7 @@ use crate::wording::safe_line;
 use ralph_core::judge::JudgeKind;
 use ralph_core::record::{JournalEntry, JudgeRecord, RunChange, StopRecord};
 use ralph_core::text;
-use ralph_core::units::{format_tokens, format_usd};
+use ralph_core::units::{estimate_usd, format_tokens, format_usd};
 use serde::Serialize;
 
 const LONGEST_NAME: usize = 200;
@@ -33,6 +33,8 @@ pub struct JudgeHistoryRow {
     /// `None` if no cost is known.
     #[serde(rename = "cost_usd", serialize_with = "json_units::optional_usd")]
     pub micro_usd: Option<u64>,
+    #[serde(skip)]
+    pub is_cost_estimated: bool,
     pub took_ms: u64,
 }
 
@@ -53,7 +55,7 @@ impl JudgeHistoryRow {
         let parts = [
             (self.calls > 0).then(|| text::count_noun(self.calls, "call")),
             (self.tokens > 0).then(|| format_tokens(self.tokens)),
-            self.micro_usd.map(format_usd),
+            self.micro_usd.map(if self.is_cost_estimated { estimate_usd } else { format_usd }),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
@@ -105,6 +107,7 @@ fn new_row(name: String, kind: JudgeKind) -> JudgeHistoryRow {
         calls: 0,
         tokens: 0,
         micro_usd: None,
+        is_cost_estimated: false,
         took_ms: 0,
     }
 }
@@ -126,6 +129,7 @@ fn add_verdict(row: &mut JudgeHistoryRow, record: &JudgeRecord) {
     row.calls = row.calls.saturating_add(record.calls);
     let tokens = record.input_tokens.saturating_add(record.output_tokens);
     row.tokens = row.tokens.saturating_add(tokens);
+    row.is_cost_estimated |= record.is_cost_estimated;
     if let Some(cost) = record.micro_usd {
         row.micro_usd = Some(row.micro_usd.unwrap_or(0).saturating_add(cost));
     }

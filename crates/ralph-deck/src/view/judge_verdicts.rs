@@ -7,6 +7,7 @@ use ralph_core::record::{JudgeRecord, describe_unseen};
 use ralph_core::text;
 use ralph_core::units;
 use serde::Serialize;
+use std::ops::Not;
 
 /// How much of a hash a person reads.
 const SHOWN_HASH_CHARS: usize = 12;
@@ -32,6 +33,9 @@ pub struct JudgeVerdictView<'a> {
     pub output_tokens: u64,
     /// `None` if the cost is unknown.
     pub cost_usd: Option<f64>,
+    /// Left out if it is reported.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub cost_estimated: bool,
     pub took_ms: u64,
     pub cached: bool,
     pub findings: u32,
@@ -66,6 +70,7 @@ pub fn judge_verdict_view(record: &JudgeRecord) -> JudgeVerdictView<'_> {
         input_tokens: record.input_tokens,
         output_tokens: record.output_tokens,
         cost_usd: record.micro_usd.map(micro_usd_as_usd),
+        cost_estimated: record.is_cost_estimated && record.micro_usd.is_some(),
         took_ms: record.took_ms,
         cached: record.cached,
         findings: record.findings,
@@ -105,7 +110,7 @@ pub fn describe_verdict(record: &JudgeRecord) -> String {
         return verdict;
     }
     let tokens = record.input_tokens.saturating_add(record.output_tokens);
-    let cost = record.micro_usd.map_or_else(|| "cost unknown".to_string(), units::format_usd);
+    let cost = record.describe_cost().unwrap_or_else(|| "cost unknown".to_string());
     let hash: String = record.prompt_hash.chars().take(SHOWN_HASH_CHARS).collect();
     let took = if record.cached { "cached".to_string() } else { short_duration(record.took_ms) };
     let facts = [

@@ -1,7 +1,7 @@
 //! What ralph runs for a judge, in checkouts of the candidate: gates that an agent judge asks for, and tests that
 //! adversarial reviewers wrote. Nothing of it runs in the project.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ralph_core::gate::{Gate, GateOutcome, GateReport};
 use ralph_core::judge::{CaseEvidence, Judge, JudgeFinding, JudgeUsage, ReviewTest};
@@ -31,6 +31,9 @@ pub trait CandidateCheckouts: std::fmt::Debug {
         deadline: Deadline,
         run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
     ) -> Result<(), String>;
+
+    /// The changed files that the candidate has, relative to the root of the repository.
+    fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String>;
 
     /// Shows a person what this judge is at.
     fn report_progress(&self, judge: &str, step: &JudgeStep<'_>);
@@ -132,6 +135,10 @@ impl JudgeSupport for CheckoutSupport<'_> {
             }
         };
         Some(CaseEvidence { requirement: name.to_string(), result })
+    }
+
+    fn changed_files(&self, deadline: Deadline) -> Result<Option<Vec<PathBuf>>, String> {
+        self.checkouts.changed_files(&deadline).map(Some)
     }
 
     fn runs_tests(&self) -> bool {

@@ -2,7 +2,7 @@
 //! worker writes the verdicts into the cache, where they are known to every later stop with the same content.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ralph_core::gate::Gate;
 use ralph_core::id::RunId;
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::environment_evidence::InstalledState;
 use super::gate_log::GateLog;
 use super::gate_worker::GateWorkerError;
+use super::judge_case::ComparedTrees;
 use super::judge_support::{CandidateCheckouts, CheckoutSupport};
 use super::proof_sides::ProofSides;
 use super::{ContractContext, base_checkpoint, checkout_results, judge_meter, sealed_variables};
@@ -208,14 +209,6 @@ pub(super) fn holds_agent(judge: &Judge, result: &JudgeResult) -> bool {
     judge.is_required() && result.outcome != JudgeOutcome::Met
 }
 
-/// Whether the judge gets the files of the candidate besides its case.
-pub fn gets_candidate(judge: &Judge) -> bool {
-    match judge.backend {
-        JudgeBackend::Command(_) => true,
-        JudgeBackend::Host(_) | JudgeBackend::Http(_) => judge.kind == JudgeKind::Agent,
-    }
-}
-
 /// Writes the candidate for a judge. In the work tree it could read ignored files, and secrets in them.
 pub fn checkout_for_judge(
     repository: &CheckpointRepository,
@@ -243,7 +236,7 @@ impl VerdictRequest<'_> {
     fn ask_with_files(&self) -> Result<JudgeResult, GateWorkerError> {
         let Self { contract, judge, .. } = *self;
         let WorkerCheckouts { repository, cancel, .. } = *self.checkouts;
-        let checkout = if gets_candidate(judge) {
+        let checkout = if judge.reads_files() {
             // The judges before it took their time.
             let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
             let candidate = self.checkouts.candidate(&deadline)?;
@@ -343,6 +336,18 @@ impl WorkerCheckouts<'_> {
         }
     }
 
+    fn compare_trees(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String> {
+        let Self { contract, repository, task, .. } = *self;
+        let describe = |error| describe_error(&error);
+        let now = self.candidate(deadline).map_err(describe)?;
+        let base = base_checkpoint::find_proof_base(contract, repository, deadline);
+        let base = base.map_err(|error| describe_error(&error))?;
+        if repository.hex(&base.tree) != task.trees.base {
+            return Err("the base is not that of the case".to_string());
+        }
+        ComparedTrees { repository, base: &base, now: &now }.changed_files(deadline)
+    }
+
     fn run_request(
         &self,
         gates: &[&Gate],
@@ -384,6 +389,10 @@ impl CandidateCheckouts for WorkerCheckouts<'_> {
     fn book_cost(&self, used: &JudgeUsage) {
         let Self { contract, state, .. } = *self;
         judge_meter::book_cost(&contract.world.home, contract.run, state, used);
+    }
+
+    fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String> {
+        self.compare_trees(deadline)
     }
 
     fn with_request(

@@ -81,7 +81,7 @@ pub use judge_evidence::{
 };
 pub use judge_meter::judge_spending;
 pub use judge_support::{CandidateCheckouts, CheckoutSupport};
-pub use judge_worker::{JUDGE_BASE_LABEL, checkout_for_judge, gets_candidate};
+pub use judge_worker::{JUDGE_BASE_LABEL, checkout_for_judge};
 pub use proof_evidence::{ProofEvidence, class_rules, gather_proof, start_base_measurement};
 pub use seal::{
     SealError, SealRequest, holding_differences, load_default_policy, load_project_policy,

@@ -7,6 +7,8 @@
 //! `RALPH_OFF` is set: if it starts an agent, ralph does not hold that one, and no judge is asked about it.
 
 use super::BackendModel;
+use crate::answer_parser;
+use crate::call_ledger::estimate_tokens;
 use crate::case_text::QuestionRole;
 use crate::judge_call::{ModelCall, ModelReply, ReplyUsage, TokenCounts, UnreportedCall};
 use ralph_core::judge::{CaseEvidence, JudgeCase, JudgeFinding};
@@ -16,7 +18,8 @@ use ralph_sys::clock;
 use ralph_sys::proc::job::{
     self, CaptureLimits, CommandInput, JobEnd, JobResult, JobSpec, StderrCapture,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::error::Error;
 use std::ffi::OsString;
@@ -29,6 +32,8 @@ const SHOWN_ERROR_CHARS: usize = 160;
 pub(super) const KILL_GRACE: Duration = Duration::from_millis(500);
 /// Off, so that no hook of ralph acts in a session that a judge starts.
 pub(super) const OFF_VARIABLE: (&str, &str) = ("RALPH_OFF", "1");
+/// No call uses so many tokens or costs a million dollars: such a figure is a mistake.
+const MAX_FIGURE: f64 = 1e12;
 /// Names the directory with the files of the candidate.
 const CANDIDATE_VARIABLE: &str = "RALPH_CANDIDATE";
 
@@ -55,23 +60,58 @@ struct CommandCase<'a> {
     gate_results: &'a [CaseEvidence],
 }
 
-/// What a program may report about itself, next to its answer.
-#[derive(Deserialize, Default)]
+/// What a program reported about itself, next to its answer. A field that is none counts as not reported, and takes no
+/// other one with it.
+#[derive(Debug, Default, PartialEq, Eq)]
 struct CommandReport {
-    #[serde(default)]
     model: Option<String>,
-    #[serde(default)]
-    usage: Option<CommandUsage>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    micro_usd: Option<u64>,
 }
 
-#[derive(Deserialize)]
-struct CommandUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
-    micro_usd: Option<u64>,
+impl CommandReport {
+    /// The largest figures, if there are several reports.
+    fn read(printed: &str) -> Self {
+        let reports = answer_parser::find_reports(printed, "usage");
+        reports.iter().fold(Self::default(), |known, fields| {
+            let figure = |name: &str| fields.get("usage")?.get(name).and_then(parse_figure);
+            let model = fields.get("model").and_then(Value::as_str).map(ToString::to_string);
+            Self {
+                model: model.or(known.model),
+                input_tokens: figure("input_tokens").max(known.input_tokens),
+                output_tokens: figure("output_tokens").max(known.output_tokens),
+                micro_usd: figure("micro_usd").max(known.micro_usd),
+            }
+        })
+    }
+
+    /// With estimates for what is missing, if tokens were reported at all.
+    fn tokens(&self, call: &ModelCall<'_>, answer: &str) -> Option<TokenCounts> {
+        if self.input_tokens.is_none() && self.output_tokens.is_none() {
+            return None;
+        }
+        let sent =
+            || estimate_tokens(call.instructions).saturating_add(estimate_tokens(call.facts));
+        Some(TokenCounts {
+            input: self.input_tokens.unwrap_or_else(sent),
+            output: self.output_tokens.unwrap_or_else(|| estimate_tokens(answer)),
+            ..TokenCounts::default()
+        })
+    }
+}
+
+/// A number of tokens or micro-dollars; a fraction is rounded up.
+fn parse_figure(figure: &Value) -> Option<u64> {
+    let Value::Number(number) = figure else { return None };
+    let number = number.as_f64()?;
+    // Whole numbers of this size are exact.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is in this range"
+    )]
+    (0.0..=MAX_FIGURE).contains(&number).then(|| number.ceil() as u64)
 }
 
 pub(super) fn call_command(
@@ -117,16 +157,15 @@ pub(super) fn call_command(
         ..JobSpec::with_defaults(backend.cancel)
     });
     let answer = job_output(&finished, "the command");
-    let report = answer.as_deref().ok().and_then(|text| serde_json::from_str(text.trim()).ok());
-    let CommandReport { model, usage } = report.unwrap_or_default();
-    let tokens = usage.as_ref().map(|usage| TokenCounts {
-        input: usage.input_tokens,
-        output: usage.output_tokens,
-        ..TokenCounts::default()
-    });
-    let micro_usd = usage.and_then(|usage| usage.micro_usd);
-    let usage = ReplyUsage { tokens, micro_usd, unreported: unreported_call(&finished.end) };
-    ModelReply { answer, usage, model }
+    // What was spent is spent, however the program ended.
+    let printed = String::from_utf8_lossy(&finished.output.head);
+    let report = CommandReport::read(&printed);
+    let usage = ReplyUsage {
+        tokens: report.tokens(call, &printed),
+        micro_usd: report.micro_usd,
+        unreported: unreported_call(&finished.end),
+    };
+    ModelReply { answer, usage, model: report.model }
 }
 
 /// What is known about a call whose process ended like this and reported nothing.
@@ -196,4 +235,43 @@ fn shown_errors(finished: &JobResult) -> String {
         .find(|line| !line.is_empty())
         .map(|line| format!(": {line}"))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// R-K1c: a cost is read from the answer that counts, wherever it stands, and field by field.
+    #[test]
+    fn a_report_is_read_field_by_field() {
+        let all = r#""model": "m", "usage": {"input_tokens": 1200, "output_tokens": 80, "micro_usd": 900}"#;
+        let answer = format!(r#"{{"verdict": "met", {all}}}"#);
+        let with = |usage: &str| format!(r#"{{"verdict": "met", "usage": {usage}}}"#);
+        let cost = "{\"usage\": {\"micro_usd\": 5}}";
+        for (printed, expected) in [
+            (answer.clone(), "m 1200 80 900"),
+            (format!("```json\n{answer}\n```\n"), "m 1200 80 900"),
+            (format!("I looked at all of it.\n{cost}\n{answer}"), "m 1200 80 900"),
+            (format!("{answer}\nDone."), "m 1200 80 900"),
+            (format!("{cost}\n{answer}\n{answer}"), "m 1200 80 900"),
+            (format!("{{{all}}}"), "m 1200 80 900"),
+            (with(r#"{"input_tokens": 10, "output_tokens": 80.5, "micro_usd": 1.5}"#), "- 10 81 2"),
+            (with(r#"{"input_tokens": -5, "output_tokens": "8", "micro_usd": 7}"#), "- - - 7"),
+            (
+                with(
+                    r#"{"input_tokens": 1e300, "output_tokens": null, "micro_usd": 18446744073709551615}"#,
+                ),
+                "- - - -",
+            ),
+            (with("7"), "- - - -"),
+            (r#"{"verdict": "met", "model": 7, "usage": {"micro_usd": 7}}"#.to_string(), "- - - 7"),
+            (String::new(), "- - - -"),
+        ] {
+            let report = CommandReport::read(&printed);
+            let figures = [report.input_tokens, report.output_tokens, report.micro_usd];
+            let shown = figures.map(|figure| figure.map_or("-".to_string(), |it| it.to_string()));
+            let model = report.model.unwrap_or("-".to_string());
+            assert_eq!(format!("{model} {}", shown.join(" ")), expected, "{printed}");
+        }
+    }
 }

@@ -39,6 +39,8 @@ pub struct BenchRow {
     pub output_tokens: u64,
     #[serde(rename = "usd", serialize_with = "serialize_usd")]
     pub micro_usd: Option<u64>,
+    #[serde(skip)]
+    is_cost_estimated: bool,
     pub took_ms: u64,
     #[serde(skip)]
     model: Option<String>,
@@ -88,6 +90,8 @@ pub struct BenchScore {
     /// Of the calls whose price is known.
     #[serde(rename = "usd", serialize_with = "serialize_usd")]
     pub micro_usd: Option<u64>,
+    #[serde(skip)]
+    pub is_cost_estimated: bool,
     pub took_ms: u64,
 }
 
@@ -137,6 +141,7 @@ impl BenchRow {
             input_tokens: result.usage.input_tokens,
             output_tokens: result.usage.output_tokens,
             micro_usd: result.usage.micro_usd,
+            is_cost_estimated: result.usage.is_estimated,
             took_ms: result.took_ms,
             model: result.model.clone(),
         }
@@ -174,6 +179,7 @@ impl BenchScore {
             score.input_tokens = score.input_tokens.saturating_add(row.input_tokens);
             score.output_tokens = score.output_tokens.saturating_add(row.output_tokens);
             score.took_ms = score.took_ms.saturating_add(row.took_ms);
+            score.is_cost_estimated |= row.is_cost_estimated;
             if let Some(cost) = row.micro_usd {
                 score.micro_usd = Some(score.micro_usd.unwrap_or(0).saturating_add(cost));
             }

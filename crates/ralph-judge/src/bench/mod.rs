@@ -140,7 +140,13 @@ mod tests {
             unseen: Vec::new(),
             prompt_hash: String::new(),
             model: Some("m".into()),
-            usage: JudgeUsage { calls: 1, input_tokens: 10, output_tokens: 2, micro_usd: Some(3) },
+            usage: JudgeUsage {
+                calls: 1,
+                input_tokens: 10,
+                output_tokens: 2,
+                micro_usd: Some(3),
+                ..JudgeUsage::default()
+            },
             took_ms: 5,
             cached: false,
         }

@@ -177,6 +177,7 @@ fn judged_run() -> WatchState {
         calls,
         tokens: u64::from(calls) * 6_200,
         micro_usd: (calls > 0).then_some(190_000),
+        is_cost_estimated: false,
         took_ms: 41_000,
     };
     let mut state = opened_run(80, 30);

@@ -1,6 +1,6 @@
 //! `ralph ask`, `ralph wait "…"` and `ralph dispute`: how an agent declares that it cannot go on by itself.
 
-use super::open_home;
+use super::{open_home, run_choice};
 use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
@@ -8,6 +8,7 @@ use ralph_core::dispute::{NamedRequirement as Meant, find_named};
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::{Dispute, ReportLine, ReportedStatus, RunChange};
 use ralph_core::redact::Redactor;
+use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::{text, units};
 use ralph_home::host_env;
@@ -15,6 +16,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::control::{self, CommandCaller, RunOrSession};
 use ralph_hook::phases;
+use ralph_hook::project_runs::RunPurpose;
 use ralph_hook::resume_session::{self, AgentDeclaration};
 use ralph_policy::config;
 use ralph_sys::clock::{self, Deadline};
@@ -187,6 +189,7 @@ pub(super) fn record_dispute(
     }
     let opened = store::load_run(home, run)?;
     let requirement = disputable_name(requirement, &opened)?;
+    refuse_early_dispute(&requirement, &opened)?;
     let is_disputed = |line: &ReportLine| {
         line.name == requirement
             || opened.state.disputes.iter().any(|one| one.requirement == line.name)
@@ -208,6 +211,20 @@ pub(super) fn record_dispute(
     let declaration = AgentDeclaration::Disputes(dispute);
     resume_session::record_declaration(home, run, declaration, &deadline)?;
     Ok(format!("disputes {requirement}; {next}"))
+}
+
+/// A dispute about a judge is about its findings. Made before there are any, it would stand against findings that the agent
+/// has not seen.
+fn refuse_early_dispute(requirement: &str, opened: &LoadedRun) -> Result<(), CommandFailure> {
+    let seal = opened.run.seal.as_ref();
+    let is_judge =
+        seal.is_some_and(|seal| seal.policy.judges.iter().any(|judge| judge.name == requirement));
+    if !is_judge || opened.state.judges.has_raised(requirement) {
+        return Ok(());
+    }
+    let what = format!("the judge {requirement} has raised nothing yet");
+    let hint = "a dispute is about findings; if only a person can decide, run `ralph ask \"…\"`";
+    Err(CommandFailure::new(&what, hint))
 }
 
 /// The full name of an open requirement in the last report: only a requirement that holds the agent can be disputed.
@@ -264,6 +281,19 @@ pub(super) fn record_action(
     }
 }
 
+/// The hint names the active run of the project, if there is exactly one.
+fn no_run_given(env: &Env, home: &RalphHome) -> CommandFailure {
+    let is_active = |run: &RunId| {
+        store::load_run(home, run)
+            .is_ok_and(|opened| !matches!(opened.state.phase, RunPhase::Ended(_)))
+    };
+    let found = run_choice::find_project_run(env, home, RunPurpose::Steer).ok().flatten();
+    let named = found.filter(is_active);
+    let named = named.as_ref().map_or("RUN", RunId::as_str);
+    let hint = format!("give `--run {named}`; only an agent's shell has a default");
+    CommandFailure::new("no run given", &hint)
+}
+
 /// The named run, or the run of the session whose shell this is.
 pub(super) fn named_or_own_run(
     env: &Env,
@@ -271,8 +301,7 @@ pub(super) fn named_or_own_run(
     name: Option<&str>,
 ) -> Result<RunId, CommandFailure> {
     let own = host_env::host_session(env);
-    let hint = "give `--run RUN`; only an agent's shell has a default";
-    let name = name.or(own.as_deref()).ok_or_else(|| CommandFailure::new("no run given", hint))?;
+    let name = name.or(own.as_deref()).ok_or_else(|| no_run_given(env, home))?;
     match control::resolve_name(home, name) {
         Ok(RunOrSession::Run(run)) => {
             let opened = store::load_run(home, &run)?;

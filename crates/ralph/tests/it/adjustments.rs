@@ -39,7 +39,7 @@ impl Sandbox {
         self.send_stop(SESSION, &more)
     }
 
-    fn ralph_as_agent(&self, args: &[&str]) -> CommandOutcome {
+    pub fn ralph_as_agent(&self, args: &[&str]) -> CommandOutcome {
         let mut command = self.command();
         command.args(args).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", SESSION);
         run_command(&mut command, b"")
@@ -242,6 +242,9 @@ fn an_agent_may_dispute_a_requirement() {
       hint: stop first: the reason names what is not met
     ");
     assert!(sandbox.send_stop(SESSION, "").is_block());
+    // A person's shell has no run of its own, but there is only one that could be meant.
+    let unnamed = sandbox.ralph(["dispute", "tests", "x"]);
+    assert_snapshot!(sandbox.mask_times(&unnamed.stderr), @"");
     let wrong = [["dispute", "test", "x"], ["dispute", "policy", "x"], ["dispute", "tests", " "]]
         .map(|wrong| sandbox.ralph_as_agent(&wrong).stderr);
     assert_snapshot!(sandbox.mask_times(&wrong.concat()), @r#"

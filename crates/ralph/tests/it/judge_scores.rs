@@ -107,6 +107,7 @@ fn cases_that_are_not_asked_are_in_no_figure() {
     let answers = [
         ended,
         sandbox.ralph(["judge", "bench", "--", "no-such-judge"]),
+        sandbox.ralph(["judge", "bench", "--host", "claude"]),
         sandbox.ralph([
             "judge",
             "bench",

@@ -361,6 +361,21 @@ fn a_waived_judge_is_not_asked() {
     assert_eq!((project.status(&run), project.calls()), ("claimed".to_string(), 1));
 }
 
+/// A dispute about findings that nobody has seen would stand against the first one that is raised twice.
+#[test]
+fn a_judge_that_raised_nothing_is_not_disputed() {
+    let project = JudgedProject::new(REVIEW);
+    project.answer(&json!({ "verdict": "unsure" }));
+    project.start();
+    assert!(project.sandbox.send_stop(SESSION, "").is_block());
+    let early = project.sandbox.ralph_as_agent(&["dispute", "review", "it is wrong anyway"]);
+    assert_snapshot!(early, @"");
+    project.answer(&unmet("sum=$((sum + one))"));
+    assert!(project.sandbox.send_stop(SESSION, "").is_block());
+    let seen = project.sandbox.ralph_as_agent(&["dispute", "review", "negative numbers work"]);
+    assert_eq!(seen.code, Some(0), "{seen}");
+}
+
 /// The same finding, raised again after the agent disputed it: only a person can decide.
 #[test]
 fn a_disputed_finding_that_is_raised_again_needs_a_person() {

@@ -174,6 +174,28 @@ fn judges_are_asked_by_hand() {
     assert_eq!(shown["judges"][0]["required"], true);
 }
 
+/// A cost is exact only if every call reported its own.
+#[test]
+fn an_estimated_cost_is_marked() {
+    let judge = REVIEW.replace("\"prompt\"", "\"adversarial\"\nreviewers = 3");
+    let project = JudgedProject::new(&judge);
+    let root = project.sandbox.root().display().to_string();
+    let script = format!(
+        "cat > /dev/null\necho call >> {root}/calls\n[ \"$(wc -l < {root}/calls)\" -gt 1 ] || exec cat {root}/answer.json\necho '{{\"verdict\": \"met\"}}'\n"
+    );
+    project.sandbox.write("judge.sh", script);
+    project.sandbox.approve_policy();
+    project.sandbox.commit();
+    // In a fence, behind prose, and with a field that is no number.
+    let answer = r#"{"verdict": "met", "model": 7, "usage": {"input_tokens": 1000, "output_tokens": 80.5, "micro_usd": 1000000.5}}"#;
+    project.answer_text(&format!("All is well.\n```json\n{answer}\n```\n"));
+    project.sandbox.write("add.sh", LONGER_SUM);
+    let ended = project.sandbox.ralph(["judge", "run", "--goal", "add all arguments"]);
+    let shown = mask_judge_times(&project.mask(&ended.stdout));
+    let cost = regex::Regex::new(r"[0-9.]+ k tokens, ≈ \$[0-9.]+").unwrap();
+    assert_snapshot!(cost.replace_all(&shown, "[tokens], ≈ $$[cost]"), @"");
+}
+
 /// A judge that cannot be asked has no verdict; those of the others are printed.
 #[test]
 fn a_judge_that_cannot_be_asked_hides_no_verdict() {

@@ -9,7 +9,7 @@ use crate::{FAILURE, SUCCESS};
 use ralph_core::judge::{Judge, JudgeBackend, JudgeKind, JudgeOutcome};
 use ralph_core::policy::GateEnvironment;
 use ralph_core::text::{self, count_noun};
-use ralph_core::units::{format_usd, format_usd_alike};
+use ralph_core::units::{estimate_usd, format_usd, format_usd_alike};
 use ralph_deck::wording::safe_line;
 use ralph_gates::command_place::CommandPlace;
 use ralph_home::paths::RalphHome;
@@ -196,7 +196,11 @@ fn check_reachable(
     match program.filter(is_missing) {
         Some(program) => {
             let what = format!("the judge needs `{}`, which was not found", safe_line(&program));
-            Err(CommandFailure::new(&what, "install it, or give its path"))
+            let hint = match &judge.backend {
+                JudgeBackend::Host(_) => "install it, or give its path: `--host-program PATH`",
+                JudgeBackend::Command(_) | JudgeBackend::Http(_) => "install it, or give its path",
+            };
+            Err(CommandFailure::new(&what, hint))
         }
         None => Ok(()),
     }
@@ -309,7 +313,8 @@ fn score_lines(report: &BenchReport) -> String {
     };
     let objected = found + wrong_place + false_alarms;
     let model = report.model.as_deref().map(|model| format!(", model {}", safe_line(model)));
-    let cost = score.micro_usd.map(|cost| format!(", {}", format_usd(cost))).unwrap_or_default();
+    let cost = score.micro_usd.map(if score.is_cost_estimated { estimate_usd } else { format_usd });
+    let cost = cost.map(|cost| format!(", {cost}")).unwrap_or_default();
     format!(
         "{}{}\n\
          precision  {:>5}  {found} of {} were about a defect, {}\n\

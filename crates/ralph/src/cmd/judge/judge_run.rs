@@ -25,7 +25,7 @@ use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
 use ralph_hook::contract::{
     CandidateCheckouts, CheckoutSupport, ComparedTrees, JUDGE_BASE_LABEL, ManualCase,
-    checkout_for_judge, gets_candidate,
+    checkout_for_judge,
 };
 use ralph_judge::JudgeRequest;
 use ralph_policy::config::{self, ProjectConfig};
@@ -296,7 +296,7 @@ fn checkout_candidate(
     directory: &Path,
     deadline: &Deadline,
 ) -> Result<Option<VerificationCheckout>, String> {
-    if !gets_candidate(judge) {
+    if !judge.reads_files() {
         return Ok(None);
     }
     let checkout = checkout_for_judge(compared.repository, compared.now, directory, deadline);

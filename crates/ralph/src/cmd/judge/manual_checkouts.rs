@@ -5,7 +5,7 @@ use ralph_core::gate::{BaselineMode, Gate};
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::CandidateCheckouts;
+use ralph_hook::contract::{CandidateCheckouts, ComparedTrees};
 use ralph_judge::JudgeStep;
 use ralph_policy::config::ProjectConfig;
 use ralph_proof::{ClassRules, ProofDirectory, ProofError, ProofRequest, ResultReuse};
@@ -14,6 +14,7 @@ use ralph_sys::env::Env;
 use ralph_sys::proc::cancel::CancelToken;
 use std::ffi::OsStr;
 use std::fmt;
+use std::path::PathBuf;
 
 pub(super) struct ManualCheckouts<'a> {
     pub home: &'a RalphHome,
@@ -37,6 +38,11 @@ impl CandidateCheckouts for ManualCheckouts<'_> {
     /// Prints what a judge is asked next, because a verdict takes minutes.
     fn report_progress(&self, judge: &str, step: &JudgeStep<'_>) {
         term::err(&format!("{judge}: {}\n", step.describe()));
+    }
+
+    fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String> {
+        let Self { repository, base, candidate: now, .. } = *self;
+        ComparedTrees { repository, base, now }.changed_files(deadline)
     }
 
     fn with_request(
