@@ -99,7 +99,7 @@ pub struct ChangedLines {
     /// All changed lines with code, if there is such a mark. Those that the report does not mention count as missed.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     pub excluded_code: LineSet,
-    /// Why the changed lines are not known; the file is no text that could be compared.
+    /// Why the changed lines are not known: the file cannot be compared as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
 }

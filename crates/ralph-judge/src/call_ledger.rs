@@ -237,7 +237,7 @@ fn named_model<'a>(request: &JudgeRequest<'a>) -> Option<&'a str> {
     }
 }
 
-/// The list price of the dearest kind of token, in 10⁻⁹ dollars.
+/// The list price of the most expensive kind of token, in 10⁻⁹ dollars.
 fn dearest_token(request: &JudgeRequest<'_>) -> Option<u64> {
     let rates = request.prices.find(named_model(request)?)?.rates;
     let kinds = [rates.input, rates.output, rates.cache_write_5m, rates.cache_write_1h];

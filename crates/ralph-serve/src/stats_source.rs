@@ -46,8 +46,8 @@ pub(crate) enum StatsMistake {
 impl StatsMistake {
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::Project => "no run is in this project; name it as `project` in a row has it",
-            Self::Since => "this is no duration; write `since=30d`",
+            Self::Project => "no project with runs has this path; use the `project` of a row",
+            Self::Since => "not a duration; write `since=30d`",
         }
     }
 }

@@ -51,7 +51,7 @@ impl SettingGroup {
     }
 }
 
-/// Tells the files of a run apart by its sealed policy. Without one, names decide.
+/// Sorts the changed files of a run into groups, by its sealed policy or else by their names.
 pub(super) struct RunFileRules<'a> {
     classes: ClassRules,
     protected: PathGlobs,
@@ -115,7 +115,7 @@ fn describe_change(file: &ChangedRunFile) -> String {
         ChangeStatus::Added => "added",
         ChangeStatus::Deleted => "deleted",
         ChangeStatus::Modified => "modified",
-        ChangeStatus::TypeChanged => "became another type",
+        ChangeStatus::TypeChanged => "type changed",
     };
     format!("{} ({change})", text::clean_line(&file.path, LONGEST_NAME))
 }
@@ -179,13 +179,13 @@ mod tests {
         checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
         checks may have changed: read by a gate: web/checks.sh (modified)
         checks may have changed: protected: web/schema/table.sql (modified)
-        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (type changed) and 1 more
         checks may have changed: settings and scripts: web/jest.config.js (deleted), web/rules.txt (modified)
         ");
         // Without a policy, names decide.
         insta::assert_snapshot!(show(&changes, None), @r"
         checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
-        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (type changed) and 1 more
         checks may have changed: settings and scripts: web/jest.config.js (deleted)
         ");
         assert_eq!(show(&[("src/cart.js", Modified)], Some(&seal)), "");

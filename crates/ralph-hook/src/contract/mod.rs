@@ -219,7 +219,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
             )]);
         }
     };
-    // The gates that run now may write a file again, and its content of before would then not be known.
+    // Read before the gates run: they may write a file again, and then its earlier content is not known.
     let mark_without_gate_writes = Some(gate_writes::mark_without_gate_writes(contract, &listing));
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
