@@ -137,7 +137,10 @@ mod tests {
             ("", "has no scheme"),
             ("https://a.example/\nx", "is too long or has characters that an address cannot have"),
             ("https://a.example/\"x", "is too long or has characters that an address cannot have"),
-            ("http://127.0.0.1\\@a.example", "is too long or has characters that an address cannot have"),
+            (
+                "http://127.0.0.1\\@a.example",
+                "is too long or has characters that an address cannot have",
+            ),
             ("https://ä.example", "is too long or has characters that an address cannot have"),
         ] {
             assert_eq!(describe(address), expected, "{address}");

@@ -18,8 +18,8 @@ pub(crate) fn is_copied(reply: &ParsedReply, files: &QuotedFiles<'_>) -> bool {
         JudgeVerdict::Unmet | JudgeVerdict::Unsure => return false,
         JudgeVerdict::Met | JudgeVerdict::Impossible => {}
     }
-    let wanted = essence(&files.safe_text(object));
-    let has_it = |text: &str| essence(text).contains(&wanted);
+    let wanted = strip_layout(&files.safe_text(object));
+    let has_it = |text: &str| strip_layout(text).contains(&wanted);
     let case = files.case;
     let contract = contract_text(&case.contract);
     let shown = [&case.goal, &contract, &case.diff, &case.test_diff].into_iter().chain(&case.plan);
@@ -33,7 +33,7 @@ pub(crate) fn is_copied(reply: &ParsedReply, files: &QuotedFiles<'_>) -> bool {
 }
 
 /// Removes layout, the marks of comments and diffs, and escapes, so that a copy is found however it is laid out.
-fn essence(text: &str) -> String {
+fn strip_layout(text: &str) -> String {
     text.chars()
         .filter(|char| char.is_alphanumeric() || matches!(char, '{' | '}' | '"' | ':' | ',' | '.'))
         .collect()

@@ -76,7 +76,7 @@ pub(crate) struct TokenCounts {
 
 impl TokenCounts {
     /// The tokens without those that the model read again from its cache: each round of tool calls repeats all earlier ones.
-    pub(crate) fn read_once(self) -> u64 {
+    pub(crate) fn without_cache_reads(self) -> u64 {
         self.input.saturating_add(self.cache_write).saturating_add(self.output)
     }
 

@@ -94,8 +94,5 @@ pub(super) fn describe_links(changed: &[String]) -> String {
     let names: Vec<String> =
         names.map(|name| format!("`{}`", text::clean_line(name, MAX_PATH_CHARS))).collect();
     let others = if changed.len() > MAX_NAMED { " and others" } else { "" };
-    format!(
-        "targets of tracked links changed outside of the project: {}{others}",
-        names.join(", ")
-    )
+    format!("targets of tracked links changed outside of the project: {}{others}", names.join(", "))
 }
