@@ -34,7 +34,7 @@ pub(crate) struct CallLedger {
     /// The model that the policy names.
     named_model: Option<String>,
     /// What a token costs at most, in 10⁻⁹ dollars, if the model has a list price.
-    highest_token_price: Option<u64>,
+    max_nano_usd_per_token: Option<u64>,
     /// What a token of a prompt costs, if it is known: at first the list price, then the average of the last call.
     nano_usd_per_token: Option<u64>,
     pub(crate) usage: JudgeUsage,
@@ -70,7 +70,7 @@ impl CallLedger {
                 && matches!(judge.backend, JudgeBackend::Host(_)),
             spent_tokens: 0,
             named_model: named_model(request).map(ToString::to_string),
-            highest_token_price: highest_token_price(request),
+            max_nano_usd_per_token: max_nano_usd_per_token(request),
             nano_usd_per_token: input_price(request),
             usage: JudgeUsage::default(),
         }
@@ -113,7 +113,8 @@ impl CallLedger {
             }
         }
         self.usage.calls = self.usage.calls.saturating_add(1);
-        let priced = self.highest_token_price.map(|nano| nano.saturating_mul(left).div_ceil(1000));
+        let priced =
+            self.max_nano_usd_per_token.map(|nano| nano.saturating_mul(left).div_ceil(1000));
         Ok(OpenedCall {
             max_output_tokens: output,
             max_micro_usd: self.micro_usd_left().into_iter().chain(priced).min(),
@@ -239,7 +240,7 @@ fn named_model<'a>(request: &JudgeRequest<'a>) -> Option<&'a str> {
 }
 
 /// The list price of the most expensive kind of token, in 10⁻⁹ dollars.
-fn highest_token_price(request: &JudgeRequest<'_>) -> Option<u64> {
+fn max_nano_usd_per_token(request: &JudgeRequest<'_>) -> Option<u64> {
     let rates = request.prices.find(named_model(request)?)?.rates;
     let kinds = [rates.input, rates.output, rates.cache_write_5m, rates.cache_write_1h];
     kinds.into_iter().max().map(|pico| pico.div_ceil(1000))
