@@ -28,8 +28,8 @@ impl ExecutableLines {
     }
 }
 
-/// A language whose lines count wherever they are in the file. In all but Scala, whose functions need no braces, loading a
-/// file executes it.
+/// A language whose lines count anywhere in the file, because loading the file executes it. Scala is among them because its
+/// functions need no braces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadedLanguage {
     Python,
@@ -163,7 +163,7 @@ fn keyword_functions(source: &SourceText<'_>, keywords: &[&str]) -> ExecutableLi
 
 struct FunctionExtent {
     has_body: bool,
-    /// Behind the body; without one, behind the signature.
+    /// The position after the body, or after the signature if there is no body.
     end: usize,
 }
 

@@ -102,7 +102,7 @@ pub struct ChangedLines {
     /// How many lines the file has now; 0 if that is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub line_count: u32,
-    /// Why the changed lines are not known; the file is no text that could be compared.
+    /// Why the changed lines are not known: the file cannot be compared as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
 }
