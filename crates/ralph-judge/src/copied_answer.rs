@@ -1,5 +1,5 @@
-//! Tells the answer of a judge from a copy of text that it was given. A judge that refuses often quotes the change, and
-//! one that the change persuaded repeats it.
+//! Distinguishes the answer of a judge from a copy of text that it was given. A judge that refuses often quotes the change,
+//! and one that the change persuaded repeats it.
 
 use crate::JudgeRequest;
 use crate::answer_parser::ParsedReply;

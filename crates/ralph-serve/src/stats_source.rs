@@ -46,8 +46,8 @@ pub(crate) enum StatsMistake {
 impl StatsMistake {
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::Project => "no run is in this project; name it as `project` in a row has it",
-            Self::Since => "this is no duration; write `since=30d`",
+            Self::Project => "no project with runs has this path; use the `project` of a row",
+            Self::Since => "not a duration; write `since=30d`",
         }
     }
 }
@@ -77,7 +77,7 @@ pub(crate) fn load_stats(state: &ServerState, query: StatsQuery) -> Option<Stats
     let figures = match check_query(&query, &projects) {
         Ok((project, ago_ms)) => {
             let loaded = StatsData::load(&state.home, &rows, project.as_ref()).ok()?;
-            let command = same_command(project.as_ref(), ago_ms);
+            let command = stats_command(project.as_ref(), ago_ms);
             let now_ms = clock::now_ms();
             let root = project.map(|project| project.root().to_string_lossy().into_owned());
             let scope = StatsScope {
@@ -111,7 +111,7 @@ fn check_query(
     Ok((project, since))
 }
 
-fn same_command(project: Option<&ProjectScope>, ago_ms: Option<u64>) -> String {
+fn stats_command(project: Option<&ProjectScope>, ago_ms: Option<u64>) -> String {
     let mut command = "ralph stats".to_string();
     match project {
         Some(project) => {

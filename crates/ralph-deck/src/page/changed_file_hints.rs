@@ -1,9 +1,10 @@
 //! What the names of the files that a run changed say to a reviewer.
 
-use super::changed_settings::{ChangedRunFile, RunFileRules, name_some};
+use super::changed_settings::{ChangedRunFile, MAX_NAMED, RunFileRules};
 use super::checkpoint_reader::CheckpointReadError;
 use super::goal_files::find_outside_goal;
 use super::look_first::{LookFirst, LookFirstKind, look_first_line};
+use crate::view::run_report::join_names;
 use ralph_core::record::PolicySeal;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointError;
@@ -48,7 +49,7 @@ pub(super) fn changed_file_hints(
     let outside_goal: Vec<_> =
         outside.iter().map(|path| text::clean_line(path, LONGEST_PATH)).collect();
     if !outside_goal.is_empty() {
-        let text = name_some(&outside_goal);
+        let text = join_names(&outside_goal, MAX_NAMED);
         look_first.push(look_first_line(LookFirstKind::OutsideGoal, &text, None));
     }
     ChangedFileHints { look_first, outside_goal }

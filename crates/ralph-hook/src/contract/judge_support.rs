@@ -35,7 +35,7 @@ pub trait CandidateCheckouts: std::fmt::Debug {
     /// The changed files that the candidate has, relative to the root of the repository.
     fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String>;
 
-    /// Shows a person what this judge is at.
+    /// Shows a person the current step of this judge.
     fn report_progress(&self, judge: &str, step: &JudgeStep<'_>);
 
     /// As [`JudgeSupport::book_estimate`]. Without a run, no budget pays for a call.

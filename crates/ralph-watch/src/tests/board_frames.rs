@@ -419,7 +419,6 @@ fn counts_costs_and_quiet_runs() {
     ");
 }
 
-/// What a running judge is at is on the board.
 #[test]
 fn a_running_judge_shows_its_step() {
     let mut state = board(100, 24);
