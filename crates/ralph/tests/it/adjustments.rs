@@ -244,7 +244,10 @@ fn an_agent_may_dispute_a_requirement() {
     assert!(sandbox.send_stop(SESSION, "").is_block());
     // A person's shell has no run of its own, but there is only one that could be meant.
     let unnamed = sandbox.ralph(["dispute", "tests", "x"]);
-    assert_snapshot!(sandbox.mask_times(&unnamed.stderr), @"");
+    assert_snapshot!(sandbox.mask_times(&unnamed.stderr), @"
+    error: no run given
+      hint: give `--run [run]`; only an agent's shell has a default
+    ");
     let wrong = [["dispute", "test", "x"], ["dispute", "policy", "x"], ["dispute", "tests", " "]]
         .map(|wrong| sandbox.ralph_as_agent(&wrong).stderr);
     assert_snapshot!(sandbox.mask_times(&wrong.concat()), @r#"

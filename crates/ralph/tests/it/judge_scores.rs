@@ -153,6 +153,11 @@ fn cases_that_are_not_asked_are_in_no_figure() {
 
         exit 1
         --- stderr
+        error: the judge needs `claude`, which was not found
+          hint: install it, or give its path: `--host-program PATH`
+
+        exit 1
+        --- stderr
         error: the judge needs $NO_SUCH_KEY, which is not set here
           hint: set it and run this again
         ");

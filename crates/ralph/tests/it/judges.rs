@@ -369,7 +369,12 @@ fn a_judge_that_raised_nothing_is_not_disputed() {
     project.start();
     assert!(project.sandbox.send_stop(SESSION, "").is_block());
     let early = project.sandbox.ralph_as_agent(&["dispute", "review", "it is wrong anyway"]);
-    assert_snapshot!(early, @"");
+    assert_snapshot!(early, @r#"
+    exit 1
+    --- stderr
+    error: the judge review has raised nothing yet
+      hint: a dispute is about findings; if only a person can decide, run `ralph ask "…"`
+    "#);
     project.answer(&unmet("sum=$((sum + one))"));
     assert!(project.sandbox.send_stop(SESSION, "").is_block());
     let seen = project.sandbox.ralph_as_agent(&["dispute", "review", "negative numbers work"]);

@@ -193,7 +193,7 @@ fn an_estimated_cost_is_marked() {
     let ended = project.sandbox.ralph(["judge", "run", "--goal", "add all arguments"]);
     let shown = mask_judge_times(&project.mask(&ended.stdout));
     let cost = regex::Regex::new(r"[0-9.]+ k tokens, ≈ \$[0-9.]+").unwrap();
-    assert_snapshot!(cost.replace_all(&shown, "[tokens], ≈ $$[cost]"), @"");
+    assert_snapshot!(cost.replace_all(&shown, "[tokens], ≈ $$[cost]"), @"✓ review: adversarial judge: met; prompt [hash], 3 calls, [tokens], ≈ $[cost], [took]");
 }
 
 /// A judge that cannot be asked has no verdict; those of the others are printed.
