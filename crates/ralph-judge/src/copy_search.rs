@@ -141,7 +141,7 @@ fn essence(text: &str) -> String {
 
 fn counts(char: char) -> bool {
     let is_kept = char.is_alphanumeric() || matches!(char, '{' | '}' | '"' | ':' | ',' | '.');
-    // Fillers of Hangul are letters that nobody sees.
+    // Fillers of Hangul are invisible letters.
     is_kept && (char.is_ascii() || !text::is_hidden(char))
 }
 

@@ -2,7 +2,7 @@
 //! messages, and secrets are removed before it leaves this process.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ralph_core::gate::Gate;
 use ralph_core::judge::{
@@ -151,17 +151,6 @@ pub struct ComparedTrees<'a> {
 }
 
 impl ComparedTrees<'_> {
-    /// The changed files that exist, relative to the root of the repository. Those of a nested repository are in no tree of
-    /// ours, and in no checkout.
-    pub fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String> {
-        let changed = self.repository.diff(self.base, self.now, deadline);
-        let changed = changed.map_err(|error| describe_error(&error))?.into_iter();
-        let exists = changed.filter(|one| {
-            one.after.as_ref().is_some_and(|version| version.mode != TreeEntryMode::Repository)
-        });
-        Ok(exists.map(|one| PathBuf::from(one.path)).collect())
-    }
-
     fn tree_ids(&self) -> JudgedTrees {
         let hex = |checkpoint: &Checkpoint| self.repository.hex(&checkpoint.tree);
         JudgedTrees { base: hex(self.base), candidate: hex(self.now) }

@@ -8,8 +8,12 @@ use ralph_core::judge::{CaseEvidence, Judge, JudgeFinding, JudgeUsage, ReviewTes
 use ralph_core::policy::Policy;
 use ralph_core::requirement::Finding;
 use ralph_core::text;
+
+use super::judge_case::ComparedTrees;
 use ralph_gates::gates::ResultReuse;
 use ralph_gates::gates::result_key::compile_globs;
+use ralph_git::tree::TreeEntryMode;
+use ralph_home::faults::describe_error;
 use ralph_judge::{JudgeStep, JudgeSupport, TestTrial};
 use ralph_proof::{
     AddedTest, AddedTestResult, CheckoutTree, ProofError, ProofRequest, run_in_checkout,
@@ -42,6 +46,19 @@ pub trait CandidateCheckouts: std::fmt::Debug {
     fn book_estimate(&self, _estimate: &JudgeUsage) {}
 
     fn book_cost(&self, _used: &JudgeUsage) {}
+}
+
+impl ComparedTrees<'_> {
+    /// The changed files that exist, relative to the root of the repository. Those of a nested repository are in no tree of
+    /// ours, and in no checkout.
+    pub fn changed_files(&self, deadline: &Deadline) -> Result<Vec<PathBuf>, String> {
+        let changed = self.repository.diff(self.base, self.now, deadline);
+        let changed = changed.map_err(|error| describe_error(&error))?.into_iter();
+        let exists = changed.filter(|one| {
+            one.after.as_ref().is_some_and(|version| version.mode != TreeEntryMode::Repository)
+        });
+        Ok(exists.map(|one| PathBuf::from(one.path)).collect())
+    }
 }
 
 /// Runs gates and tests for one judge.

@@ -361,7 +361,7 @@ fn a_waived_judge_is_not_asked() {
     assert_eq!((project.status(&run), project.calls()), ("claimed".to_string(), 1));
 }
 
-/// A dispute about findings that nobody has seen would stand against the first one that is raised twice.
+/// A dispute about findings that do not exist yet would stand against the first one that is raised twice.
 #[test]
 fn a_judge_that_raised_nothing_is_not_disputed() {
     let project = JudgedProject::new(REVIEW);
