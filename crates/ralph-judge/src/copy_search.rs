@@ -168,9 +168,11 @@ impl SequenceState {
             (Self::Begun, '[') => (Self::Control, true),
             (Self::Begun, ']' | 'P' | '_' | '^' | 'X') => (Self::String, true),
             (Self::Begun | Self::Charset, ' '..='/') => (Self::Charset, true),
-            (Self::Charset, '0'..='~') | (Self::StringEnd, '\\') => (Self::Text, true),
+            (Self::Charset, '0'..='~')
+            | (Self::StringEnd, '\\')
+            | (Self::Control, '@'..='~')
+            | (Self::String, '\u{7}') => (Self::Text, true),
             (Self::Control | Self::String, '\n') => (Self::Text, false),
-            (Self::Control, '@'..='~') | (Self::String, '\u{7}') => (Self::Text, true),
             (Self::String, '\u{1b}') => (Self::StringEnd, true),
             (Self::Control | Self::String, _) => (*self, true),
             (Self::Text | Self::Begun | Self::StringEnd | Self::Charset, '\u{1b}') => {
