@@ -34,7 +34,8 @@ impl ServedBoard {
         let mut printed = BufReader::new(stdout);
         let mut first_line = String::new();
         printed.read_line(&mut first_line)?;
-        let started: Value = serde_json::from_str(&first_line).context("the server did not start")?;
+        let started: Value =
+            serde_json::from_str(&first_line).context("the server did not start")?;
         let address = |key: &str| {
             let found = started[key].as_str().map(str::to_owned);
             found.with_context(|| format!("the server printed no `{key}`"))
