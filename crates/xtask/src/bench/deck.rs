@@ -50,13 +50,13 @@ const STATS_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops)
     UNION ALL SELECT 'week', strftime('%G-W%V', day), sum(run_day.micro_usd), sum(run_day.stops), sum(run_day.held)
         FROM run_day JOIN run ON run.id = run GROUP BY 2";
 
-const SERVED_PAGES: [(&str, &str); 5] = [
+const SERVED_PAGES: [(&str, &str); 4] = [
     ("GET /, ralph serve", "/"),
     ("GET /history", "/history"),
     ("GET /history, filtered", "/history?q=is:green+gate:clippy+quotes"),
     ("GET /stats", "/stats"),
-    ("GET /run/RUN, 10,000 stops", "/run/"),
 ];
+const SERVED_RUN: &str = "GET /run/RUN, 10,000 stops";
 
 /// A build reads one journal after the other, so its memory does not grow with their number.
 const MOST_BUILD_MIB: f64 = 64.0;
@@ -99,7 +99,10 @@ fn judge_pages(racers: &[BenchRacer]) -> Vec<BudgetResult> {
         let what = format!("{name} ÷ wc -l");
         BudgetResult::new(&what, median(name) / median(COUNT_LINES), 1.0)
     };
-    SERVED_PAGES.map(judge).into()
+    let mut judged = Vec::from(SERVED_PAGES.map(judge));
+    let what = format!("{SERVED_RUN} ÷ jq -c .");
+    judged.push(BudgetResult::new(&what, median(SERVED_RUN) / median(JQ_RUN), 1.0));
+    judged
 }
 
 pub(super) struct DeckStage {
@@ -231,11 +234,10 @@ impl DeckStage {
         manner: &BenchOutputOptions,
     ) -> Result<Vec<BudgetResult>> {
         let board = ServedBoard::start(&self.ralph, self.env(), self.directory.path())?;
-        let mut racers = vec![self.count_lines()?];
-        racers.extend(SERVED_PAGES.map(|(name, path)| {
-            let path = if path == "/run/" { format!("{path}{LONG_RUN}") } else { path.to_owned() };
-            board.page(name, &path, self.path("nothing"))
-        }));
+        let page = |name: &str, path: &str| board.page(name, path, self.path("nothing"));
+        let mut racers = vec![self.count_lines()?, self.read(JQ_RUN, "jq", &["-c", "."], "long")?];
+        racers.extend(SERVED_PAGES.map(|(name, path)| page(name, path)));
+        racers.push(page(SERVED_RUN, &format!("/run/{LONG_RUN}")));
         let base = COUNT_LINES.to_owned();
         let contest = BenchRace { racers, rounds, base, judge: judge_pages };
         let mut judged = super::run_race(contest, manner)?;
