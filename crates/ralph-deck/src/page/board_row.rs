@@ -188,7 +188,8 @@ impl BoardRow {
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             session: state.driving.count.max(1),
-            question,
+            // Nobody waits for the answer to what an ended run asked.
+            question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
             gates: Vec::new(),

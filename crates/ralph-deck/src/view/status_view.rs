@@ -26,6 +26,7 @@ use ralph_core::part_stop;
 use ralph_core::record::{CostBasis, Dispute, ReportLine, StopReport};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
@@ -238,10 +239,14 @@ impl BoardRun {
             remarks.chain(wording::remark_lines(state, self.view.phase, now_ms)).chain(checks);
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
-        if let RunPhase::Ended(_) = self.view.phase {
+        if let RunPhase::Ended(status) = self.view.phase {
             lines.extend(journal_check::tampering_line(&self.view.opened));
             if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
                 lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
+                if status == RunStatus::NeedsHuman && state.accepted.is_none() {
+                    let next = ending::next_step(status, run, state.limits(run), None);
+                    lines.push(vec![plain(format!("next: {next}"))]);
+                }
             }
             if let Some(note) = state.report.as_ref().and_then(old_failures) {
                 lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);

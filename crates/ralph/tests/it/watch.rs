@@ -189,6 +189,25 @@ fn the_terminal_is_given_back_by_suspend_and_by_signals() {
     terminal.wait_for("code=0");
 }
 
+/// Nobody waits for an answer to what an ended run asked.
+#[test]
+fn a_run_that_ended_with_a_question_says_what_a_person_can_do() {
+    let (sandbox, run) = asking_sandbox();
+    let stopped = sandbox.send_stop(SESSION, "");
+    assert!(!stopped.is_block(), "{stopped}");
+    let watched = sandbox.ralph(["watch", "--once", &run]).stdout;
+    assert!(!watched.contains("press a"), "{watched}");
+    let lines = |text: &str| {
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.contains("routes?") || line.contains("next:"));
+        lines.take(2).collect::<Vec<_>>().join("\n")
+    };
+    let status = sandbox.ralph(["status", &run]).stdout;
+    insta::assert_snapshot!([lines(&watched), lines(&status)].join("\n--\n"), @"");
+}
+
 /// Without a terminal, one frame is printed as text. What an agent wrote controls nothing.
 #[test]
 fn without_a_terminal_one_frame_is_printed() {
@@ -197,7 +216,7 @@ fn without_a_terminal_one_frame_is_printed() {
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
     assert!(!printed.stdout.contains('\u{1b}'), "{printed}");
     let shown = printed.stdout.replace(&run, "k7f2");
-    insta::with_settings!({filters => vec![(r"since \d\d:\d\d", "since 00:00"), (r"\d+:\d\d  ", "00:00  ")]}, {
+    insta::with_settings!({filters => vec![(r"since \d\d:\d\d( yesterday)? +", "since 00:00           "), (r"\d+:\d\d  ", "00:00  ")]}, {
         insta::assert_snapshot!(shown, @r"
          ralph  1 waits for you · 0 working · 0 ended since 00:00           $0.00 today
 
