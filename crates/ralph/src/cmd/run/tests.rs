@@ -6,6 +6,7 @@ use ralph_core::drive::Remedy;
 use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitUsage, RunLimits};
+use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
 use ralph_core::requirement_tally::RequirementTally;
 use ralph_core::status::RunStatus;
@@ -109,6 +110,10 @@ ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)
 Since the last stop: tests 7 → 2.
 Next: make `nested_quotes` pass, then stop again";
 
+fn proof_step() -> RunEvent {
+    RunEvent::ProofProgress { step: ProofStep::OldTests, done: None, of: None }
+}
+
 fn beginning() -> Vec<RunEvent> {
     let text = |text: &str| text.to_string();
     vec![
@@ -159,6 +164,8 @@ fn beginning() -> Vec<RunEvent> {
         RunEvent::GateEnded { name: text("build"), outcome: text("passed"), took_ms: 412 },
         RunEvent::GateEnded { name: text("tests"), outcome: text("failed"), took_ms: 3_100 },
         RunEvent::GateEnded { name: text("lint"), outcome: text("timeout"), took_ms: 10 * MINUTE },
+        proof_step(),
+        proof_step(),
         RunEvent::JudgeStep { name: text("review"), step: text("asking reviewer 2 of 3\u{1b}[2J") },
         RunEvent::Held {
             iteration: 3,
