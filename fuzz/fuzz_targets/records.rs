@@ -33,6 +33,7 @@ fuzz_target!(|data: &[u8]| {
                 prev,
                 iteration: 0,
                 after: String::new(),
+                by: None,
                 change,
             });
         }

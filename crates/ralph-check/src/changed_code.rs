@@ -22,6 +22,8 @@ pub struct ChangedCode {
     pub exclusions: Vec<CoverageExclusion>,
     /// All new lines with code, if there is such a mark: any of them may be excluded by it.
     pub excluded_code: Vec<u32>,
+    /// How many lines the file has now.
+    pub line_count: u32,
 }
 
 /// A mark that excludes lines from the measurement of coverage.
@@ -53,11 +55,30 @@ const EXCLUSION_MARKS: [(&str, &str); 18] = [
     ("ExcludeFromCodeCoverage", "excludefromcodecoverage"),
 ];
 
-fn find_exclusion(line: u32, text: &str) -> Option<CoverageExclusion> {
+fn find_exclusion(language: Language, line: u32, text: &str) -> Option<CoverageExclusion> {
+    if let Some(mark) = find_line_directive(language, text) {
+        return Some(CoverageExclusion { line, mark });
+    }
     let plain = |char: char| (!char.is_whitespace()).then(|| char.to_ascii_lowercase());
     let bare: String = text.chars().filter_map(plain).collect();
     let found = EXCLUSION_MARKS.iter().find(|(_, wanted)| bare.contains(wanted));
     found.map(|(mark, _)| CoverageExclusion { line, mark })
+}
+
+/// A directive by which a compiler counts the lines that follow as those of another place.
+fn find_line_directive(language: Language, text: &str) -> Option<&'static str> {
+    let text = text.trim_start();
+    if matches!(language, Language::C | Language::CSharp) {
+        let rest = text.strip_prefix('#')?.trim_start();
+        let is_number = rest.starts_with(|char: char| char.is_ascii_digit());
+        (is_number || rest.starts_with("line")).then_some("#line")
+    } else if language == Language::Go {
+        (text.starts_with("//line ") || text.contains("/*line ")).then_some("//line")
+    } else if language == Language::JavaScript {
+        text.contains("sourceMappingURL=").then_some("sourceMappingURL")
+    } else {
+        None
+    }
 }
 
 /// Finds the lines that a change added to a file.
@@ -87,11 +108,12 @@ pub fn find_changed_code(change: &FileChange<'_>, moved: &MovedLines<'_>) -> Cha
     let has_code = |line: &u32| source.code_of_line(number(*line)).contains(char::is_alphanumeric);
     let code: Vec<u32> = lines.iter().copied().filter(has_code).collect();
     let exclusions: Vec<CoverageExclusion> =
-        lines.iter().filter_map(|line| find_exclusion(*line, text_of(*line))).collect();
+        lines.iter().filter_map(|line| find_exclusion(language, *line, text_of(*line))).collect();
     let excluded_code = if exclusions.is_empty() { Vec::new() } else { code.clone() };
     let executable = find_executable_lines(&source);
     let code = code.into_iter().filter(|line| executable.contains(number(*line))).collect();
-    ChangedCode { lines, code, script_ending, exclusions, excluded_code }
+    let line_count = u32::try_from(source.line_count()).unwrap_or(u32::MAX);
+    ChangedCode { lines, code, script_ending, exclusions, excluded_code, line_count }
 }
 
 /// The parts of a Rust file that are compiled for tests only. A test runs itself, so it would always count as covered.
@@ -142,7 +164,7 @@ mod tests {
     }
 
     /// A new file, and those of its lines that tests should run.
-    const LINES_TO_COVER: [(&str, &str, &str); 45] = [
+    const LINES_TO_COVER: [(&str, &str, &str); 56] = [
         ("a.rs", "pub fn add(a: i32) -> i32 {\n", "1"),
         ("a.rs", "    fn add(a: i32) -> i32;\n", ""),
         ("a.rs", "use a::b;\npub struct Cart {\n    a: fn(i32) -> i32,\n}\n", ""),
@@ -232,6 +254,25 @@ mod tests {
         ("bin/add", "#!/usr/bin/env -S python3.13 -I\nimport b\nb.run()\n", "3"),
         ("bin/add", "import b\nb.run()\n", ""),
         ("README.md", "def add():\n", ""),
+        ("a.js", "class A\n{\n  add(b) { return b }\n}\n", "1,3"),
+        ("a.ts", "class A\n{\n  add(b: number): number\n  {\n    throw b\n  }\n}\n", "1,3,5"),
+        ("a.js", "const b = require('b')\nmodule.exports = { c: [1] }\n", ""),
+        ("a.py", "class A:\n    for name in NAMES:\n        send(name)\n", "1-3"),
+        ("a.rb", "A = ->(b) { b }\nC = proc { 1 }\n", "1-2"),
+        ("a.php", "<?php\nreturn ['a' => fn($b) => $b];\n", "1-2"),
+        ("a.scala", "object A extends App {\n  println(1)\n}\n", "1-2"),
+        (
+            "A.kt",
+            "class A(val b: Int) {\n  val c = { d: Int ->\n    d\n  }\n  val e = 1\n}\n",
+            "2-3",
+        ),
+        (
+            "A.swift",
+            "struct A {\n  let b = 1\n  var c: Int {\n    b + 1\n  }\n  subscript(d: Int) -> Int {\n    d\n  }\n}\n",
+            "3-4,6-7",
+        ),
+        ("A.kt", "val a by lazy { b() }\n", "1"),
+        ("A.swift", "let a = b.map { c($0) }\n", "1"),
     ];
 
     #[test]
@@ -277,6 +318,11 @@ mod tests {
             ("a.js", "/* node:coverage ignore next 3 */", Some("node:coverage")),
             ("a.rs", "#[coverage(off)]", Some("coverage(off)")),
             ("a.rb", "# :nocov:", Some(":nocov:")),
+            ("a.c", "#line 900 \"a.c\"", Some("#line")),
+            ("a.c", "# 900 \"a.c\"", Some("#line")),
+            ("a.py", "# line 900", None),
+            ("a.go", "//line a.go:900", Some("//line")),
+            ("a.js", "//# sourceMappingURL=a.js.map", Some("sourceMappingURL")),
         ] {
             let changed = found(path, "", &format!("{line}\nx = 1\n"));
             let marks: Vec<_> = changed.exclusions.iter().map(|one| (one.line, one.mark)).collect();

@@ -28,8 +28,8 @@ impl ExecutableLines {
     }
 }
 
-/// A language whose lines count wherever they are in the file. In all but Scala, whose functions need no braces, loading a
-/// file executes it.
+/// A language whose lines count anywhere in the file, because loading the file executes it. Scala is among them because its
+/// functions need no braces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LoadedLanguage {
     Python,
@@ -54,9 +54,13 @@ pub(crate) fn find_executable_lines(source: &SourceText<'_>) -> ExecutableLines 
         Language::Rust => keyword_functions(source, &["fn"]),
         Language::Go => keyword_functions(source, &["func"]),
         Language::Kotlin => {
-            keyword_functions(source, &["fun", "init", "constructor", "get", "set"])
+            let keywords = ["fun", "init", "constructor", "get", "set", "val", "var"];
+            keyword_functions(source, &keywords)
         }
-        Language::Swift => keyword_functions(source, &["func", "init", "deinit", "get", "set"]),
+        Language::Swift => {
+            let keywords = ["func", "init", "deinit", "subscript", "get", "set", "let", "var"];
+            keyword_functions(source, &keywords)
+        }
         Language::Java | Language::CSharp | Language::C => braced_functions(source),
         Language::Python => loaded_lines(source, LoadedLanguage::Python),
         Language::JavaScript => loaded_lines(source, LoadedLanguage::JavaScript),
@@ -124,7 +128,7 @@ fn loaded_lines(source: &SourceText<'_>, language: LoadedLanguage) -> Executable
     let declarations = find_declarations(source, language);
     let runs = |number| {
         !is_within(&declarations, number)
-            && (defines_function(language, source.code_of_line(number))
+            && (defines_function(source, language, number)
                 || acts_when_loaded(source, language, number))
     };
     if (1..=source.line_count()).any(runs) {
@@ -145,7 +149,9 @@ fn keyword_functions(source: &SourceText<'_>, keywords: &[&str]) -> ExecutableLi
         if at < passed || is_other {
             continue;
         }
-        let signature = end_of_signature(source, at);
+        // A property runs something if it has a block: an accessor, a lambda, `by lazy { … }`.
+        let is_property = matches!(word, "val" | "var" | "let");
+        let signature = end_of_signature(source, at, is_property);
         passed = signature.end;
         if signature.has_body {
             let lines = source.line_of(at)..source.line_of(signature.end.saturating_sub(1)) + 1;
@@ -157,12 +163,12 @@ fn keyword_functions(source: &SourceText<'_>, keywords: &[&str]) -> ExecutableLi
 
 struct FunctionExtent {
     has_body: bool,
-    /// Behind the body; without one, behind the signature.
+    /// The position after the body, or after the signature if there is no body.
     end: usize,
 }
 
 /// Follows a signature to its body, past brackets.
-fn end_of_signature(source: &SourceText<'_>, from: usize) -> FunctionExtent {
+fn end_of_signature(source: &SourceText<'_>, from: usize, is_property: bool) -> FunctionExtent {
     let bytes = source.code.as_bytes();
     let ends_with_line = source.language != Language::Rust;
     let (mut at, mut is_expression) = (from, false);
@@ -176,15 +182,20 @@ fn end_of_signature(source: &SourceText<'_>, from: usize) -> FunctionExtent {
             b'{' => {
                 let close = source.brackets.close_of(at).unwrap_or(at);
                 let before = source.code.get(from..at).unwrap_or_default();
-                // The type of a result in Go.
-                if !matches!(last_word(before), "interface" | "struct") {
+                let is_type = matches!(last_word(before), "interface" | "struct");
+                // The type of a result in Go, or a property of a protocol in Swift.
+                let block = source.code.get(at + 1..close).unwrap_or_default();
+                let is_body = !is_type && (!is_property || !names_accessors_only(block));
+                if is_body {
                     return FunctionExtent { has_body: true, end: close + 1 };
                 }
                 at = close;
             }
             b';' | b'}' => break,
+            // A property in the parameters of a constructor.
+            b')' | b',' if is_property => break,
             // `fun total() = 3`
-            b'=' if source.language == Language::Kotlin => is_expression = true,
+            b'=' if source.language == Language::Kotlin && !is_property => is_expression = true,
             b'\n' if ends_with_line => {
                 let next = skip_space(&source.code, at);
                 if !continues_signature(source.code.get(next..).unwrap_or_default()) {
@@ -197,6 +208,12 @@ fn end_of_signature(source: &SourceText<'_>, from: usize) -> FunctionExtent {
         at += 1;
     }
     FunctionExtent { has_body: is_expression, end: at }
+}
+
+/// `get set`, without what they do.
+fn names_accessors_only(block: &str) -> bool {
+    block.chars().all(|char| char.is_alphabetic() || char.is_whitespace())
+        && split_words(block).all(|(_, word)| matches!(word, "get" | "set" | "async" | "throws"))
 }
 
 /// Whether this rest of the code, on a new line, belongs to the signature, in a language whose statements end with their line.
@@ -343,21 +360,45 @@ fn last_line_of_statement(source: &SourceText<'_>, first: usize) -> usize {
 }
 
 /// Whether a function with a body seems to begin on this line.
-fn defines_function(language: LoadedLanguage, code: &str) -> bool {
-    let code = code.trim();
+fn defines_function(source: &SourceText<'_>, language: LoadedLanguage, number: usize) -> bool {
+    let code = source.code_of_line(number).trim();
     let has_word = |word: &str| word_search::contains_word(code, word);
     match language {
-        LoadedLanguage::Python => has_word("def") || has_word("lambda"),
-        LoadedLanguage::Ruby => has_word("def"),
+        // Loops also run in the body of a class.
+        LoadedLanguage::Python => {
+            ["def", "lambda"].iter().any(|word| has_word(word))
+                || matches!(word_at(code, 0), "for" | "while" | "with" | "try")
+        }
+        LoadedLanguage::Ruby => {
+            ["def", "define_method", "lambda", "proc"].iter().any(|word| has_word(word))
+                || code.contains("->")
+        }
         LoadedLanguage::JavaScript => {
             code.contains("=>") && !code.starts_with("type ")
                 || has_word("function")
-                || code.ends_with('{') && code.contains('(')
+                || code.starts_with("static {")
+                || code.contains('(') && code.ends_with('{')
+                || has_block_after_parameters(code, source.code_of_line(number + 1))
         }
-        LoadedLanguage::Php => has_word("function") && !code.ends_with(';'),
-        LoadedLanguage::Scala => has_word("def") && code.contains('='),
+        LoadedLanguage::Php => {
+            has_word("function") && !code.ends_with(';') || has_word("fn") && code.contains("=>")
+        }
+        LoadedLanguage::Scala => {
+            has_word("def") && code.contains('=') || code.ends_with("extends App {")
+        }
         LoadedLanguage::Shell => has_word("function") || code.contains("()"),
     }
+}
+
+/// `total(a, b) { … }`, `total(a: number): number { … }`, or the brace on the next line.
+fn has_block_after_parameters(code: &str, next: &str) -> bool {
+    code.match_indices(')').any(|(at, _)| {
+        let rest = code.get(at + 1..).unwrap_or_default().trim_start();
+        let is_block_next = next.trim_start().starts_with('{');
+        rest.starts_with('{')
+            || rest.starts_with(':') && rest.contains('{')
+            || (rest.is_empty() || rest.starts_with(':')) && is_block_next
+    })
 }
 
 /// Whether a statement at the left margin does something when the file is loaded: a call for its effect, a loop, a

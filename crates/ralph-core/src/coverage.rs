@@ -99,7 +99,10 @@ pub struct ChangedLines {
     /// All changed lines with code, if there is such a mark. Those that the report does not mention count as missed.
     #[serde(default, skip_serializing_if = "LineSet::is_empty")]
     pub excluded_code: LineSet,
-    /// Why the changed lines are not known; the file is no text that could be compared.
+    /// How many lines the file has now; 0 if that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub line_count: u32,
+    /// Why the changed lines are not known: the file cannot be compared as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
 }
@@ -199,6 +202,13 @@ impl MeasuredCoverage {
                 continue;
             }
             match file {
+                Some(file) if file.has_lines_behind(change.line_count) => {
+                    let name = text::clean_line(&change.path, 80);
+                    let count = text::count_noun(change.line_count, "line");
+                    return Err(format!(
+                        "the report is about another `{name}`: this one has {count}"
+                    ));
+                }
                 Some(file) => coverage.add_file(change, file),
                 None if change.code.is_empty() && change.excluded_code.is_empty() => {}
                 None if !is_measured(change) => {}
@@ -216,6 +226,12 @@ impl MeasuredCoverage {
 }
 
 impl FileCoverage {
+    /// Whether it has lines that a file of this length does not have. Some tools count an empty line behind the last one.
+    fn has_lines_behind(&self, line_count: u32) -> bool {
+        let last = |lines: &LineSet| lines.ranges().last().map_or(0, |range| range.last);
+        line_count > 0 && last(&self.covered).max(last(&self.missed)) > line_count.saturating_add(1)
+    }
+
     /// `3 of 6 lines are not covered: 6 to 8`
     fn missed_finding(&self, path: &str) -> Finding {
         let missed = self.missed.count();
@@ -329,6 +345,7 @@ mod tests {
             script_ending: None,
             exclusions: Vec::new(),
             excluded_code: LineSet::default(),
+            line_count: 0,
             unreadable: None,
         };
         let is_measured = |change: &ChangedLines| {
@@ -423,6 +440,7 @@ mod tests {
             script_ending: None,
             exclusions: vec![(5, "pragma: no cover".to_owned())],
             excluded_code: lines(3..=8),
+            line_count: 8,
             unreadable: None,
         };
         let of = |change: ChangedLines| {
@@ -444,6 +462,13 @@ mod tests {
             of(change("new.py")).unwrap(),
             "0 % (0 of 6 lines): not covered: the coverage report does not name this file"
         );
+        // `#line 900` and the like: what the report lists is not in the file.
+        let shorter = ChangedLines { line_count: 2, ..change("a.py") };
+        assert_eq!(
+            of(shorter).unwrap_err(),
+            "the report is about another `a.py`: this one has 2 lines"
+        );
+        assert!(of(ChangedLines { line_count: 3, ..change("a.py") }).is_ok());
         let data =
             |path: &str| ChangedLines { unreadable: Some("no text".to_owned()), ..change(path) };
         assert_eq!(

@@ -90,7 +90,7 @@ pub struct StopEvidence {
     pub requirements: Vec<Requirement>,
     /// `None` if it was not needed: something is open or only claimed, or the policy asks for none.
     pub proof: Option<Proof>,
-    /// Whether neither CI nor a judge was asked because the agent can still improve the proof, which it is held for first.
+    /// Whether the agent is held to improve the proof first, so that neither CI nor a judge was asked.
     pub waits_for_proof: bool,
     pub tree: TreeIdentity,
     /// The same without what gates wrote into it: an agent that waits is not charged for their files.

@@ -213,7 +213,7 @@ impl DroppedFinding {
     /// `add.sh:9: made up (its quote is not in the file)`
     pub fn describe(&self) -> String {
         let why = match self.why {
-            DropReason::BadPath => "its path is not one of the project",
+            DropReason::BadPath => "its path is not inside the project",
             DropReason::NoQuote => "it quotes nothing",
             DropReason::Misquoted => "its quote is not in the file",
             DropReason::Unconfirmed => "no other reviewer confirmed it",

@@ -55,12 +55,12 @@ pub struct LessonFile {
     pub v: u8,
     pub project: String,
     pub lessons: Vec<Lesson>,
-    /// What a person had forgotten, latest last. Missing in files of older versions.
+    /// Lessons that a person removed with `ralph memory forget`, latest last. Missing in files of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forgotten: Vec<ForgottenLesson>,
 }
 
-/// A lesson that a person had forgotten. Runs that began before teach it no more.
+/// A lesson that a person removed. Runs that began before that cannot bring it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgottenLesson {
     pub signature: Digest64,
@@ -87,7 +87,7 @@ impl LessonFile {
         self.forgotten.drain(..surplus);
     }
 
-    /// Whether a run that began then teaches nothing about this finding, because a person had it forgotten since.
+    /// Whether a run that began at `started_ms` adds no lesson about this finding, because a person removed it afterwards.
     pub fn is_forgotten(&self, signature: Digest64, started_ms: u64) -> bool {
         self.forgotten.iter().any(|one| one.signature == signature && started_ms <= one.at_ms)
     }

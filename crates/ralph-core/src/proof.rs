@@ -22,7 +22,7 @@ mod proof_step;
 mod proof_verdict;
 
 pub use old_settings::{SettingsRuns, judge_old_settings};
-pub use proof_runs::{BaseRun, ProofRuns};
+pub use proof_runs::{BaseResults, ProofRuns};
 pub use proof_step::ProofStep;
 pub use proof_verdict::ProofVerdict;
 

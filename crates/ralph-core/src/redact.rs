@@ -65,8 +65,16 @@ const UNMISTAKABLE_PREFIXES: &[&str] = &["ghp_", "gho_", "ghu_", "ghs_", "ghr_",
 const UNMISTAKABLE_LEN: usize = 36;
 
 /// Prefixes after which any token is a secret.
-const SECRET_PREFIXES: &[&str] =
-    &["Bearer ", "bearer ", "Authorization: Basic ", "authorization: Basic "];
+const SECRET_PREFIXES: &[&str] = &[
+    "Bearer ",
+    "bearer ",
+    "Authorization: Basic ",
+    "authorization: Basic ",
+    // As CI services write it into the configuration of git.
+    "AUTHORIZATION: basic ",
+    "Authorization: basic ",
+    "authorization: basic ",
+];
 
 /// The names of a setting whose value is a secret of this many characters.
 const SECRET_SETTINGS: &[&str] = &[
@@ -323,6 +331,10 @@ mod tests {
             (format!("sk_test_{long} glrt-{long}"), "[redacted] [redacted]".to_string()),
             (format!("TOKENghp_{long}"), "TOKEN[redacted]".to_string()),
             ("Authorization: Basic dXNlcjpwYXNzd29yZA==".to_string(), "[redacted]".to_string()),
+            (
+                "extraheader = AUTHORIZATION: basic dXNlcjpwYXNzd29yZA==".to_string(),
+                "extraheader = [redacted]".to_string(),
+            ),
             (
                 format!("https://hooks.slack.com/services/T000/B000/{long}"),
                 "https://[redacted]".to_string(),

@@ -25,7 +25,7 @@ impl<'a> RequestAddress<'a> {
         // Quotes and backslashes would end a value in the configuration of an HTTP client.
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\');
         if address.len() > MAX_ADDRESS_BYTES || !address.bytes().all(is_plain) {
-            return Err("is too long or has characters that no address has");
+            return Err("is too long or has characters that an address cannot have");
         }
         let (scheme, rest) = address.split_once("://").ok_or("has no scheme")?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -135,10 +135,13 @@ mod tests {
             ("HTTPS://a", "is neither https nor http"),
             ("a.example", "has no scheme"),
             ("", "has no scheme"),
-            ("https://a.example/\nx", "is too long or has characters that no address has"),
-            ("https://a.example/\"x", "is too long or has characters that no address has"),
-            ("http://127.0.0.1\\@a.example", "is too long or has characters that no address has"),
-            ("https://ä.example", "is too long or has characters that no address has"),
+            ("https://a.example/\nx", "is too long or has characters that an address cannot have"),
+            ("https://a.example/\"x", "is too long or has characters that an address cannot have"),
+            (
+                "http://127.0.0.1\\@a.example",
+                "is too long or has characters that an address cannot have",
+            ),
+            ("https://ä.example", "is too long or has characters that an address cannot have"),
         ] {
             assert_eq!(describe(address), expected, "{address}");
         }
@@ -159,6 +162,6 @@ mod tests {
             assert_eq!(RequestAddress::parse_base(address).err(), expected, "{address}");
         }
         let long = format!("https://a.example/{}", "x".repeat(MAX_ADDRESS_BYTES));
-        assert_eq!(describe(&long), "is too long or has characters that no address has");
+        assert_eq!(describe(&long), "is too long or has characters that an address cannot have");
     }
 }

@@ -73,7 +73,7 @@ impl RunContext<'_> {
         let tool = text::clean_line(&self.redactor.redact(tool), LONGEST_TOOL);
         let call = text::clean_line(&self.redactor.redact(message), LONGEST_DENIAL);
         let world = self.world_without_driver();
-        if let Err(error) = runner::record_refused_call(&world, &self.run, tool.clone(), call) {
+        if let Err(error) = runner::record_denied_call(&world, &self.run, tool.clone(), call) {
             self.record_fault(&error);
         }
         if self.denied_tools.len() < MOST_TOOLS || self.denied_tools.contains_key(&tool) {

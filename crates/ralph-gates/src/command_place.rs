@@ -23,13 +23,13 @@ pub trait CommandCheckout: fmt::Debug + Sync {
     /// Where this command runs. `cwd` is its directory, relative to the project.
     fn place_command(&self, words: &[String], cwd: &str) -> CommandPlace<'_>;
 
-    /// Why the answer of a command that has run there does not count: what it loads has changed since the checkout was
-    /// made.
+    /// How installed packages have changed since the checkout was made, as the reason why an answer from there does not
+    /// count.
     fn describe_package_change(&self) -> Option<String>;
 }
 
 impl<'a> CommandPlace<'a> {
-    /// Why the answer of a command that has run here does not count.
+    /// See [`CommandCheckout::describe_package_change`].
     pub fn describe_package_change(&self) -> Option<String> {
         self.checkout?.describe_package_change()
     }

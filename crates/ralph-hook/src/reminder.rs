@@ -92,14 +92,22 @@ pub fn project_memories(project: &Path) -> Vec<MemoryFile> {
     all.filter_map(|path| read_memory(project, &path)).take(MAX_MEMORIES).collect()
 }
 
-/// Reads a file only if it resolves to a path inside the project; a symlink could point at any file.
+/// Reads a file only if no part of its path in the project is a symlink: a repository could let one lead to any file, also
+/// to one of the project that git does not track, such as `.git/config`.
 fn read_memory(project: &Path, path: &Path) -> Option<MemoryFile> {
     let place = fs::resolve(&project.join(path))?;
-    if !place.starts_with(fs::resolve(project)?) {
+    if place != fs::resolve(project)?.join(path) {
         return None;
     }
     let bytes = fs::read_range(&place, 0, MAX_MEMORY_BYTES).ok()?;
     let text = lesson::without_export(&String::from_utf8_lossy(&bytes));
     let text = text.trim_end().to_string();
-    (!text.trim().is_empty()).then(|| MemoryFile { name: path.display().to_string(), text })
+    (!text.trim().is_empty()).then(|| MemoryFile { name: plain_name(path), text })
+}
+
+/// A name stands outside of the fence around a text, so one that could read as a sentence is not shown.
+fn plain_name(path: &Path) -> String {
+    let name = path.display().to_string();
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "._-/".contains(char);
+    if name.chars().all(is_plain) { name } else { "the MEMORY.md of a plan".to_string() }
 }

@@ -91,7 +91,7 @@ pub fn record_drive(
 }
 
 /// Records a tool call that the client denied because nothing permits it.
-pub fn record_refused_call(
+pub fn record_denied_call(
     world: &World,
     run: &RunId,
     tool: String,

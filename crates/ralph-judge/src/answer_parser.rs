@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(parse_reply(&deep), Err(AnswerError::TooManyBraces));
     }
 
-    /// Findings that are no list may be one, and a confidence that is no share is none.
+    /// `findings` that are not a list may hide a finding, and a confidence that is not from 0 to 1 is none.
     #[test]
     fn fields_of_the_wrong_type_do_not_speak_for_the_change() {
         for (fields, expected) in [

@@ -34,7 +34,7 @@ pub(crate) struct CallLedger {
     /// The model that the policy names.
     named_model: Option<String>,
     /// What a token costs at most, in 10⁻⁹ dollars, if the model has a list price.
-    dearest_token: Option<u64>,
+    max_nano_usd_per_token: Option<u64>,
     /// What a token of a prompt costs, if it is known: at first the list price, then the average of the last call.
     nano_usd_per_token: Option<u64>,
     pub(crate) usage: JudgeUsage,
@@ -70,7 +70,7 @@ impl CallLedger {
                 && matches!(judge.backend, JudgeBackend::Host(_)),
             spent_tokens: 0,
             named_model: named_model(request).map(ToString::to_string),
-            dearest_token: dearest_token(request),
+            max_nano_usd_per_token: max_nano_usd_per_token(request),
             nano_usd_per_token: input_price(request),
             usage: JudgeUsage::default(),
         }
@@ -113,7 +113,8 @@ impl CallLedger {
             }
         }
         self.usage.calls = self.usage.calls.saturating_add(1);
-        let priced = self.dearest_token.map(|nano| nano.saturating_mul(left).div_ceil(1000));
+        let priced =
+            self.max_nano_usd_per_token.map(|nano| nano.saturating_mul(left).div_ceil(1000));
         Ok(OpenedCall {
             max_output_tokens: output,
             max_micro_usd: self.micro_usd_left().into_iter().chain(priced).min(),
@@ -155,7 +156,8 @@ impl CallLedger {
             },
             |tokens| tokens.all_input().saturating_add(tokens.output),
         );
-        let limited = tokens.filter(|_| self.is_session).map_or(counted, TokenCounts::read_once);
+        let limited =
+            tokens.filter(|_| self.is_session).map_or(counted, TokenCounts::without_cache_reads);
         self.spent_tokens = self.spent_tokens.saturating_add(limited);
         let mut used = match (tokens, reply.usage.unreported) {
             (Some(tokens), _) => JudgeUsage {
@@ -237,8 +239,8 @@ fn named_model<'a>(request: &JudgeRequest<'a>) -> Option<&'a str> {
     }
 }
 
-/// The list price of the dearest kind of token, in 10⁻⁹ dollars.
-fn dearest_token(request: &JudgeRequest<'_>) -> Option<u64> {
+/// The list price of the most expensive kind of token, in 10⁻⁹ dollars.
+fn max_nano_usd_per_token(request: &JudgeRequest<'_>) -> Option<u64> {
     let rates = request.prices.find(named_model(request)?)?.rates;
     let kinds = [rates.input, rates.output, rates.cache_write_5m, rates.cache_write_1h];
     kinds.into_iter().max().map(|pico| pico.div_ceil(1000))

@@ -75,8 +75,8 @@ pub(crate) struct TokenCounts {
 }
 
 impl TokenCounts {
-    /// Without what the model read again from its cache: every round of tool calls repeats all that was read before.
-    pub(crate) fn read_once(self) -> u64 {
+    /// The tokens without those that the model read again from its cache: each round of tool calls repeats all earlier ones.
+    pub(crate) fn without_cache_reads(self) -> u64 {
         self.input.saturating_add(self.cache_write).saturating_add(self.output)
     }
 

@@ -268,18 +268,18 @@ fn dropped_findings_are_kept_clean_and_few() {
     insta::assert_snapshot!(shown.concat(), @"
     unmet src/sum.rs:2 [5 misquoted, 0 unconfirmed]
     src/sum.rs:2: has [redacted] and more (its quote is not in the file)
-    ../outside:2: leaves the project (its path is not one of the project)
+    ../outside:2: leaves the project (its path is not inside the project)
     src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
     src/sum.rs:2: fourth (its quote is not in the file)
     unmet src/sum.rs:2 [5 misquoted, 0 unconfirmed]
     src/sum.rs:2: has [redacted] and more (its quote is not in the file)
-    ../outside:2: leaves the project (its path is not one of the project)
+    ../outside:2: leaves the project (its path is not inside the project)
     src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
     src/sum.rs:2: fourth (its quote is not in the file)
     unknown: 2 reviewers disagree: 1 met, 1 unmet; no finding was confirmed [5 misquoted, 1 unconfirmed]
     src/sum.rs:2: x (no other reviewer confirmed it)
     src/sum.rs:2: has [redacted] and more (its quote is not in the file)
-    ../outside:2: leaves the project (its path is not one of the project)
+    ../outside:2: leaves the project (its path is not inside the project)
     src/sum.rs:2: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy… (it quotes nothing)
     ");
 }

@@ -42,8 +42,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Raised when the same case would be put to a judge in another way, or its answer read in another way, so that cached
-/// results of older versions are not used.
+/// Raised when a prompt or the parsing of answers changes, so that cached results of older versions are not used.
 const CASE_KEY_FORMAT: u32 = 5;
 
 /// A case, and everything that is needed to put it to a judge.

@@ -164,7 +164,7 @@ pub(crate) fn is_mounted(request: &ProofRequest<'_>) -> bool {
     can_mount_over(request.repository.root(), home, env, directory)
 }
 
-/// Whether checkouts can be mounted in place of this work tree. A run that begins where they can has no other ones.
+/// Whether checkouts can be mounted in place of this work tree. A run that begins where they can uses only such checkouts.
 pub fn can_mount_checkouts(root: &Path, home: &RalphHome, env: &Env, cancel: &CancelToken) -> bool {
     let directory = ProofDirectory::create(home, env, root, cancel);
     directory.is_ok_and(|directory| can_mount_over(root, home, env, &directory))

@@ -47,9 +47,9 @@ impl StatsMistake {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Project => {
-                "no run is in this project; write its directory, or the last part of that if no other project has the same"
+                "no project with runs has this path or, alone, this name; use the `project` of a row"
             }
-            Self::Since => "this is no duration; write `since=30d`",
+            Self::Since => "not a duration; write `since=30d`",
         }
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn load_stats(state: &ServerState, mut query: StatsQuery) -> Option<S
     let figures = match check_query(&query, &projects) {
         Ok((project, ago_ms)) => {
             let loaded = StatsData::load(&state.home, &rows, project.as_ref()).ok()?;
-            let command = same_command(project.as_ref(), ago_ms);
+            let command = stats_command(project.as_ref(), ago_ms);
             let now_ms = clock::now_ms();
             let root = project.map(|project| project.root().to_string_lossy().into_owned());
             let scope = StatsScope {
@@ -127,7 +127,7 @@ fn find_project<'a>(given: &str, projects: &'a BTreeSet<String>) -> Option<&'a s
     named.next().filter(|_| named.next().is_none()).map(String::as_str)
 }
 
-fn same_command(project: Option<&ProjectScope>, ago_ms: Option<u64>) -> String {
+fn stats_command(project: Option<&ProjectScope>, ago_ms: Option<u64>) -> String {
     let mut command = "ralph stats".to_string();
     match project {
         Some(project) => {

@@ -18,9 +18,9 @@ pub struct JudgeTally {
     pub unmet: u32,
     pub impossible: u32,
     pub no_verdict: u32,
-    /// Findings of the answers that it was asked for that were dropped: their quote is not in the file.
+    /// Findings that were dropped because their quote is not in the file. Cached verdicts do not count.
     pub misquoted: u32,
-    /// The same, because no other reviewer confirmed them.
+    /// Findings that were dropped because no other reviewer confirmed them. Cached verdicts do not count.
     pub unconfirmed: u32,
     pub calls: u32,
     pub tokens: u64,

@@ -11,7 +11,7 @@ use crate::judge_tally::JudgeTallies;
 use crate::question_tally::AskedQuestion;
 use crate::requirement_history::RequirementHistories;
 use crate::spend_tally::SpendTally;
-use crate::tally_clock::{TallyClock, clock_effect};
+use crate::tally_clock::{TallyClockEffect, clock_effect};
 use ralph_core::approval;
 use ralph_core::drive::WaitCause;
 use ralph_core::facts::DeclaredPause;
@@ -188,18 +188,21 @@ impl RunTally {
     }
 
     fn advance_clock(&mut self, line: &JournalLine<'_>) {
-        let effect =
-            if self.spend.sessions == 0 { TallyClock::Advance } else { clock_effect(&line.change) };
+        let effect = if self.spend.sessions == 0 {
+            TallyClockEffect::Advance
+        } else {
+            clock_effect(&line.change)
+        };
         match effect {
-            TallyClock::Advance => {
+            TallyClockEffect::Advance => {
                 if matches!(self.phase, TallyPhase::Active | TallyPhase::Orphaned) {
                     let passed = line.at_ms.saturating_sub(self.clock_ms);
                     self.ran_ms = self.ran_ms.saturating_add(passed);
                 }
                 self.clock_ms = line.at_ms;
             }
-            TallyClock::Restart => self.clock_ms = line.at_ms,
-            TallyClock::Unchanged => {}
+            TallyClockEffect::Restart => self.clock_ms = line.at_ms,
+            TallyClockEffect::Unchanged => {}
         }
     }
 

@@ -4,22 +4,22 @@ use crate::journal_line::{LineChange, RunnerLine};
 
 /// The effect of an entry on the clock of a driven run: see `run_clock` of the core.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TallyClock {
+pub(crate) enum TallyClockEffect {
     Advance,
     Restart,
     Unchanged,
 }
 
-pub(crate) fn clock_effect(change: &LineChange<'_>) -> TallyClock {
+pub(crate) fn clock_effect(change: &LineChange<'_>) -> TallyClockEffect {
     match change {
-        LineChange::Resumed => TallyClock::Restart,
+        LineChange::Resumed => TallyClockEffect::Restart,
         LineChange::HintGiven
         | LineChange::Approved
         | LineChange::Waived(_)
         | LineChange::WaiverRevoked(_)
         | LineChange::Limited(_)
         | LineChange::Accepted(_)
-        | LineChange::Drove(RunnerLine::Granted) => TallyClock::Unchanged,
+        | LineChange::Drove(RunnerLine::Granted) => TallyClockEffect::Unchanged,
         LineChange::Started(_)
         | LineChange::Restored(_)
         | LineChange::Decided(_)
@@ -32,6 +32,6 @@ pub(crate) fn clock_effect(change: &LineChange<'_>) -> TallyClock {
         | LineChange::Overridden(_)
         | LineChange::Disputed(_)
         | LineChange::Drove(_)
-        | LineChange::Other => TallyClock::Advance,
+        | LineChange::Other => TallyClockEffect::Advance,
     }
 }

@@ -2,8 +2,9 @@
 // Usage: node checks.js CONFIG, where CONFIG is the JSON that `cargo xtask browser` writes.
 "use strict";
 const fs = require("fs");
+const http = require("http");
 const path = require("path");
-const { LOOKS, checkPages, config, expect, fail, faults, inspectPrinted, journal, open, ralph, serve } = require("./window.js");
+const { LOOKS, checkPages, config, expect, fail, faults, inspectPrinted, journal, open, openWindow, ralph, serve } = require("./window.js");
 const { describePictures } = require("./pictures.js");
 const { checkReports } = require("./reports.js");
 const { chromium } = require(path.join(config.tools, "node_modules/playwright-core"));
@@ -76,6 +77,39 @@ async function checkReportLinks(browser, server) {
     expect(await page.evaluate(() => document.styleSheets[0].cssRules.length > 10), "no style applies to the report");
   }
   await context.close();
+}
+
+/// If markup got past the templates, the headers of each page would stop it: no script runs, nothing is loaded or sent.
+async function checkHeaders(browser, server) {
+  let requests = 0;
+  const other = http.createServer((_, answer) => { requests += 1; answer.end("window.pwned = 1"); });
+  await new Promise((done) => other.listen(0, "127.0.0.1", done));
+  const away = `http://127.0.0.1:${other.address().port}/`;
+  const markup = `<script>window.pwned = 1</script><img src="x" onerror="window.pwned = 1"><img src="${away}"><script src="${away}"></script>
+    <iframe src="${away}"></iframe><link rel="stylesheet" href="${away}"><base href="${away}"><style>#slipped { color: rgb(1, 2, 3) }</style>
+    <p id="slipped" style="color: rgb(1, 2, 3)">x</p><form action="${away}" method="post"><button id="send">x</button></form>`;
+  // Every blocked part is an error in the console, so this window does not report those.
+  const { context, page } = await openWindow(browser, LOOKS[0][1], () => true);
+  page.removeAllListeners("console");
+  await page.goto(await server.nextLink());
+  for (const pathname of ["/", "/stats", "/run/9qd2", "/run/9qd2/report"]) {
+    const address = new URL(pathname, server.url).href;
+    await page.route(address, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replace("</body>", `${markup}</body>`) });
+    });
+    await page.goto(address);
+    const shown = await page.evaluate(() => ({ color: getComputedStyle(document.getElementById("slipped")).color, base: document.baseURI }));
+    expect(shown.color !== "rgb(1, 2, 3)" && shown.base === address, `${pathname}: inserted markup changes ${JSON.stringify(shown)}`);
+    await page.evaluate(() => { try { document.getElementById("slipped").innerHTML = '<img src="x" onerror="window.pwned = 1">'; } catch { /* Trusted types refuse it. */ } });
+    await page.click("#send");
+    await page.waitForTimeout(200);
+    expect(page.url() === address, `${pathname}: an inserted form leads to ${page.url()}`);
+    expect(!(await page.evaluate(() => window.pwned)), `${pathname}: an inserted script ran`);
+    expect(requests === 0, `${pathname}: inserted markup made ${requests} requests`);
+  }
+  await context.close();
+  other.close();
 }
 
 /// The page of a run fits on paper.
@@ -225,6 +259,7 @@ async function checkCompared(browser, server) {
       await checkCompared(browser, compared);
       await checkRunningGates(browser, board);
       await checkReportLinks(browser, board);
+      await checkHeaders(browser, board);
       await checkPrinted(browser, detailed, config.detailed);
       await checkPrinted(browser, hostile, [config.driven]);
       servers.one = await checkRestart(browser, one, config.homes.one);

@@ -226,7 +226,7 @@ impl<'a> RunStop<'a> {
     }
 
     /// Digest of the tree and the failures. `None` while a gate is running, because its result will change it, and for a
-    /// stop that is no new try.
+    /// stop before which the agent cannot have tried anything new.
     pub(super) fn state_digest(&self) -> Option<Digest64> {
         match self.evidence.tree {
             _ if self.was_under_way() => None,

@@ -78,7 +78,7 @@ pub struct RetrospectiveInput<'a> {
     /// The text of its goal, or its title.
     pub goal: &'a str,
     pub entries: &'a [JournalEntry],
-    /// The names of the requirements that gates and ralph's own checks measure. Others teach nothing.
+    /// The names of the requirements that gates and ralph's own checks measure. No lesson is derived from others.
     pub measured: &'a [String],
     /// The ids of lessons that its agent was shown.
     pub shown: Vec<String>,

@@ -11,7 +11,7 @@ pub struct ProofRuns {
     pub gates: u32,
     /// The old tests on the old code. `None` if they gave no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<BaseRun>,
+    pub base: Option<BaseResults>,
     /// How many gates gave a result with the old tests on the new code.
     pub old_tests: u32,
     /// How many gates gave a result with the new tests on the old code.
@@ -20,7 +20,7 @@ pub struct ProofRuns {
 
 /// The results of the old tests on the old code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BaseRun {
+pub struct BaseResults {
     /// How many gates gave a result.
     pub gates: u32,
     /// How many of them passed.
@@ -37,7 +37,7 @@ impl ProofRuns {
         for gate in gates {
             add(&mut runs.gates, 1);
             add(&mut runs.old_tests, u32::from(gate.old_tests.is_some_and(has_result)));
-            add(&mut runs.new_tests, u32::from(gate.new_tests.is_some_and(has_hung_or_result)));
+            add(&mut runs.new_tests, u32::from(gate.new_tests.is_some_and(has_result_or_timeout)));
             if let Some(before) = gate.before.filter(|before| has_result(before)) {
                 runs.base.get_or_insert_default().add(before);
             }
@@ -46,7 +46,7 @@ impl ProofRuns {
     }
 }
 
-impl BaseRun {
+impl BaseResults {
     fn add(&mut self, before: &GateReport) {
         let (run, failed) = count_tests(before);
         add(&mut self.gates, 1);
@@ -77,7 +77,7 @@ fn has_result(report: &GateReport) -> bool {
 }
 
 /// The old code may hang where the new one answers, which is a result of the new tests.
-fn has_hung_or_result(report: &GateReport) -> bool {
+fn has_result_or_timeout(report: &GateReport) -> bool {
     let has_hung = matches!(&report.outcome, GateOutcome::Unknown(why) if why.is_timeout());
     has_hung || has_result(report)
 }
@@ -125,7 +125,8 @@ mod tests {
             ..GateProof::default()
         };
         let runs = |gates: &[GateProof<'_>]| evaluate(gates, &ChangedFileFacts::default()).runs;
-        let base = |gates, passed, tests, failed| Some(BaseRun { gates, passed, tests, failed });
+        let base =
+            |gates, passed, tests, failed| Some(BaseResults { gates, passed, tests, failed });
         let expected =
             |gates, base, old_tests, new_tests| ProofRuns { gates, base, old_tests, new_tests };
         assert_eq!(

@@ -3,7 +3,7 @@
 use ralph_core::drive::{MeterReading, RunnerEvent};
 use ralph_core::gate::TestCounts;
 use ralph_core::host_name::HostName;
-use ralph_core::proof::{BaseRun, BrokenTest, ProofRuns};
+use ralph_core::proof::{BaseResults, BrokenTest, ProofRuns};
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     Acceptance, CostReading, DecisionRule, DeliveryId, Dispute, FORMAT_VERSION, GateRecord,
@@ -318,7 +318,7 @@ fn names_of_the_current_format() {
         ("JudgeRecord", serde_names::<JudgeRecord>()),
         ("ProofRecord", serde_names::<ProofRecord>()),
         ("ProofRuns", serde_names::<ProofRuns>()),
-        ("BaseRun", serde_names::<BaseRun>()),
+        ("BaseResults", serde_names::<BaseResults>()),
         ("BrokenTest", serde_names::<BrokenTest>()),
         ("CostReading", serde_names::<CostReading>()),
         ("DeliveryId", serde_names::<DeliveryId>()),
@@ -351,7 +351,7 @@ fn names_of_the_current_format() {
     JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd took_ms cached findings misquoted unconfirmed unread dropped_findings shown_by_tests rejected_tests unseen raised
     ProofRecord: verdict held telling broken_count broken doubts removed allowed runs
     ProofRuns: gates base old_tests new_tests
-    BaseRun: gates passed tests failed
+    BaseResults: gates passed tests failed
     BrokenTest: gate test how message
     CostReading: estimated_micro_usd reported_micro_usd unpriced meter
     DeliveryId: stop length

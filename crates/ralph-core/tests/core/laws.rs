@@ -370,7 +370,7 @@ proptest! {
     }
 
     /// A wait for results is free only with the files of the wait before it, unless a result came in between. Files that
-    /// cannot be identified are never those of before.
+    /// cannot be identified are never the same as before.
     #[test]
     fn only_one_tree_waits_for_free(story in stories()) {
         let mut waits_with = None;

@@ -116,7 +116,7 @@ pub struct ActiveGateRow {
     pub since_ms: Option<u64>,
     /// How long it took the last time.
     pub usual_ms: Option<u64>,
-    /// What a judge is at: `asking reviewer 2 of 3`.
+    /// The current step of a judge: `asking reviewer 2 of 3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
 }

@@ -1,9 +1,10 @@
 //! What the names of the files that a run changed say to a reviewer.
 
-use super::changed_settings::{ChangedRunFile, RunFileRules, name_some};
+use super::changed_settings::{ChangedRunFile, MAX_NAMED, RunFileRules};
 use super::checkpoint_reader::CheckpointReadError;
 use super::goal_files::find_outside_goal;
 use super::look_first::{LookFirst, LookFirstKind, look_first_line};
+use crate::view::run_report::join_names;
 use ralph_core::record::PolicySeal;
 use ralph_core::text;
 use ralph_git::checkpoint::CheckpointError;
@@ -53,7 +54,7 @@ pub(super) fn changed_file_hints(
     let unnamed = outside.iter().zip(&outside_goal).filter(|(path, _)| !is_named(path));
     let unnamed: Vec<_> = unnamed.map(|(_, shown)| shown.clone()).collect();
     if !unnamed.is_empty() {
-        let text = name_some(&unnamed);
+        let text = join_names(&unnamed, MAX_NAMED);
         look_first.push(look_first_line(LookFirstKind::OutsideGoal, &text, None));
     }
     ChangedFileHints { look_first, outside_goal }

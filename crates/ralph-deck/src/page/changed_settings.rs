@@ -1,6 +1,7 @@
 //! The files that a run changed and that decide what is checked: the policy, what it protects, CI, settings of tools.
 
 use super::look_first::{LookFirst, LookFirstKind, look_first_line};
+use crate::view::run_report::join_names;
 use ralph_check::Language;
 use ralph_check::tool_settings::is_ci_file;
 use ralph_core::policy::Policy;
@@ -12,7 +13,7 @@ use ralph_policy::config::POLICY_FILE_NAMES;
 use ralph_proof::{ClassRules, FileClass, classify_file};
 
 /// How many files of a group are named.
-const MAX_NAMED: usize = 3;
+pub(super) const MAX_NAMED: usize = 3;
 /// That many fit into a line, with how they changed.
 const LONGEST_NAME: usize = 70;
 
@@ -51,7 +52,7 @@ impl SettingGroup {
     }
 }
 
-/// Tells the files of a run apart by its sealed policy. Without one, names decide.
+/// Sorts the changed files of a run into groups, by its sealed policy or else by their names.
 pub(super) struct RunFileRules<'a> {
     classes: ClassRules,
     protected: PathGlobs,
@@ -106,7 +107,7 @@ impl<'a> RunFileRules<'a> {
             let of_group = grouped.iter().filter(|(of, _)| *of == group);
             let names: Vec<_> = of_group.map(|(_, file)| describe_change(file)).collect();
             (!names.is_empty()).then(|| {
-                let text = format!("{}: {}", group.label(), name_some(&names));
+                let text = format!("{}: {}", group.label(), join_names(&names, MAX_NAMED));
                 look_first_line(LookFirstKind::SettingsChanged, &text, None)
             })
         };
@@ -120,17 +121,9 @@ fn describe_change(file: &ChangedRunFile) -> String {
         ChangeStatus::Added => "added",
         ChangeStatus::Deleted => "deleted",
         ChangeStatus::Modified => "modified",
-        ChangeStatus::TypeChanged => "became another type",
+        ChangeStatus::TypeChanged => "type changed",
     };
     format!("{} ({change})", text::clean_line(&file.path, LONGEST_NAME))
-}
-
-/// The first names, and how many more there are.
-pub(super) fn name_some(names: &[String]) -> String {
-    let first: Vec<_> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
-    let more = names.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", first.join(", "))
 }
 
 #[cfg(test)]
@@ -184,13 +177,13 @@ mod tests {
         checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
         checks may have changed: read by a gate: web/checks.sh (modified)
         checks may have changed: protected: web/schema/table.sql (modified)
-        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (type changed), web/.circleci/config.yml (modified)
         checks may have changed: settings and scripts: web/jest.config.js (deleted), web/rules.txt (modified)
         ");
         // Without a policy, names decide.
         insta::assert_snapshot!(show(&changes, None), @r"
         checks may have changed: policy: web/ralph.toml (modified), web/schema/ralph.toml (added)
-        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (became another type) and 1 more
+        checks may have changed: CI: .github/workflows/ci.yml (added), .gitlab-ci.yml (modified), Jenkinsfile (type changed), web/.circleci/config.yml (modified)
         checks may have changed: settings and scripts: web/jest.config.js (deleted)
         ");
         assert_eq!(show(&[("src/cart.js", Modified)], Some(&seal)), "");
@@ -200,7 +193,7 @@ mod tests {
 
     /// A proof needs new tests, whatever files the goal names.
     #[test]
-    fn tests_are_told_from_code() {
+    fn tests_are_distinguished_from_code() {
         let rules = RunFileRules::new(None);
         for (path, expected) in [
             ("tests/farewell.rs", true),

@@ -76,11 +76,11 @@ impl CheckpointReader {
         from: Option<u32>,
         to: Option<u32>,
     ) -> Result<ChangedFiles, CheckpointReadError> {
-        let (from, to) = self.find_pair(from, to)?;
+        let (from, to) = self.find_compared(from, to)?;
         Ok(ChangedFiles::load(&self.repository, &from, &to, &self.deadline)?)
     }
 
-    fn find_pair(
+    fn find_compared(
         &self,
         from: Option<u32>,
         to: Option<u32>,
@@ -98,7 +98,7 @@ impl CheckpointReader {
         &self,
         last: Option<u32>,
     ) -> Result<Vec<ChangedRunFile>, CheckpointReadError> {
-        let (from, to) = self.find_pair(last.map(|_| 0), last)?;
+        let (from, to) = self.find_compared(last.map(|_| 0), last)?;
         let below = self.project.strip_prefix(self.repository.root()).unwrap_or(Path::new(""));
         let changed = self.repository.diff(&from, &to, &self.deadline)?.into_iter();
         let file = |one: ChangedPath| {

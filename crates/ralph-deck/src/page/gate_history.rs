@@ -164,7 +164,7 @@ mod tests {
             ("a- b+", 0),
             ("a+ a-", 1),
             ("a+ a- a+", 2),
-            // No result contradicts nothing.
+            // A gate without a result contradicts no other result.
             ("a- a? a-", 0),
             ("a- a? a+", 1),
             // A cached result is the earlier measurement again.

@@ -1,6 +1,6 @@
 //! The four runs of a proof: old and new code with old and new tests.
 
-use ralph_core::proof::{BaseRun, ProofRuns};
+use ralph_core::proof::{BaseResults, ProofRuns};
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{MeasuredSite, StopRecord};
 use ralph_core::text;
@@ -38,7 +38,7 @@ impl ProofTable {
 }
 
 /// The result of a run, and whether it is the one that a proof needs.
-struct RunResult {
+struct ProofRunResult {
     text: String,
     passed: Option<bool>,
 }
@@ -46,7 +46,7 @@ struct RunResult {
 pub(super) fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
     let proof = decided.proof.as_ref()?;
     let runs = proof.runs_or_assumed();
-    let row = |name, code, tests, result: RunResult| ProofTableRow {
+    let row = |name, code, tests, result: ProofRunResult| ProofTableRow {
         name,
         code,
         tests,
@@ -64,23 +64,23 @@ pub(super) fn proof_table(decided: &StopRecord) -> Option<ProofTable> {
 }
 
 /// Nothing is required of the old code with its own tests. It shows which failures are old.
-fn base_result(base: Option<BaseRun>) -> RunResult {
+fn base_result(base: Option<BaseResults>) -> ProofRunResult {
     let Some(base) = base else { return not_measured() };
     let failed = if base.failed > 0 { format!(", {} failed", base.failed) } else { String::new() };
     let text = format!("{}{failed}", gates_result(base.passed, base.gates, base.tests));
-    RunResult { text, passed: None }
+    ProofRunResult { text, passed: None }
 }
 
-fn new_result(decided: &StopRecord) -> RunResult {
+fn new_result(decided: &StopRecord) -> ProofRunResult {
     let has_clean = decided.gates.iter().any(|gate| gate.site == MeasuredSite::Clean);
     let site = if has_clean { MeasuredSite::Clean } else { MeasuredSite::Tree };
     let is_new = |site: MeasuredSite| site != MeasuredSite::Base;
     let mut outcomes = decided.gates.iter().filter(|gate| is_new(gate.site));
     let passed = (!decided.gates.is_empty()).then(|| outcomes.all(|gate| gate.outcome == "passed"));
-    RunResult { text: site_result(decided, site), passed }
+    ProofRunResult { text: site_result(decided, site), passed }
 }
 
-fn old_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> RunResult {
+fn old_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> ProofRunResult {
     if runs.old_tests == 0 && proof.broken_count == 0 {
         return not_measured();
     }
@@ -101,10 +101,10 @@ fn old_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> RunResult {
         (0, Some(_)) => None,
         (broken, _) => Some(broken == 0),
     };
-    RunResult { text: format!("{result}{}", missing.unwrap_or_default()), passed }
+    ProofRunResult { text: format!("{result}{}", missing.unwrap_or_default()), passed }
 }
 
-fn new_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> RunResult {
+fn new_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> ProofRunResult {
     if runs.new_tests == 0 && proof.telling == 0 {
         return not_measured();
     }
@@ -118,7 +118,7 @@ fn new_tests_result(proof: &ProofRecord, runs: &ProofRuns) -> RunResult {
         (0, Some(_)) => None,
         (telling, _) => Some(telling > 0),
     };
-    RunResult { text: format!("{result}{}", missing.unwrap_or_default()), passed }
+    ProofRunResult { text: format!("{result}{}", missing.unwrap_or_default()), passed }
 }
 
 /// `; 1 of 2 gates gave no result`
@@ -128,8 +128,8 @@ fn missing_result(measured: u32, gates: u32) -> Option<String> {
         .then(|| format!("; {missing} of {} gave no result", text::count_noun(gates, "gate")))
 }
 
-fn not_measured() -> RunResult {
-    RunResult { text: NOT_MEASURED.to_string(), passed: None }
+fn not_measured() -> ProofRunResult {
+    ProofRunResult { text: NOT_MEASURED.to_string(), passed: None }
 }
 
 fn site_result(decided: &StopRecord, site: MeasuredSite) -> String {

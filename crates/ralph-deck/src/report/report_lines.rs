@@ -171,7 +171,7 @@ fn short_hash(hash: &str) -> String {
     hash.chars().take(SHORT_HASH_CHARS).collect()
 }
 
-/// What to look at first, and how much more there is. The guess comes after what is known, and is never left out.
+/// The lines of "Look at this first", and how many were left out. The guess comes last and is never left out.
 pub(super) fn look_first(page: &RunPage) -> (Vec<ReportLine>, usize) {
     let (guess, known): (Vec<_>, Vec<_>) =
         page.look_first.iter().partition(|one| one.kind == LookFirstKind::OutsideGoal);

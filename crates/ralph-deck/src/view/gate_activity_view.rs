@@ -16,7 +16,7 @@ pub struct ActiveGateView<'a> {
     pub gate: &'a str,
     pub elapsed_ms: Option<u64>,
     pub usual_ms: Option<u64>,
-    /// What a judge is at.
+    /// The current step of a judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<&'a str>,
 }

@@ -123,7 +123,7 @@ fn github_checks(
         Err(ForgeError::Refused { status: Some(404), .. }) => Vec::new(),
         answer => answer?,
     };
-    workflows.retain(|run| run.is_of(commit));
+    workflows.retain(|run| run.is_for_commit(commit));
     let mut jobs = read_pages(forge, |page| {
         let endpoint =
             format!("{project}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
@@ -131,7 +131,7 @@ fn github_checks(
             call_api(forge, &ForgeMethod::Get.call(endpoint, WHAT), deadline)?;
         Ok(answer.check_runs)
     })?;
-    jobs.retain(|run| run.is_of(commit));
+    jobs.retain(|run| run.is_for_commit(commit));
     let statuses = read_pages(forge, |page| {
         let endpoint = format!("{project}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");
         let answer: GithubCombinedStatus =

@@ -69,7 +69,7 @@ pub struct GitlabJob {
 }
 
 impl GithubRun {
-    pub fn is_of(&self, commit: &str) -> bool {
+    pub fn is_for_commit(&self, commit: &str) -> bool {
         self.head_sha.as_deref().is_some_and(|head| head.eq_ignore_ascii_case(commit))
     }
 

@@ -41,13 +41,13 @@ pub(super) fn read_github_checks(
         Err(QueryError::NotFound(_)) => Vec::new(),
         answer => answer?,
     };
-    workflows.retain(|run| run.is_of(commit));
+    workflows.retain(|run| run.is_for_commit(commit));
     let mut jobs = read_pages(|page| {
         let endpoint =
             format!("repos/{repo}/commits/{commit}/check-runs?per_page={PER_PAGE}&page={page}");
         Ok(session.read_api::<CheckRunPage>(&endpoint)?.check_runs)
     })?;
-    jobs.retain(|run| run.is_of(commit));
+    jobs.retain(|run| run.is_for_commit(commit));
     let statuses = read_pages(|page| {
         let endpoint =
             format!("repos/{repo}/commits/{commit}/status?per_page={PER_PAGE}&page={page}");

@@ -86,7 +86,7 @@ impl PollState {
                 self.appeared = Some(appeared);
                 let names = join_names(&passed);
                 self.wait_after(format!(
-                    "passed so far: {names}; unless `checks` has each name, a second answer must list the same ones"
+                    "passed so far: {names}; a second answer must list the same checks, unless `checks` names each of them"
                 ))
             }
             Ok(CiVerdict::Failed(failed)) => PollStep::Failed(failed),
@@ -171,7 +171,7 @@ pub(super) fn join_names(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    const SO_FAR: &str = "time is up, error: passed so far: `build`; unless `checks` has each name, a second answer must list the same ones";
+    const SO_FAR: &str = "time is up, error: passed so far: `build`; a second answer must list the same checks, unless `checks` names each of them";
 
     fn answer(word: &str) -> Result<CiVerdict, QueryError> {
         let names = || vec!["build".to_string()];

@@ -305,8 +305,8 @@ impl SarifNotificationWire<'_> {
 }
 
 impl SarifResultWire<'_> {
-    /// Whether the result is suppressed, absent since the baseline, or not a failure. A word that the format does not have
-    /// dismisses nothing.
+    /// Whether the result is suppressed, absent since the baseline, or not a failure. A value that the format does not
+    /// define dismisses nothing.
     fn is_dismissed(&self) -> bool {
         let is_accepted = |one: &SarifSuppressionWire<'_>| {
             matches!(one.status.as_deref(), None | Some("accepted"))

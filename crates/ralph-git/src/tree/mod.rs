@@ -202,7 +202,7 @@ impl ObjectId {
 }
 
 impl WorkTreeListing {
-    /// Depends on paths, modes and contents only, not on commits. A file that is left out counts otherwise than the same
+    /// Depends on paths, modes and contents only, not on commits. A file that is left out counts differently from the same
     /// file on disk, because gates cannot read it.
     pub fn fingerprint(&self) -> [u8; 32] {
         *self.memo.0.get_or_init(|| self.compute_fingerprint())

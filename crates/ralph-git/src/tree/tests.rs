@@ -376,8 +376,8 @@ fn reftable_references_are_read_by_git() {
     assert_eq!(scratch.list().head.as_deref(), Some(head.trim()));
 }
 
-/// R-L10a: a file that a sparse checkout leaves out counts by its id in the index until it is on disk, and otherwise than
-/// the same file on disk.
+/// R-L10a: a file that a sparse checkout leaves out counts by its id in the index until it is on disk, and differently
+/// from the same file on disk.
 #[test]
 fn files_outside_a_sparse_checkout_count_by_the_index() {
     for kind in ["--no-sparse-index", "--sparse-index"] {

@@ -98,7 +98,7 @@ fn judge_agent_once(
         requirements.extend(output_requirements(contract, chunk, &listing, &look.touched));
     }
     let wanted = gate_query::select_gates(contract, &look.touched, &|gate| demand.asks(gate));
-    let inquiry = GateQuery {
+    let query = GateQuery {
         contract,
         wanted: &wanted,
         place: &place,
@@ -107,9 +107,9 @@ fn judge_agent_once(
         wait: WorkerWait::UntilAnswer,
         changed: contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice()),
     };
-    requirements.extend(gate_query::gate_requirements(&inquiry).requirements);
+    requirements.extend(gate_query::gate_requirements(&query).requirements);
     if let Some(chunk) = demand.chunk.filter(|chunk| !chunk.after.is_empty()) {
-        let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
+        let site = PipelineSite { query: &query, listing: &listing, touched: &look.touched };
         // An agent that started too early must learn that first.
         requirements
             .splice(0..0, pipeline_contract::predecessor_requirements(&site, chunk, &requirements));

@@ -33,6 +33,7 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
             script_ending: changed.script_ending.map(str::to_string),
             exclusions: exclusions.collect(),
             excluded_code: LineSet::from_lines(changed.excluded_code),
+            line_count: changed.line_count,
             // Tools count such a line as two, and we as one.
             unreadable: has_lone_return(text.after.unwrap_or_default())
                 .then(|| "it has line ends that tools count differently".to_string()),
@@ -48,6 +49,7 @@ pub(super) fn find_changed_lines(policy: &Policy, tree: &TreeChanges) -> Vec<Cha
         script_ending: None,
         exclusions: Vec::new(),
         excluded_code: LineSet::default(),
+        line_count: 0,
         unreadable: Some("it is not text, or too large".to_string()),
     });
     changed.chain(unreadable).collect()
@@ -285,6 +287,7 @@ mod tests {
             script_ending: None,
             exclusions: Vec::new(),
             excluded_code: LineSet::default(),
+            line_count: 0,
             unreadable: None,
         };
         let changed = [change("a.py", 8..=9), change("gen/b.py", 1..=9)];

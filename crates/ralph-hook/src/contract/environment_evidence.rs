@@ -128,7 +128,7 @@ impl InstalledState {
         }
     }
 
-    /// The verdicts that a proof cannot exceed because of files outside of the work, and why. `compare_trees` compares the
+    /// The best verdicts that a proof can have because of files outside of the work, and why. `compare_trees` compares the
     /// base with the candidate, and is called only if packages changed.
     pub(super) fn doubts<E>(
         &self,

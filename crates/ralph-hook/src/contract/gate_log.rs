@@ -82,7 +82,7 @@ pub struct ActiveGate {
     pub since_ms: Option<u64>,
     /// How long it took when it last ran.
     pub usual_ms: Option<u64>,
-    /// What a judge is at: `asking reviewer 2 of 3`.
+    /// The current step of a judge: `asking reviewer 2 of 3`.
     pub step: Option<String>,
 }
 

@@ -14,6 +14,7 @@ use ralph_core::requirement::{
 
 use super::gate_worker::{self, GateSite, GateTask, WorkerState};
 use super::listing_notes::ListingNotes;
+use super::pipeline_contract::MeasuredPipeline;
 use super::{
     ContractContext, baseline, change_condition, checkout_results, coverage_evidence, seal,
     session_contract,
@@ -72,9 +73,9 @@ pub(super) fn worker_deadline(contract: &ContractContext<'_>) -> Deadline {
 
 /// The requirements of the gates, in the tree or in a checkout. A worker runs the gates without a cached result, as far
 /// as time allows.
-pub(super) fn gate_requirements(inquiry: &GateQuery<'_>) -> MeasuredGates {
-    let mut measured = judge_gates(inquiry);
-    if inquiry.site == GateSite::Tree {
+pub(super) fn gate_requirements(query: &GateQuery<'_>) -> MeasuredGates {
+    let mut measured = judge_gates(query);
+    if query.site == GateSite::Tree {
         measured.requirements.extend(baseline::old_failures_requirement(&measured.accepted));
     }
     measured
@@ -91,14 +92,14 @@ pub(super) struct MeasuredGates {
 }
 
 /// Judges the gates like [`gate_requirements`], and leaves it to the caller to name the accepted failures.
-pub(super) fn judge_gates(inquiry: &GateQuery<'_>) -> MeasuredGates {
+pub(super) fn judge_gates(query: &GateQuery<'_>) -> MeasuredGates {
     let resolve = || {
-        let cache = inquiry.open_cache()?;
-        let (board, left) = inquiry.resolve(&cache)?;
-        Ok(inquiry.requirements(&cache, board, left))
+        let cache = query.open_cache()?;
+        let (board, left) = query.resolve(&cache)?;
+        Ok(query.requirements(&cache, board, left))
     };
     let all = |standing: RequirementStatus| {
-        let gates = inquiry.wanted.iter();
+        let gates = query.wanted.iter();
         let requirements = gates.map(|gate| gate.requirement_with(standing.clone())).collect();
         MeasuredGates { requirements, ..MeasuredGates::default() }
     };
@@ -125,18 +126,21 @@ impl From<String> for GatesNotRun {
     }
 }
 
-/// The requirements of list checks. They run after the gates and separately from them: most checks fail until the end,
-/// and no gate should wait for that.
-pub(super) fn list_check_requirements(gates: &GateQuery<'_>, is_busy: bool) -> MeasuredGates {
-    let wanted: Vec<&Gate> = gates.contract.checks.due.iter().collect();
+/// The requirements of list checks. They run after the gates, also those of the pipeline, and separately from them: most
+/// checks fail until the end, and no gate should wait for that.
+pub(super) fn list_check_requirements(
+    query: &GateQuery<'_>,
+    pipeline: &MeasuredPipeline,
+) -> MeasuredGates {
+    let wanted: Vec<&Gate> = query.contract.checks.due.iter().collect();
     if wanted.is_empty() {
         return MeasuredGates::default();
     }
-    if is_busy {
+    if pipeline.is_busy {
         let waiting = wanted.into_iter().map(|it| running_requirement(it, "waits for the gates"));
         return MeasuredGates { requirements: waiting.collect(), ..MeasuredGates::default() };
     }
-    self::gate_requirements(&GateQuery { wanted: &wanted, ..*gates })
+    gate_requirements(&GateQuery { wanted: &wanted, ..*query })
 }
 
 /// The gates to query, and where.

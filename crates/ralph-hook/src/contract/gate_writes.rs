@@ -56,7 +56,7 @@ pub(super) fn only_gates_changed(
     if written.is_empty() {
         return None;
     }
-    let identity = blake3::Hash::from_bytes(undone_fingerprint(listing, &written));
+    let identity = blake3::Hash::from_bytes(fingerprint_without_gate_writes(listing, &written));
     let names = || written.iter().map(|file| String::from_utf8_lossy(&file.path).into_owned());
     (identity.to_hex().as_str() == base).then(|| names().collect())
 }
@@ -69,13 +69,13 @@ pub(super) fn mark_without_gate_writes(
     let cache = ResultCache::open(&contract.world.home);
     match cache.map(|cache| read_writes(&cache, &note_key(contract))) {
         Ok(written) if !written.is_empty() => {
-            listing.mark_with_content(undone_fingerprint(listing, &written))
+            listing.mark_with_content(fingerprint_without_gate_writes(listing, &written))
         }
         Ok(_) | Err(_) => listing.content_and_commit_mark(),
     }
 }
 
-fn undone_fingerprint(listing: &WorkTreeListing, written: &[WrittenFile]) -> [u8; 32] {
+fn fingerprint_without_gate_writes(listing: &WorkTreeListing, written: &[WrittenFile]) -> [u8; 32] {
     let undone = undo_writes(listing, written);
     tree::fingerprint_entries(undone.iter().map(Cow::as_ref))
 }

@@ -255,23 +255,19 @@ impl JudgeQuery<'_> {
             && self.mode == JudgeMode::Ask
             && left == WorkerState::Done
             && !super::is_tree_unchanged(contract, self.measured);
+        let why = if has_changed { CHANGED_TEXT } else { "it gave no verdict" };
         let otherwise = |judge: &Judge| {
-            let is_later = is_held && !judge.is_required();
-            self.status_without_verdict(left, is_later, has_changed)
+            if is_held && !judge.is_required() {
+                return RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE));
+            }
+            self.status_without_verdict(left, why)
         };
         Self::replies(prepared, known, &otherwise)
     }
 
-    fn status_without_verdict(
-        &self,
-        left: WorkerState,
-        is_later: bool,
-        has_changed: bool,
-    ) -> RequirementStatus {
+    /// `why` explains the missing verdict of a judge that was asked.
+    fn status_without_verdict(&self, left: WorkerState, why: &str) -> RequirementStatus {
         match left {
-            _ if is_later => {
-                RequirementStatus::Pending(PendingReason::comes_after(EVERYTHING_ELSE))
-            }
             WorkerState::Running => {
                 RequirementStatus::Pending(PendingReason::Running(RUNNING_TEXT.to_string()))
             }
@@ -279,10 +275,7 @@ impl JudgeQuery<'_> {
                 let why = "is asked when the agent stops".to_string();
                 RequirementStatus::Pending(PendingReason::NotReached(why))
             }
-            WorkerState::Done if has_changed => {
-                RequirementStatus::Unknown(CHANGED_TEXT.to_string())
-            }
-            WorkerState::Done => RequirementStatus::Unknown("it gave no verdict".to_string()),
+            WorkerState::Done => RequirementStatus::Unknown(why.to_string()),
         }
     }
 

@@ -32,7 +32,7 @@ pub trait CandidateCheckouts: std::fmt::Debug {
         run: &mut dyn FnMut(&ProofRequest<'_>) -> Result<(), ProofError>,
     ) -> Result<(), String>;
 
-    /// Shows a person what this judge is at.
+    /// Shows a person the current step of this judge.
     fn report_progress(&self, judge: &str, step: &JudgeStep<'_>);
 
     /// As [`JudgeSupport::book_estimate`]. Without a run, no budget pays for a call.

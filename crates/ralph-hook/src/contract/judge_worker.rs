@@ -244,7 +244,7 @@ impl VerdictRequest<'_> {
         let Self { contract, judge, .. } = *self;
         let WorkerCheckouts { repository, cancel, .. } = *self.checkouts;
         let checkout = if gets_candidate(judge) {
-            // The judges before it took their time.
+            // A deadline of its own: earlier judges may have used up any deadline of the task.
             let deadline = Deadline::after(base_checkpoint::CHECKOUT_TIMEOUT);
             let candidate = self.checkouts.candidate(&deadline)?;
             Some(checkout_for_judge(repository, &candidate, self.scratch, &deadline)?)

@@ -219,7 +219,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
             )]);
         }
     };
-    // The gates that run now may write a file again, and its content of before would then not be known.
+    // Read before the gates run: they may write a file again, and then its earlier content is not known.
     let mark_without_gate_writes = Some(gate_writes::mark_without_gate_writes(contract, &listing));
     let look = change_summary::summarise_change(contract, &listing);
     let mut requirements: Vec<_> = change_requirement(contract, &listing).into_iter().collect();
@@ -235,7 +235,7 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
     let (wanted, slow) = slow_gates::split_slow_gates(wanted);
     // Without git there is no base, so the changed lines are not known.
     let changed = contract.seal.base.as_ref().map(|_| look.changed_lines.as_slice());
-    let inquiry = GateQuery {
+    let query = GateQuery {
         contract,
         wanted: &wanted,
         place: &place,
@@ -245,17 +245,17 @@ fn measure_once(contract: &ContractContext<'_>) -> MeasuredContract {
         changed,
     };
     let MeasuredGates { requirements: mut results, mut records, .. } =
-        gate_query::gate_requirements(&inquiry);
-    let site = PipelineSite { inquiry: &inquiry, listing: &listing, touched: &look.touched };
+        gate_query::gate_requirements(&query);
+    let site = PipelineSite { query: &query, listing: &listing, touched: &look.touched };
     let pipeline = pipeline_contract::measure_pipeline(&site, &results);
-    let MeasuredPipeline { requirements: mut weighed, is_busy, records: of_chunks } = pipeline;
+    let checked = gate_query::list_check_requirements(&query, &pipeline);
+    let MeasuredPipeline { requirements: mut weighed, records: of_chunks, .. } = pipeline;
     records.extend(of_chunks);
-    let checked = gate_query::list_check_requirements(&inquiry, is_busy);
     let checks = checked.requirements;
     records.extend(checked.records);
     let open =
         slow_gates::slow_gate_blocker(contract, &[&requirements, &weighed, &results, &checks]);
-    let last = slow_gates::slow_gate_requirements(&GateQuery { wanted: &slow, ..inquiry }, open);
+    let last = slow_gates::slow_gate_requirements(&GateQuery { wanted: &slow, ..query }, open);
     records.extend(last.records);
     results.extend(last.requirements);
     requirements.append(&mut weighed);

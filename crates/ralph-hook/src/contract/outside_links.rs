@@ -1,5 +1,5 @@
 //! Tracked links that lead out of the work tree. A checkpoint and a fingerprint cover the link, but not the files behind it,
-//! which gates and judges read. So a run seals what they lead to, and ends `green` at best if that changes.
+//! which gates and judges read. So a run seals their targets, and ends `green` at best if one changes.
 //!
 //! A link that the agent adds or changes holds it instead (`nothing hidden`).
 
@@ -15,7 +15,7 @@ use ralph_sys::fs::{self, FileKind, FileStat};
 
 use super::ContractContext;
 
-/// Those after it are not sealed.
+/// Further links are not sealed.
 const MAX_LINKS: usize = 1_000;
 const MAX_NAMED: usize = 3;
 const MAX_PATH_CHARS: usize = 120;
@@ -94,8 +94,5 @@ pub(super) fn describe_links(changed: &[String]) -> String {
     let names: Vec<String> =
         names.map(|name| format!("`{}`", text::clean_line(name, MAX_PATH_CHARS))).collect();
     let others = if changed.len() > MAX_NAMED { " and others" } else { "" };
-    format!(
-        "files outside of the project changed, to which tracked links lead: {}{others}",
-        names.join(", ")
-    )
+    format!("targets of tracked links changed outside of the project: {}{others}", names.join(", "))
 }

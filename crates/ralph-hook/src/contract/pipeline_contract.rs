@@ -20,7 +20,7 @@ use ralph_sys::clock;
 /// The tree that is judged, and its changed paths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PipelineSite<'a> {
-    pub inquiry: &'a GateQuery<'a>,
+    pub query: &'a GateQuery<'a>,
     pub listing: &'a WorkTreeListing,
     pub touched: &'a [String],
 }
@@ -42,7 +42,7 @@ pub(super) fn measure_pipeline(
     results: &[Requirement],
 ) -> MeasuredPipeline {
     let mut asking = PipelineEvaluation::new(site, results);
-    let weighed = asking.judge_chunks(&site.inquiry.contract.seal.policy.pipeline);
+    let weighed = asking.judge_chunks(&site.query.contract.seal.policy.pipeline);
     MeasuredPipeline {
         requirements: pipeline::add_next_steps(weighed),
         is_busy: asking.is_busy,
@@ -56,11 +56,11 @@ pub(super) fn predecessor_requirements(
     chunk: &Chunk,
     results: &[Requirement],
 ) -> Vec<Requirement> {
-    let before = pipeline::prerequisites(&site.inquiry.contract.seal.policy.pipeline, chunk);
+    let before = pipeline::prerequisites(&site.query.contract.seal.policy.pipeline, chunk);
     let weighed = PipelineEvaluation::new(site, results).judge_chunks(&before);
     let counts = |one: &&JudgedChunk<'_>| {
         chunk.after.contains(&one.chunk.name)
-            && !is_chunk_waived(site.inquiry.contract, &one.requirement)
+            && !is_chunk_waived(site.query.contract, &one.requirement)
     };
     let near = weighed.iter().filter(counts);
     near.map(|one| pipeline::prerequisite_requirement(chunk, one)).collect()
@@ -85,7 +85,7 @@ impl<'a> PipelineEvaluation<'a> {
     }
 
     fn judge_chunks<'c>(&mut self, chunks: &'c [Chunk]) -> Vec<JudgedChunk<'c>> {
-        let contract = self.site.inquiry.contract;
+        let contract = self.site.query.contract;
         let mut over: Vec<&str> = Vec::new();
         let mut weighed = Vec::new();
         for layer in pipeline::layers(chunks) {
@@ -120,11 +120,11 @@ impl<'a> PipelineEvaluation<'a> {
     /// Runs gates stage by stage for all ready chunks together, so that failing tests of one chunk do not keep another
     /// from its lint stage.
     fn run_gates(&mut self, ready: &[&Chunk]) {
-        let PipelineSite { inquiry, touched, .. } = *self.site;
+        let PipelineSite { query, touched, .. } = *self.site;
         for batch in GateBatch::all() {
             let live: Vec<ChunkDemand<'_>> = ready
                 .iter()
-                .map(|chunk| ChunkDemand::for_chunk(inquiry.contract, chunk))
+                .map(|chunk| ChunkDemand::for_chunk(query.contract, chunk))
                 .filter(|demand| self.open_before(demand, batch).is_none())
                 .collect();
             let asks = |gate: &Gate| {
@@ -132,7 +132,7 @@ impl<'a> PipelineEvaluation<'a> {
                     && !self.known.contains_key(&gate.name)
                     && live.iter().any(|demand| demand.asks(gate))
             };
-            let wanted = gate_query::select_gates(inquiry.contract, touched, &asks);
+            let wanted = gate_query::select_gates(query.contract, touched, &asks);
             if wanted.is_empty() {
                 continue;
             }
@@ -142,9 +142,9 @@ impl<'a> PipelineEvaluation<'a> {
                     .map(|gate| gate_query::running_requirement(gate, "waits for its turn"))
                     .collect()
             } else {
-                let query = GateQuery { wanted: &wanted, ..*inquiry };
+                let batch_query = GateQuery { wanted: &wanted, ..*query };
                 let MeasuredGates { requirements, records, .. } =
-                    gate_query::gate_requirements(&query);
+                    gate_query::gate_requirements(&batch_query);
                 self.records.extend(records);
                 requirements
             };
@@ -159,7 +159,7 @@ impl<'a> PipelineEvaluation<'a> {
             let known = self.known.get(&gate.name);
             gate.batch() < batch && demand.asks(gate) && known.is_some_and(Requirement::is_open)
         };
-        let gates = &self.site.inquiry.contract.seal.policy.gates;
+        let gates = &self.site.query.contract.seal.policy.gates;
         gates.iter().filter(is_open).map(Gate::batch).min()
     }
 

@@ -35,7 +35,7 @@ pub(super) fn red_first_requirement(
         return vec![required(RED_FIRST, RequirementStatus::Unknown(why.to_string()), "")];
     };
     let place = contract.gate_place(GateContent::Checkout(content));
-    let inquiry = GateQuery {
+    let query = GateQuery {
         contract,
         wanted,
         place: &place,
@@ -44,8 +44,8 @@ pub(super) fn red_first_requirement(
         wait: WorkerWait::UntilAnswer,
         changed: None,
     };
-    let settled = inquiry.open_cache().map_err(GatesNotRun::from);
-    let requirement = match settled.and_then(|cache| inquiry.resolve(&cache)) {
+    let settled = query.open_cache().map_err(GatesNotRun::from);
+    let requirement = match settled.and_then(|cache| query.resolve(&cache)) {
         Err(GatesNotRun::Unknown(why) | GatesNotRun::NotRun(why)) => {
             required(RED_FIRST, RequirementStatus::Unknown(why), "")
         }

@@ -59,7 +59,7 @@ pub enum BenchGrade {
     /// There is no defect, and the verdict is not `met`.
     FalseAlarm,
     Unsure,
-    /// No call was made, for want of money for example. It says nothing about the judge.
+    /// No call was made, for example because the budget is used up. This says nothing about the judge.
     NotAsked,
 }
 

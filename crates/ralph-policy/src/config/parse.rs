@@ -392,7 +392,7 @@ fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
     if table == CHUNK.path && is_of_pipeline() {
         return format!("only a `[[{}]]` has it", PIPELINE_CHUNK.path);
     }
-    if let Some(hint) = wished_key(table, written) {
+    if let Some(hint) = explain_misplaced_key(table, written) {
         return hint.to_string();
     }
     let near = text::nearest(written, keys.iter().map(|key| key.name));
@@ -415,7 +415,7 @@ fn suggest_key(keys: &[&ConfigKey], table: &str, written: &str) -> String {
 }
 
 /// Keys that people write for settings with another name or place.
-fn wished_key(table: &str, written: &str) -> Option<&'static str> {
+fn explain_misplaced_key(table: &str, written: &str) -> Option<&'static str> {
     match written {
         "judge" if !table.is_empty() => Some(
             "a `[[judge]]` of `kind = \"goal\"` counts as the measure of the goal with `counts = true`",

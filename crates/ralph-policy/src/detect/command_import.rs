@@ -170,8 +170,8 @@ pub(super) fn import_scripts(
 
 /// The known gate that already covers this one.
 fn covering_gate<'d>(draft: &GateDraft, known: &'d [GateDraft]) -> Option<&'d GateDraft> {
-    let essence = draft.covers.first()?;
-    known.iter().find(|other| other.gate.cwd == draft.gate.cwd && other.covers.contains(essence))
+    let canonical = draft.covers.first()?;
+    known.iter().find(|other| other.gate.cwd == draft.gate.cwd && other.covers.contains(canonical))
 }
 
 /// How a command of a script is handled.
@@ -246,8 +246,8 @@ fn add_draft(
     notes: &mut DetectionNotes,
 ) {
     let cwd = draft.gate.cwd.clone();
-    let essence = draft.covers.first().cloned().unwrap_or_default();
-    let is_wrapper = essence.starts_with("make ") || essence.starts_with("just ");
+    let canonical = draft.covers.first().cloned().unwrap_or_default();
+    let is_wrapper = canonical.starts_with("make ") || canonical.starts_with("just ");
     let is_repeated = drafts.iter().any(|other| {
         other.gate.cwd == cwd
             && other.covers == draft.covers
@@ -434,11 +434,11 @@ pub(super) fn canonical_command(words: &[&str]) -> String {
 
 /// What a command checks, or `None` if it is not a check.
 pub(super) fn command_aspect(words: &[&str]) -> Option<GateAspect> {
-    let essence = canonical_command(words);
+    let canonical = canonical_command(words);
     let checks = words.iter().any(|word| {
         matches!(*word, "--check" | "--check-only" | "--diff" | "--list-different" | "-c" | "-l")
     });
-    match essence.as_str() {
+    match canonical.as_str() {
         "ava" | "bats" | "bazel test" | "bun test" | "cargo nextest" | "cargo test" | "ctest"
         | "cypress" | "deno test" | "dotnet test" | "go test" | "gradle" | "jest" | "maven"
         | "mix test" | "mocha" | "nox" | "phpunit" | "playwright" | "pytest" | "rspec"
@@ -455,15 +455,15 @@ pub(super) fn command_aspect(words: &[&str]) -> Option<GateAspect> {
         | "semgrep" | "trivy" => Some(GateAspect::Audit),
         "cargo build" | "cargo check" | "dotnet build" | "go build" => Some(GateAspect::Build),
         _ => {
-            let name = essence
+            let name = canonical
                 .strip_prefix("script ")
-                .or_else(|| essence.strip_prefix("make "))
-                .or_else(|| essence.strip_prefix("just "))
-                .or_else(|| essence.strip_prefix("task "))
-                .or_else(|| essence.strip_prefix("composer "))
-                .or_else(|| essence.strip_prefix("rake "))
-                .or_else(|| essence.strip_prefix("bash "))
-                .or_else(|| essence.strip_prefix("sh "))
+                .or_else(|| canonical.strip_prefix("make "))
+                .or_else(|| canonical.strip_prefix("just "))
+                .or_else(|| canonical.strip_prefix("task "))
+                .or_else(|| canonical.strip_prefix("composer "))
+                .or_else(|| canonical.strip_prefix("rake "))
+                .or_else(|| canonical.strip_prefix("bash "))
+                .or_else(|| canonical.strip_prefix("sh "))
                 .or_else(|| words.first().filter(|first| first.contains('/')).copied())?;
             name_aspect(basename(name))
         }

@@ -46,7 +46,7 @@ pub(super) fn find_matches(
     Ok(Some(found))
 }
 
-/// Those of `paths` that match a pattern, in the order of [`find_matches`]. `None` if the pattern is not understood.
+/// Those of `paths` that match a pattern, in the order of `find_matches`. `None` if the pattern is not understood.
 pub fn matching_paths<'a>(pattern: &str, paths: &[&'a str]) -> Option<Vec<&'a str>> {
     let components: Option<Vec<_>> = pattern.split('/').map(PatternComponent::parse).collect();
     let components = components?;

@@ -181,7 +181,7 @@ fn pages_are_made_of_any_numbers() {
     }
 }
 
-/// What a judge is at is foreign text beside its time.
+/// The step of a judge is foreign text beside its time.
 #[test]
 fn a_running_judge_has_its_step_on_the_board_and_on_its_page() {
     let mut page = run_page(0, 41_000, &[]);

@@ -84,9 +84,12 @@ impl WorkerHandle {
         wait::wait_for_child(&mut self.child, deadline)
     }
 
-    /// Detaches the worker, which then continues after this process has exited.
+    /// Detaches the worker, which then continues after this process has exited. One that has already ended needs nothing.
     pub fn detach(self) -> io::Result<()> {
-        wait::send_all(&self.socket, &[DETACH], Deadline::after(SEND_TIMEOUT))
+        match wait::send_all(&self.socket, &[DETACH], Deadline::after(SEND_TIMEOUT)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent,
+        }
     }
 }
 

@@ -451,7 +451,6 @@ fn columns_have_a_gap_whatever_a_run_costs() {
     ");
 }
 
-/// What a running judge is at is on the board.
 #[test]
 fn a_running_judge_shows_its_step() {
     let mut state = board(100, 24);

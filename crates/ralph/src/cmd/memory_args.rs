@@ -77,8 +77,8 @@ Examples:
   ralph memory forget acece2bd
   ralph memory forget --all
 
-An id may be shortened to a start that no other id has. `--all` forgets
-every lesson of the project, after a question, and keeps the notes. A
+The beginning of an id is enough if no other id begins with it. `--all`
+asks, then forgets every lesson of the project and keeps the notes. A
 forgotten lesson comes back if its finding holds a run that begins
 later; `ralph memory learn` does not bring it back. Only a person can
 forget.")]

@@ -16,8 +16,8 @@ Examples:
 Holds a session that is open already; `ralph run` starts one. In an
 agent's shell `--session` defaults to its session; elsewhere to the only
 session of this project that was active in the last 30 minutes. If the
-client has transcripts here, a session without one is refused: its id may
-be misspelt (`--yes` insists).")]
+client has transcripts here, a session without one is refused, because
+its id may be misspelt; `--yes` holds it all the same.")]
 pub(crate) struct StartArgs {
     /// Describe the goal in a sentence or more
     #[arg(value_name = "GOAL", conflicts_with = "goal_file")]

@@ -148,7 +148,7 @@ fn held_parts(opened: &LoadedRun, glance: &StatusLineInput, reported: Option<u64
     parts
 }
 
-/// The usage as of the last stop, with the client's figure as of now.
+/// The usage at the last stop, with the client's current figure.
 fn current_usage(opened: &LoadedRun, reported: Option<u64>) -> LimitUsage {
     let usage = LimitUsage::recorded(&opened.state, opened.state.last_seen_ms);
     if opened.run.drive.is_some() || reported.is_none() {

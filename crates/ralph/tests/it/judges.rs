@@ -580,7 +580,7 @@ fn a_slow_judge_goes_on_in_the_background() {
     Next: Wait for the judge with `ralph wait`
     Then stop again
     ");
-    // What the judge is at is shown wherever the running gate is.
+    // Whatever shows the running gate also shows the step of the judge.
     let times = Regex::new(r"\d+(\.\d)? s\b").unwrap();
     let masked = |text: &str| times.replace_all(&project.mask(text), "[span]").into_owned();
     let shown = masked(&project.sandbox.ralph(["status", &run]).stdout);

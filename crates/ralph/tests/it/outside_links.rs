@@ -50,7 +50,7 @@ fn end_after(change: impl Fn(&Path)) -> (String, String) {
 #[test]
 fn changed_files_behind_links_keep_a_run_from_verified() {
     let links = |names: &str| {
-        let why = "files outside of the project changed, to which tracked links lead";
+        let why = "targets of tracked links changed outside of the project";
         ("green".to_string(), format!("{why}: {names}"))
     };
     let unchanged = end_after(|outside| drop(write_file(&outside.join("unrelated"), "1\n")));

@@ -444,13 +444,13 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
         format!("{query}: {} {} {}", reply.status, reply.body, text.unwrap_or_default().0)
     });
     assert_snapshot!(refused.join("\n"), @r#"
-    since=soon: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
-    since=-1d: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
-    since=99999999999999999999d: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
-    since=%3Cscript%3E: 400 {"v":1,"error":"this is no duration; write `since=30d`"} This is no duration; write <code>since=30d</code>.
-    project=/etc: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
-    project=..%2f..%2fetc: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
-    project=%3Cscript%3E&since=1d: 400 {"v":1,"error":"no run is in this project; name it as `project` in a row has it"} No run is in this project; name it as <code>project</code> in a row has it.
+    since=soon: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
+    since=-1d: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
+    since=99999999999999999999d: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
+    since=%3Cscript%3E: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
+    project=/etc: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
+    project=..%2f..%2fetc: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
+    project=%3Cscript%3E&since=1d: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
     "#);
 }
 

@@ -756,6 +756,16 @@ fn record_end(place: &SupervisionDir, finished: &JobResult) {
     fs::rename(place.path("ended.new"), place.path("ended")).unwrap();
 }
 
+/// A short task can be done before its worker is detached.
+#[test]
+fn a_worker_that_has_ended_can_be_detached() {
+    let program = std::path::Path::new("/bin/true");
+    let spec = worker::WorkerSpec { program, arguments: &[], env: &[], log: None };
+    let mut worker = worker::spawn_worker(&spec).unwrap();
+    assert!(worker.wait(Deadline::after(Duration::from_mins(1))).unwrap().is_some());
+    worker.detach().unwrap();
+}
+
 #[test]
 #[ignore = "a helper process for other tests"]
 fn as_runner() {

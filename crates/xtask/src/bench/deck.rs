@@ -4,8 +4,9 @@ use super::BenchRace;
 use super::budget::BudgetResult;
 use super::journal_corpus::{self, LONG_RUN, LONG_RUN_LINES};
 use super::race::{self, BenchRacer, RacerPace, RacerProof, RacerSetup};
-use crate::disk;
+use super::served_board::{ServedBoard, peak_mib};
 use crate::shell::{self, RacerCommand};
+use crate::{BenchOutputOptions, disk};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,8 +50,17 @@ const STATS_QUERY: &str = "SELECT 'requirement', name, count(*), sum(held_stops)
     UNION ALL SELECT 'week', strftime('%G-W%V', day), sum(run_day.micro_usd), sum(run_day.stops), sum(run_day.held)
         FROM run_day JOIN run ON run.id = run GROUP BY 2";
 
+const SERVED_PAGES: [(&str, &str); 5] = [
+    ("GET /, ralph serve", "/"),
+    ("GET /history", "/history"),
+    ("GET /history, filtered", "/history?q=is:green+gate:clippy+quotes"),
+    ("GET /stats", "/stats"),
+    ("GET /run/RUN, 10,000 stops", "/run/"),
+];
+
 /// A build reads one journal after the other, so its memory does not grow with their number.
 const MOST_BUILD_MIB: f64 = 64.0;
+const MOST_SERVER_MIB: f64 = 128.0;
 
 /// Every budget is a ratio to a command that is timed in turn with it, because the machine is not known. 200 ms for a
 /// screen is 40 times the start of a process on a slow machine, where that takes 5 ms.
@@ -81,6 +91,15 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
         judged.push(BudgetResult::new(&what, median(name) / median(JQ_RUN), 1.0));
     }
     judged
+}
+
+fn judge_pages(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+    let median = |name: &str| race::median_time(racers, name);
+    let judge = |(name, _): (&str, &str)| {
+        let what = format!("{name} ÷ wc -l");
+        BudgetResult::new(&what, median(name) / median(COUNT_LINES), 1.0)
+    };
+    SERVED_PAGES.map(judge).into()
 }
 
 pub(super) struct DeckStage {
@@ -148,9 +167,9 @@ impl DeckStage {
             .envs(self.env())
             .args(["sql", "SELECT count(*), sum(lines), sum(damaged) FROM run"]);
         let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let mut peak = 0;
+        let mut peak: f64 = 0.0;
         while child.try_wait()?.is_none() {
-            peak = peak.max(peak_kib(child.id()).unwrap_or(0));
+            peak = peak.max(peak_mib(child.id()).unwrap_or(0.0));
             std::thread::park_timeout(Duration::from_millis(2));
         }
         let output = child.wait_with_output()?;
@@ -163,8 +182,6 @@ impl DeckStage {
             format!("{} {} 0", self.runs + 1, self.runs * LINES_PER_RUN + LONG_RUN_LINES);
         ensure!(found == expected, "the index has `{found}` instead of `{expected}`");
         let index = disk::file_length(&self.path("home/index/runs.sqlite"))? / (1 << 20);
-        #[expect(clippy::cast_precision_loss, reason = "a small number")]
-        let peak = peak as f64 / 1024.0;
         Ok(BuiltIndex {
             summary: format!("an index of {index} MiB, built with at most {peak:.0} MiB of memory"),
             memory: BudgetResult::new("MiB of memory to build the index", peak, MOST_BUILD_MIB),
@@ -178,17 +195,9 @@ impl DeckStage {
             BenchRacer::new(name, command, RacerProof::Exit(0))
         };
         let ask = |name: &str, query: &str| show(name, &["sql", query]);
-        let read = |name: &str, program: &str, args: &[&str], list: &str| -> Result<BenchRacer> {
-            let xargs = shell::find_program("xargs").context("there is no xargs")?;
-            let program = shell::find_program(program).context("a program is missing")?;
-            let mut all: Vec<OsString> =
-                vec!["-0".into(), "-n".into(), "100000".into(), program.into()];
-            all.extend(args.iter().map(OsString::from));
-            Ok(BenchRacer::new(name, self.command(xargs, all, list), RacerProof::Exit(0)))
-        };
         let mut built = ask(BUILD, "SELECT count(*) FROM run");
         built.setup = RacerSetup::Remove(self.path("home/index/runs.sqlite"));
-        let mut jq = read(JQ, "jq", &["-c", "."], "some")?;
+        let mut jq = self.read(JQ, "jq", &["-c", "."], "some")?;
         jq.pace = RacerPace::EveryRound;
         let mut appended = ask(APPENDED, "SELECT count(*) FROM run");
         let journal = self.path("home/runs/r00000/journal.jsonl");
@@ -197,7 +206,7 @@ impl DeckStage {
         let idle = self.command(TRUE.into(), Vec::new(), "nothing");
         let racers = vec![
             BenchRacer::new(TRUE, idle, RacerProof::Exit(0)),
-            read(COUNT_LINES, "wc", &["-l"], "all")?,
+            self.count_lines()?,
             jq,
             built,
             appended,
@@ -207,11 +216,46 @@ impl DeckStage {
             ask(STATS, STATS_QUERY),
             show(BOARD_SCREEN, &["watch", "--once"]),
             show(STATS_SCREEN, &["stats", "--all", "--json"]),
-            read(JQ_RUN, "jq", &["-c", "."], "long")?,
+            self.read(JQ_RUN, "jq", &["-c", "."], "long")?,
             show(RUN_SCREEN, &["watch", LONG_RUN, "--once"]),
             show(REPORT, &["report", LONG_RUN, "--json"]),
         ];
         Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: judge_deck })
+    }
+
+    /// The pages of `ralph serve` over the same journals. Building the index anew would disturb them, so they have a
+    /// contest of their own.
+    pub(super) fn serve(
+        &self,
+        rounds: u32,
+        manner: &BenchOutputOptions,
+    ) -> Result<Vec<BudgetResult>> {
+        let board = ServedBoard::start(&self.ralph, self.env(), self.directory.path())?;
+        let mut racers = vec![self.count_lines()?];
+        racers.extend(SERVED_PAGES.map(|(name, path)| {
+            let path = if path == "/run/" { format!("{path}{LONG_RUN}") } else { path.to_owned() };
+            board.page(name, &path, self.path("nothing"))
+        }));
+        let base = COUNT_LINES.to_owned();
+        let contest = BenchRace { racers, rounds, base, judge: judge_pages };
+        let mut judged = super::run_race(contest, manner)?;
+        let peak = board.peak_mib()?;
+        judged.push(BudgetResult::new("MiB of memory of ralph serve", peak, MOST_SERVER_MIB));
+        Ok(judged)
+    }
+
+    fn count_lines(&self) -> Result<BenchRacer> {
+        self.read(COUNT_LINES, "wc", &["-l"], "all")
+    }
+
+    /// A program that reads the files of a list.
+    fn read(&self, name: &str, program: &str, args: &[&str], list: &str) -> Result<BenchRacer> {
+        let xargs = shell::find_program("xargs").context("there is no xargs")?;
+        let program = shell::find_program(program).context("a program is missing")?;
+        let mut all: Vec<OsString> =
+            vec!["-0".into(), "-n".into(), "100000".into(), program.into()];
+        all.extend(args.iter().map(OsString::from));
+        Ok(BenchRacer::new(name, self.command(xargs, all, list), RacerProof::Exit(0)))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -230,11 +274,4 @@ impl DeckStage {
     fn command(&self, program: PathBuf, args: Vec<OsString>, stdin: &str) -> RacerCommand {
         RacerCommand { program, args, env: self.env(), stdin: self.path(stdin) }
     }
-}
-
-/// The highest resident memory of a process so far, in KiB.
-fn peak_kib(pid: u32) -> Option<u64> {
-    let status = disk::read_text(Path::new(&format!("/proc/{pid}/status"))).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }

@@ -14,6 +14,7 @@ mod proof;
 mod race;
 mod recall;
 mod run;
+mod served_board;
 mod table;
 
 pub(crate) use gates::approve_policy;
@@ -91,6 +92,7 @@ pub(crate) fn bench_deck(options: &DeckBenchOptions) -> Result<()> {
     print::print_line(&built.summary);
     let mut judged = run_race(stage.contest(options.rounds)?, &options.output)?;
     judged.push(built.memory);
+    judged.extend(stage.serve(options.rounds, &options.output)?);
     report_budgets(&judged, &options.output)
 }
 

@@ -194,7 +194,7 @@ fn write_proved_run(root: &Path, wording: SampleWording) -> Result<()> {
     run.save(&text("Retry mails that the relay deferred, for two days."))
 }
 
-/// A run that a person has to let go on.
+/// A run that waits until a person approves its phase.
 fn write_approval_run(root: &Path, wording: SampleWording) -> Result<()> {
     let home = RalphHome::new(root.to_path_buf());
     let text = |realistic: &str| wording.text(realistic);

@@ -151,5 +151,5 @@ pub(super) fn play_run(ralph: &Path, client: &Path, run: &JudgedRun) -> Result<(
     ensure!(runs.len() == 1 && runs[0]["run"] == started["run"], "another run began: {status}");
     let spent = runs[0]["spending"]["judges_tokens"].as_u64();
     ensure!(spent > Some(0), "no verdict was paid for: {status}");
-    stage.judged.check_seclusion()
+    stage.judged.check_isolation()
 }

@@ -194,7 +194,7 @@ impl JudgeStage {
     }
 
     /// The judge was asked, and neither hooks nor instructions of the user reached its session, which was not stored.
-    pub(super) fn check_seclusion(&self) -> Result<()> {
+    pub(super) fn check_isolation(&self) -> Result<()> {
         let requests = self.requests();
         ensure!(!requests.is_empty(), "the model was not asked");
         ensure!(
@@ -236,7 +236,7 @@ fn play_session(ralph: &Path, client: &Path, session: &JudgeSession) -> Result<(
         ensure!(requests.len() == expected, "{} requests: {requests:?}", requests.len());
         ensure!(row["input_tokens"].as_u64() > Some(0), "no usage: {row}");
     }
-    stage.check_seclusion()
+    stage.check_isolation()
 }
 
 /// The same home with an ordinary session of the client, so that the checks above can fail.

@@ -1,7 +1,8 @@
 //! The pictures of web pages in `docs`, and the record of what they show.
 //!
 //! Fonts differ between machines, so pixels are not compared. The record beside the pictures has the text of each page and
-//! a digest of everything else that decides how it looks. A picture is out of date when the pages of now differ from it.
+//! a digest of everything else that decides how it looks. A picture is out of date when the
+//! current page differs from its record.
 
 use crate::{browser, disk, print, shell};
 use anyhow::{Context, Result, bail};

@@ -102,7 +102,7 @@ fn mistakes_are_named_with_a_suggestion() {
 
 /// Other words for settings that exist are answered with the key and its place.
 #[test]
-fn a_wished_key_is_answered_with_the_one_that_exists() {
+fn a_misplaced_key_is_answered_with_the_one_that_exists() {
     let shown = [
         "judge = \"counts\"\n",
         "[verify]\njudge = \"counts\"\n",
