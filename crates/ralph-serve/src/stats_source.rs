@@ -47,7 +47,7 @@ impl StatsMistake {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::Project => {
-                "no project with runs has this path or, alone, this name; use the `project` of a row"
+                "no single project with runs has this path or name; use the `project` of a row"
             }
             Self::Since => "not a duration; write `since=30d`",
         }
