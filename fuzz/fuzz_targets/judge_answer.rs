@@ -22,7 +22,7 @@ const REVIEWERS: u8 = 2;
 /// Of one answer.
 const MAX_FINDINGS: usize = 20;
 
-/// The first byte chooses the kind of judge and the form of the reply.
+// The first byte chooses the kind of judge and the form of the reply.
 fuzz_target!(|data: &[u8]| {
     let Some((choice, rest)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(rest);
