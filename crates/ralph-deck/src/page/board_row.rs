@@ -188,7 +188,7 @@ impl BoardRow {
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             session: state.driving.count.max(1),
-            // Nobody waits for the answer to what an ended run asked.
+            // An ended run does not wait for an answer.
             question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,

@@ -112,7 +112,7 @@ mod tests {
         a.rs b.rs c.rs d.rs tests/e.rs .gitlab-ci.yml
         --
         checks may have changed: CI: .gitlab-ci.yml (modified)
-        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 1 more
+        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs, d.rs
         a.rs b.rs c.rs d.rs .gitlab-ci.yml
         --
         checks may have changed: CI: .gitlab-ci.yml (modified)

@@ -189,7 +189,7 @@ fn the_terminal_is_given_back_by_suspend_and_by_signals() {
     terminal.wait_for("code=0");
 }
 
-/// Nobody waits for an answer to what an ended run asked.
+/// An ended run does not wait for an answer.
 #[test]
 fn a_run_that_ended_with_a_question_says_what_a_person_can_do() {
     let (sandbox, run) = asking_sandbox();
