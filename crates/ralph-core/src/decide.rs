@@ -361,6 +361,7 @@ fn conclude_files(
         cost_gap: None,
         prompt_holds: 0,
         restarted_wait: None,
+        has_proof_that_holds: false,
         size: ReasonSize::Full,
     };
     block(DecisionRule::Block, format!("{unmet} not met"), reason::render_reason(&held, context))

@@ -76,6 +76,8 @@ pub struct HeldStop<'a> {
     pub prompt_holds: u32,
     /// Why a stop that only waits for results is charged all the same.
     pub restarted_wait: Option<WaitRestart>,
+    /// Whether a proof of this stop holds. It is no requirement then.
+    pub has_proof_that_holds: bool,
     pub size: ReasonSize,
 }
 
@@ -385,13 +387,14 @@ fn render_closing(
 ) -> String {
     let mut out = String::from("\n");
     if let Some(before) = before {
-        // A proof holds once. That it no longer does says nothing about it.
+        // A proof holds the agent once. That it no longer does says nothing about it, unless it was made again.
         let is_open = |name: &str| {
             let mut open = held.requirements.iter().filter(|one| !is_met(one));
             open.any(|one| safe_name(one, context.redactor) == name)
         };
-        let is_old_proof =
-            |line: &&ReportLine| line.name == PROOF_REQUIREMENT && !is_open(&line.name);
+        let is_old_proof = |line: &&ReportLine| {
+            line.name == PROOF_REQUIREMENT && !is_open(&line.name) && !held.has_proof_that_holds
+        };
         let proofs = before.lines.iter().filter(is_old_proof).count();
         let was = before.unmet.saturating_sub(u32::try_from(proofs).unwrap_or(u32::MAX));
         let now = RequirementTally::count(held.requirements).unmet;

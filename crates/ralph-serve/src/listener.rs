@@ -134,6 +134,15 @@ impl PageServer {
         self.address.ip().is_loopback()
     }
 
+    /// Whether it listens at all addresses of this machine, so that no single one is its address.
+    pub fn is_at_every_address(&self) -> bool {
+        self.address.ip().is_unspecified()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Answers until the token is cancelled.
     pub fn run(self) -> Result<(), PageServerError> {
         let runtime = tokio::runtime::Builder::new_current_thread()

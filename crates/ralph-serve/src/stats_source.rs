@@ -46,7 +46,9 @@ pub(crate) enum StatsMistake {
 impl StatsMistake {
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::Project => "no project with runs has this path; use the `project` of a row",
+            Self::Project => {
+                "no single project with runs has this path or name; use the `project` of a row"
+            }
             Self::Since => "not a duration; write `since=30d`",
         }
     }
@@ -70,10 +72,13 @@ pub(crate) struct LoadedStats {
     pub(crate) command: String,
 }
 
-pub(crate) fn load_stats(state: &ServerState, query: StatsQuery) -> Option<StatsAnswer> {
+pub(crate) fn load_stats(state: &ServerState, mut query: StatsQuery) -> Option<StatsAnswer> {
     let deadline = Deadline::after(REFRESH_TIMEOUT);
     let (rows, coverage) = stats_source::load_rows(&state.home, &deadline).ok()?;
     let projects = stats_source::projects_with_runs(&rows, None);
+    if let Some(known) = find_project(&query.project, &projects) {
+        query.project = known.to_string();
+    }
     let figures = match check_query(&query, &projects) {
         Ok((project, ago_ms)) => {
             let loaded = StatsData::load(&state.home, &rows, project.as_ref()).ok()?;
@@ -111,6 +116,17 @@ fn check_query(
     Ok((project, since))
 }
 
+/// The project of a directory, or the only one whose directory has this name.
+fn find_project<'a>(given: &str, projects: &'a BTreeSet<String>) -> Option<&'a str> {
+    if let Some(known) = projects.get(given) {
+        return Some(known);
+    }
+    let mut named = projects
+        .iter()
+        .filter(|known| Path::new(known).file_name().is_some_and(|name| name == given));
+    named.next().filter(|_| named.next().is_none()).map(String::as_str)
+}
+
 fn stats_command(project: Option<&ProjectScope>, ago_ms: Option<u64>) -> String {
     let mut command = "ralph stats".to_string();
     match project {
@@ -131,4 +147,21 @@ pub(crate) fn load_metrics(state: &ServerState) -> Option<(String, IndexCoverage
     let deadline = Deadline::after(REFRESH_TIMEOUT);
     let (rows, coverage) = stats_source::load_rows(&state.home, &deadline).ok()?;
     Some((prometheus_text(&metric_families(rows)), coverage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_found_by_its_directory_and_by_a_name_that_is_unique() {
+        let known = ["/srv/api", "/srv/old/shop", "/srv/shop"].map(str::to_string);
+        let projects = BTreeSet::from(known);
+        let given = ["/srv/shop", "api", "shop", "srv", "old/shop", "..", "", "/etc"];
+        let found = given.map(|given| find_project(given, &projects));
+        let nothing = None;
+        let expected = [Some("/srv/shop"), Some("/srv/api"), nothing, nothing, nothing, nothing];
+        assert_eq!(found[..6], expected);
+        assert_eq!(found[6..], [nothing, nothing]);
+    }
 }

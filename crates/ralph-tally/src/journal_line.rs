@@ -156,6 +156,8 @@ pub(crate) struct StopLine<'a> {
     #[serde(borrow, default)]
     pub report: Option<ReportSummary<'a>>,
     #[serde(borrow, default)]
+    pub proof: Option<ProofLine<'a>>,
+    #[serde(borrow, default)]
     pub gates: Vec<GateLine<'a>>,
     #[serde(borrow, default)]
     pub judges: Vec<JudgeLine<'a>>,
@@ -190,6 +192,19 @@ pub(crate) struct ReportSummary<'a> {
     pub also_open: Vec<LineText<'a>>,
     #[serde(borrow)]
     pub met: Vec<LineText<'a>>,
+}
+
+/// The verdict of a proof. Its tests are in the line, too.
+#[derive(Deserialize)]
+pub(crate) struct ProofLine<'a> {
+    #[serde(borrow)]
+    pub verdict: LineText<'a>,
+}
+
+impl ProofLine<'_> {
+    pub(crate) fn holds(&self) -> bool {
+        self.verdict.as_str() == "verified"
+    }
 }
 
 #[derive(Deserialize)]

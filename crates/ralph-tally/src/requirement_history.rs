@@ -1,6 +1,7 @@
 //! How often each requirement of a run was open, and when it was met.
 
 use crate::journal_line::{OutcomeLine, ReportSummary};
+use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::ReportedStatus;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,15 @@ impl RequirementHistories {
         }
     }
 
+    /// A proof is a requirement in the report of a stop only where it is open.
+    pub(crate) fn mark_proved(&mut self, report: &ReportSummary<'_>, at_ms: u64) {
+        let is_open = report.lines.iter().any(|line| line.name.as_str() == PROOF_REQUIREMENT);
+        let known = self.0.iter_mut().find(|known| known.name == PROOF_REQUIREMENT);
+        if let Some(known) = known.filter(|known| known.met_ms.is_none() && !is_open) {
+            known.met_ms = Some(at_ms);
+        }
+    }
+
     fn open(&mut self, name: &str, at_ms: u64, is_held: bool) -> Option<&mut RequirementHistory> {
         let known = self.find_or_add(name, at_ms)?;
         known.met_ms = None;
@@ -92,5 +102,28 @@ impl RequirementHistories {
             self.0.len() - 1
         });
         self.0.get_mut(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::day_tally::DayCache;
+    use crate::run_tally::RunTally;
+
+    /// The report of a stop lists a proof only where it is open.
+    #[test]
+    fn a_proof_that_holds_is_met() {
+        let mut tally = RunTally::default();
+        let mut days = DayCache::default();
+        let mut met = Vec::new();
+        for (seq, name, verdict) in [(1, "proof", "green"), (2, "review", "verified")] {
+            let line = format!(
+                r#"{{"v":2,"seq":{seq},"at_ms":{seq}000,"prev":"","iteration":{seq},"change":{{"decided":{{"rule":"block","outcome":{{"blocked":{{"reason":""}}}},"because":"","took_ms":1,"proof":{{"verdict":"{verdict}"}},"report":{{"total":2,"unmet":1,"unknown":0,"failures":"0","lines":[{{"name":"{name}","stage":"correctness","standing":"unmet","note":""}}],"met":["tests"]}}}}}}}}"#
+            );
+            tally.add_line(line.as_bytes(), &mut days);
+            let proof = tally.requirements.0.iter().find(|known| known.name == "proof").unwrap();
+            met.push((proof.met_ms, proof.open_stops));
+        }
+        assert_eq!(met, [(None, 1), (Some(2000), 1)]);
     }
 }

@@ -5,7 +5,7 @@ use crate::day_tally::{self, DayAddition, DayCache, DayTally};
 use crate::dispute_outcome::DisputeOutcomes;
 use crate::gate_tally::GateTallies;
 use crate::journal_line::{
-    CostLine, JournalLine, LineChange, OutcomeLine, RunnerLine, StartLine, StopLine,
+    CostLine, JournalLine, LineChange, OutcomeLine, ProofLine, RunnerLine, StartLine, StopLine,
 };
 use crate::judge_tally::JudgeTallies;
 use crate::question_tally::AskedQuestion;
@@ -361,6 +361,9 @@ impl RunTally {
             let open = report.unmet.saturating_add(report.unknown).saturating_add(report.pending);
             self.set_report(Some((report.total, open)));
             self.requirements.add_report(report, &stop.outcome, at_ms);
+            if stop.proof.as_ref().is_some_and(ProofLine::holds) {
+                self.requirements.mark_proved(report, at_ms);
+            }
             let is_met = |name: &str| report.met.iter().any(|met| met.as_str() == name);
             self.disputed.mark_met(is_met, at_ms);
         }

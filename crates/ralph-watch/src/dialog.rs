@@ -77,7 +77,12 @@ impl FormDialog {
         let fields = vec![
             field("requirement", &open, requirement, LONGEST_NAME),
             field("until", "2h, a date, or 2026-11-20T18:00:00Z", "", LONGEST_TIME),
-            field("reason", "every report shows it with your name", "", LONGEST_WAIVER_REASON),
+            field(
+                "reason",
+                "every report shows it, with your user name if it is known",
+                "",
+                LONGEST_WAIVER_REASON,
+            ),
         ];
         let focus = usize::from(!requirement.is_empty());
         Self { kind: FormKind::Waive, run, row, fields, focus }

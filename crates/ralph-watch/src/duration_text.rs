@@ -13,6 +13,27 @@ pub fn local_minute(ms: u64) -> String {
     time.get(..5).unwrap_or_default().to_string()
 }
 
+/// `16:28`, `16:28 yesterday`, `16:28, 3 days ago`: a time of day alone would be today's.
+pub(crate) fn since_time(time_text: TimeText, then_ms: u64, now_ms: u64) -> String {
+    const DAY_MINUTES: u64 = 24 * 60;
+    let minute_of_day = |ms: u64| {
+        let text = time_text(ms);
+        let (hour, minute) = text.split_once(':')?;
+        Some(hour.parse::<u64>().ok()? * 60 + minute.parse::<u64>().ok()?)
+    };
+    let then = time_text(then_ms);
+    let minutes = now_ms.saturating_sub(then_ms) / 60_000;
+    let (Some(from), Some(to)) = (minute_of_day(then_ms), minute_of_day(now_ms)) else {
+        return then;
+    };
+    // The hour that a clock is put forward or back by is less than half a day.
+    match (minutes + from + DAY_MINUTES / 2).saturating_sub(to) / DAY_MINUTES {
+        0 => then,
+        1 => format!("{then} yesterday"),
+        days => format!("{then}, {days} days ago"),
+    }
+}
+
 /// `<1 s`, `41 s`, `1 min 43 s`, `1 h 12 min`
 pub(crate) fn exact_duration(ms: u64) -> String {
     match ms / 1000 {
@@ -83,6 +104,19 @@ pub(crate) fn permille(used: u64, most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_another_day_says_so() {
+        let utc: TimeText = |ms| format!("{:02}:{:02}", ms / 3_600_000 % 24, ms / 60_000 % 60);
+        let at = |day: u64, hour: u64, minute: u64| ((day * 24 + hour) * 60 + minute) * 60_000;
+        let now = at(20, 4, 28);
+        let shown = [at(20, 4, 28), at(20, 0, 0), at(19, 23, 59), at(19, 4, 0), at(18, 16, 28)]
+            .map(|then| since_time(utc, then, now));
+        assert_eq!(
+            shown,
+            ["04:28", "00:00", "23:59 yesterday", "04:00 yesterday", "16:28, 2 days ago"]
+        );
+    }
 
     #[test]
     fn amounts_are_short() {

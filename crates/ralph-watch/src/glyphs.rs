@@ -76,6 +76,7 @@ impl GlyphSet {
             (Self::Ascii, '→') => out.push_str("->"),
             (Self::Ascii, '←') => out.push_str("<-"),
             (Self::Ascii, '·') => out.push(','),
+            (Self::Ascii, '␣') => out.push('_'),
             (Self::Ascii, '✓') => out.push('V'),
             (Self::Ascii, '✗') => out.push('X'),
             (Self::Ascii, '≈') => out.push('~'),

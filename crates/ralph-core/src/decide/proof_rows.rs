@@ -86,6 +86,12 @@ fn excuse_waived(stop: &RunStop<'_>, proof: &Proof) -> Proof {
     })
 }
 
+/// Whether there is a proof of what this stop judges, and it holds.
+pub(super) fn has_proof_that_holds(stop: &RunStop<'_>) -> bool {
+    let proof = stop.evidence.proof.as_ref();
+    proof.is_some_and(|proof| excuse_waived(stop, proof).verdict == ProofVerdict::Verified)
+}
+
 /// Whether a proof holds the agent before its end is decided, so that neither CI nor a judge is asked yet.
 pub fn holds_for_proof(proof: &Proof, mode: ProofMode, state: &RunState, now_ms: u64) -> bool {
     let excused = proof.without_waived(|test| waiver::is_test_waived(test, &state.waivers, now_ms));

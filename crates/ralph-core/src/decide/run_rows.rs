@@ -428,6 +428,7 @@ pub(super) fn hold_agent(stop: &RunStop<'_>) -> StopDecision {
         cost_gap: stop.case.facts.cost_gap.as_deref(),
         prompt_holds: stop.case.facts.prompt_holds,
         restarted_wait,
+        has_proof_that_holds: proof_rows::has_proof_that_holds(stop),
         size: if stop.is_context_nearly_full() { ReasonSize::Short } else { ReasonSize::Full },
     };
     let reason = reason::render_reason(&held, stop.context);

@@ -133,6 +133,24 @@ fn a_waived_finding_excuses_only_its_test() {
     ");
 }
 
+/// A proof is no requirement once it holds, so the reason names it.
+#[test]
+fn a_proof_that_holds_again_is_done() {
+    let green = stop_at(1).met("tests").proof(ProofVerdict::Green, &[]);
+    let open = || stop_at(2).met("tests").unmet("review");
+    let since = |run: TestRun| {
+        let reason = run.reason().to_string();
+        reason.lines().find(|line| line.starts_with("Since")).unwrap_or_default().to_string()
+    };
+    let proved = open().proof(ProofVerdict::Verified, &[]);
+    let shown = [proved, open()]
+        .map(|then| since(run_with(VerifyPolicy::default()).stop(green.clone()).stop(then)));
+    check!(shown.join("\n"), @"
+    Since the last stop: 1 → 1 not met; done: proof.
+    Since the last stop: 0 → 1 not met.
+    ");
+}
+
 /// Only a person's setting lets work land that is not verified.
 #[test]
 fn green_work_lands_if_the_policy_accepts_it() {

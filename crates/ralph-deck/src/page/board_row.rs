@@ -188,7 +188,8 @@ impl BoardRow {
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             session: state.driving.count.max(1),
-            question,
+            // An ended run does not wait for an answer.
+            question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
             gates: Vec::new(),

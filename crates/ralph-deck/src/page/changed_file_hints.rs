@@ -48,8 +48,13 @@ pub(super) fn changed_file_hints(
     let outside = find_outside_goal(run.goal, files.iter().map(|file| file.path.as_str()));
     let outside_goal: Vec<_> =
         outside.iter().map(|path| text::clean_line(path, LONGEST_PATH)).collect();
-    if !outside_goal.is_empty() {
-        let text = join_names(&outside_goal, MAX_NAMED);
+    // One line about a file is enough.
+    let is_named =
+        |path: &str| files.iter().any(|file| file.path.as_str() == path && rules.is_setting(file));
+    let unnamed = outside.iter().zip(&outside_goal).filter(|(path, _)| !is_named(path));
+    let unnamed: Vec<_> = unnamed.map(|(_, shown)| shown.clone()).collect();
+    if !unnamed.is_empty() {
+        let text = join_names(&unnamed, MAX_NAMED);
         look_first.push(look_first_line(LookFirstKind::OutsideGoal, &text, None));
     }
     ChangedFileHints { look_first, outside_goal }
@@ -103,11 +108,11 @@ mod tests {
         ];
         insta::assert_snapshot!(shown.join("\n--\n"), @r"
         checks may have changed: CI: .gitlab-ci.yml (modified)
-        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 3 more
+        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 2 more
         a.rs b.rs c.rs d.rs tests/e.rs .gitlab-ci.yml
         --
         checks may have changed: CI: .gitlab-ci.yml (modified)
-        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs and 2 more
+        perhaps not asked for (a guess: the goal names other files): a.rs, b.rs, c.rs, d.rs
         a.rs b.rs c.rs d.rs .gitlab-ci.yml
         --
         checks may have changed: CI: .gitlab-ci.yml (modified)

@@ -9,7 +9,9 @@ use ralph_git::checkpoint::{
 };
 use ralph_sys::clock::Deadline;
 use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::ops::Range;
 
 const MAX_FILES: usize = 2_000;
 const LONGEST_PATH: usize = 1_000;
@@ -18,6 +20,7 @@ const LONGEST_LINE: usize = 2_000;
 const MAX_LINES: usize = 5_000;
 /// Unchanged lines around a change.
 const CONTEXT_LINES: u32 = 3;
+const TAB_COLUMNS: usize = 4;
 
 /// The files that differ between two checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -136,13 +139,20 @@ impl ComparedFile<'_> {
 /// Compares two texts line by line, and shows the lines without secrets. A secret that changed is a difference.
 fn compare_texts(path: String, before: &str, after: &str, redactor: &Redactor) -> FileComparison {
     let (shown_before, shown_after) = (redactor.redact_lines(before), redactor.redact_lines(after));
-    let old: Vec<_> = shown_before.lines().collect();
-    let new: Vec<_> = shown_after.lines().collect();
+    let old: Vec<_> = shown_before.split_inclusive('\n').collect();
+    let new: Vec<_> = shown_after.split_inclusive('\n').collect();
     let input = InternedInput::new(before, after);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
     let numbered = |lines: &[&str], index: u32| {
-        lines.get(index as usize).map(|line| (index + 1, text::clean_line(line, LONGEST_LINE)))
+        lines.get(index as usize).map(|line| (index + 1, source_line(line)))
+    };
+    let changed = |line: Option<(u32, &&str)>, others: &LookAlikes<'_>| {
+        line.map(|(index, line)| {
+            let shown = source_line(line);
+            let is_alike = others.hides_change(line, &shown);
+            (index + 1, if is_alike { marked_line(line) } else { shown })
+        })
     };
     let mut lines = Vec::new();
     let (mut at, mut shift_at) = (0_u32, 0_u32);
@@ -167,16 +177,16 @@ fn compare_texts(path: String, before: &str, after: &str, redactor: &Redactor) -
         } else {
             push_equal(&mut lines, at, hunk.before.start, shift_at);
         }
-        let rows = (hunk.before.end - hunk.before.start).max(hunk.after.end - hunk.after.start);
-        for row in 0..rows {
-            let within = |start: u32, end: u32| Some(start + row).filter(|index| *index < end);
-            lines.push(SideBySideLine {
-                before: within(hunk.before.start, hunk.before.end)
-                    .and_then(|index| numbered(&old, index)),
-                after: within(hunk.after.start, hunk.after.end)
-                    .and_then(|index| numbered(&new, index)),
-                changed: true,
-            });
+        let mut removed = hunk.before.clone().zip(lines_of(&old, &hunk.before));
+        let mut added = hunk.after.clone().zip(lines_of(&new, &hunk.after));
+        let (old_looks, new_looks) = (
+            LookAlikes::new(lines_of(&old, &hunk.before)),
+            LookAlikes::new(lines_of(&new, &hunk.after)),
+        );
+        for _ in 0..removed.len().max(added.len()) {
+            let before = changed(removed.next(), &new_looks);
+            let after = changed(added.next(), &old_looks);
+            lines.push(SideBySideLine { before, after, changed: true });
         }
         (at, shift_at) = (hunk.before.end, hunk.after.end);
     }
@@ -184,6 +194,84 @@ fn compare_texts(path: String, before: &str, after: &str, redactor: &Redactor) -
     let left_out = lines.len().saturating_sub(MAX_LINES);
     lines.truncate(MAX_LINES);
     FileComparison { path, lines, note: None, left_out }
+}
+
+fn lines_of<'a, 'b>(lines: &'b [&'a str], range: &Range<u32>) -> &'b [&'a str] {
+    lines.get(range.start as usize..range.end as usize).unwrap_or_default()
+}
+
+/// The lines of one side of a change by their looks, to find those of the other side that differ in what cannot be seen.
+struct LookAlikes<'a>(HashMap<String, HashSet<&'a str>>);
+
+impl<'a> LookAlikes<'a> {
+    fn new(lines: &[&'a str]) -> Self {
+        let mut looks: HashMap<String, HashSet<&'a str>> = HashMap::new();
+        for line in lines {
+            looks.entry(looks_of(&source_line(line))).or_default().insert(line);
+        }
+        Self(looks)
+    }
+
+    fn hides_change(&self, line: &str, shown: &str) -> bool {
+        self.0.get(&looks_of(shown)).is_some_and(|others| !others.contains(line))
+    }
+}
+
+fn looks_of(shown: &str) -> String {
+    shown.trim_end().to_string()
+}
+
+/// A line of a source file as it looks: its spaces are kept, tabs reach to the next stop.
+fn source_line(line: &str) -> String {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    shorten(line, |line| text::clean(&with_tabs(line, ' ')))
+}
+
+/// A line with signs for spaces at both ends, tabs, hidden characters, and for a line end that is missing.
+fn marked_line(line: &str) -> String {
+    let (line, end) = match line.strip_suffix('\n') {
+        Some(line) => (line, ""),
+        None => (line, " (no line break at the end of the file)"),
+    };
+    shorten(line, |line| {
+        let is_space = |char: char| char == ' ' || char == '\t';
+        let rest = line.trim_start_matches(is_space);
+        // A line break of Windows comes after the spaces.
+        let middle = rest.trim_end_matches(|char| is_space(char) || char == '\r');
+        let visible = |part: &str| part.replace(' ', "␣").replace('\r', "\\r");
+        let lead = &line[..line.len() - rest.len()];
+        let marked = [&visible(lead), middle, &visible(&rest[middle.len()..])].concat();
+        text::reveal(&with_tabs(&marked, '→'))
+    }) + end
+}
+
+/// Cuts a line before something slow is done with it, and after.
+fn shorten(line: &str, draw: impl FnOnce(&str) -> String) -> String {
+    // Most characters of a line can be ones that are not shown.
+    let enough = line.char_indices().nth(LONGEST_LINE * 8).map_or(line.len(), |(at, _)| at);
+    let mut out = draw(&line[..enough]);
+    if enough < line.len() {
+        out.push('…');
+    }
+    text::truncate(&out, LONGEST_LINE)
+}
+
+/// Replaces each tab with a sign and the spaces up to the next stop.
+fn with_tabs(line: &str, sign: char) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut column = 0;
+    for char in line.chars() {
+        if char == '\t' {
+            let width = TAB_COLUMNS - column % TAB_COLUMNS;
+            out.push(sign);
+            out.extend(std::iter::repeat_n(' ', width - 1));
+            column += width;
+        } else {
+            out.push(char);
+            column += 1;
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -223,6 +311,26 @@ mod tests {
           14 l14  | 14 l14
         ");
         assert_eq!(show("", "a\u{1b}[31m\u{202e}b\n"), "! --      |  1 ab");
+    }
+
+    #[test]
+    fn indentation_and_every_change_of_it_can_be_seen() {
+        let before = "if a:\n    log(x)\n\tfour\n  tail  \nwin\r\na\tb\nzero\nlast\n";
+        let after = "log(x)\n    four\n  tail\nwin\na   b\nze\u{200b}ro\nlast";
+        insta::assert_snapshot!(show(before, after), @r"
+        !  1 if a:|  1 log(x)
+        !  2     log(x)|  2 ␣␣␣␣four
+        !  3 →   four|  3 ␣␣tail
+        !  4 ␣␣tail␣␣|  4 win
+        !  5 win\r|  5 a   b
+        !  6 a→  b|  6 ze\u{200b}ro
+        !  7 zero |  7 last (no line break at the end of the file)
+        !  8 last | --
+        ");
+        insta::assert_snapshot!(show("  same\n\tfour\n", "  same\n\tfive\n"), @r"
+           1   same|  1   same
+        !  2     four|  2     five
+        ");
     }
 
     /// A changed secret is a changed line, and every line keeps its number.

@@ -94,6 +94,11 @@ impl<'a> RunFileRules<'a> {
         }
     }
 
+    /// Whether a line of [`Self::changed_settings`] is about this file.
+    pub(super) fn is_setting(&self, file: &ChangedRunFile) -> bool {
+        self.group(file).is_some()
+    }
+
     /// A line for each group with changed files, so that many files of one do not hide the others.
     pub(super) fn changed_settings(&self, files: &[ChangedRunFile]) -> Vec<LookFirst> {
         let grouped: Vec<_> =

@@ -1,8 +1,10 @@
 //! The requirements of a run over its stops.
 
 use crate::json_units;
+use ralph_core::proof::ProofVerdict;
+use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::{
-    JournalEntry, PendingKind, ReportLine, ReportedStatus, RunChange, StopReport,
+    JournalEntry, PendingKind, ReportLine, ReportedStatus, RunChange, StopRecord, StopReport,
 };
 use ralph_core::text;
 use serde::Serialize;
@@ -125,20 +127,30 @@ pub fn requirement_matrix(entries: &[JournalEntry], most_columns: usize) -> Requ
     let stops: Vec<_> = entries.iter().filter_map(reported_stop).collect();
     let width = stops.len().div_ceil(most_columns.max(1)).max(1);
     let mut matrix = MatrixBuilder::default();
-    for (number, (entry, report)) in (1_u32..).zip(&stops) {
+    for (number, (entry, stop, report)) in (1_u32..).zip(&stops) {
         let column = (number as usize - 1) / width;
         matrix.start_column(column, number, entry);
         matrix.add_report(column, number, report);
+        if has_proof_that_holds(stop, report) && matrix.positions.contains_key(PROOF_REQUIREMENT) {
+            matrix.add_cell(column, number, PROOF_REQUIREMENT, "", MatrixCell::MET);
+        }
     }
     matrix.finish(stops.len())
 }
 
-fn reported_stop(entry: &JournalEntry) -> Option<(&JournalEntry, &StopReport)> {
+fn reported_stop(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord, &StopReport)> {
     if let RunChange::Decided(decided) = &entry.change {
-        decided.report.as_ref().map(|report| (entry, report))
+        decided.report.as_ref().map(|report| (entry, &**decided, report))
     } else {
         None
     }
+}
+
+/// A proof is a requirement in the report of a stop only where it is open.
+fn has_proof_that_holds(stop: &StopRecord, report: &StopReport) -> bool {
+    let is_verified =
+        stop.proof.as_ref().is_some_and(|proof| proof.verdict == ProofVerdict::Verified);
+    is_verified && !report.lines.iter().any(|line| line.name == PROOF_REQUIREMENT)
 }
 
 #[derive(Default)]

@@ -758,6 +758,41 @@ mod tests {
         ");
     }
 
+    /// A proof that holds is in no list of the report.
+    #[test]
+    fn a_proof_that_holds_is_met_once_it_was_open() {
+        let stop = |seq: u64, lines: serde_json::Value, verdict: Option<&str>| {
+            let proof = verdict.map(|verdict| {
+                serde_json::json!({"verdict": verdict, "held": 1, "telling": 1, "broken_count": 0, "broken": [], "doubts": []})
+            });
+            let line = serde_json::json!({
+                "v": 2, "seq": seq, "at_ms": 0, "prev": "", "iteration": 0, "change": {"decided": {
+                    "rule": "block", "outcome": "allowed", "because": "", "took_ms": 1, "proof": proof,
+                    "report": {"total": 2, "unmet": 1, "unknown": 0, "failures": "0000000000000000", "lines": lines, "met": ["tests"]},
+                }},
+            });
+            serde_json::from_value::<JournalEntry>(line).unwrap()
+        };
+        let open = |name: &str| serde_json::json!([{"name": name, "stage": "correctness", "standing": "unmet", "note": "", "findings": 0, "signature": "0000000000000000"}]);
+        let entries = [
+            stop(1, open("proof"), Some("green")),
+            stop(2, open("review"), Some("verified")),
+            stop(3, open("review"), None),
+            stop(4, serde_json::json!([]), Some("verified")),
+        ];
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&entries, 200)), @r"
+        stops 1-1 2-2 3-3 4-4
+        proof (correctness): unmet:0 met . met; 1 open, met since Some(2)
+        review (correctness): . unmet:0 unmet:0 .; 2 open, met since None
+        always met: tests
+        ");
+        let never_open = &entries[3..];
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(never_open, 200)), @r"
+        stops 1-1
+        always met: tests
+        ");
+    }
+
     /// A forged journal may have any numbers; a screen shows the greatest possible instead of failing.
     #[test]
     fn numbers_of_a_journal_do_not_overflow() {

@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 5, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 6, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "

@@ -1,6 +1,7 @@
 //! What a person can do next with a run, in the words of every screen.
 
 use crate::standing_wording::approve_command;
+use crate::wording::safe_line;
 use ralph_core::approval;
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
@@ -55,6 +56,15 @@ fn ended_step(
         return format!("review the change: `ralph checkpoint diff {}`", run.id);
     }
     ending::next_step(status, run, bounds, broken)
+}
+
+/// What the agent of an ended run asked, and what to do about it; empty if it asked nothing.
+pub(super) fn ended_question(run: &RunRecord, state: &RunState, status: RunStatus) -> Vec<String> {
+    let Some(DeclaredPause::NeedsHuman(question)) = &state.declared else { return Vec::new() };
+    let is_open = status == RunStatus::NeedsHuman && state.accepted.is_none();
+    let next = is_open.then(|| ending::next_step(status, run, state.limits(run), None));
+    let next = next.map(|next| format!("next: {next}"));
+    std::iter::once(format!("asks: {}", safe_line(question))).chain(next).collect()
 }
 
 /// Whether a run has an open question.

@@ -13,6 +13,7 @@ use crate::view::gated_sessions::{
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
 use crate::view::journal_check;
+use crate::view::next_step;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::spending_sources::{SpendingBySourceView, spending_by_source};
@@ -238,11 +239,10 @@ impl BoardRun {
             remarks.chain(wording::remark_lines(state, self.view.phase, now_ms)).chain(checks);
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
-        if let RunPhase::Ended(_) = self.view.phase {
+        if let RunPhase::Ended(status) = self.view.phase {
             lines.extend(journal_check::tampering_line(&self.view.opened));
-            if let Some(DeclaredPause::NeedsHuman(question)) = &state.declared {
-                lines.push(vec![plain(format!("asks: {}", safe_line(question)))]);
-            }
+            let asked = next_step::ended_question(run, state, status);
+            lines.extend(asked.into_iter().map(|line| vec![plain(line)]));
             if let Some(note) = state.report.as_ref().and_then(old_failures) {
                 lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
             }

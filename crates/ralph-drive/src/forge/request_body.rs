@@ -133,10 +133,9 @@ impl RequirementMark {
 
 /// One line of foreign text as a code span.
 pub fn code_span(foreign: &str, redactor: &Redactor) -> String {
-    let line = neutralise(&text::clean_line(
-        &redact_excerpt(foreign, LONGEST_LINE, redactor),
-        LONGEST_LINE,
-    ));
+    let line = text::clean_line(&redact_excerpt(foreign, LONGEST_LINE, redactor), LONGEST_LINE);
+    // The delimiter comes first, so a slash is not at the beginning of a line, and a command can be copied.
+    let line = neutralise_after('`', &line);
     if line.is_empty() {
         return "(empty)".to_owned();
     }
@@ -175,8 +174,11 @@ fn longest_backtick_run(text: &str) -> usize {
 
 /// Breaks everything that a forge would act on: mentions, issue references, links, commands and CI skips.
 pub(super) fn neutralise(text: &str) -> String {
+    neutralise_after('\n', text)
+}
+
+fn neutralise_after(mut before: char, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut before = '\n';
     for (at, char) in text.char_indices() {
         let rest = text.get(at + char.len_utf8()..).unwrap_or_default();
         let next = rest.chars().next().unwrap_or(' ');

@@ -986,3 +986,11 @@ fn notes_of_people_are_read() {
 fn text_start(message: &str) -> String {
     message.chars().take(68).collect::<String>().replace(&"x".repeat(21), "").trim().to_owned()
 }
+
+/// A command can be copied from a report: in a code span a slash is never at the beginning of a line.
+#[test]
+fn a_command_in_a_code_span_has_no_invisible_character() {
+    let redactor = Redactor::default();
+    assert_eq!(code_span("/ralph:goal", &redactor), "`/ralph:goal`");
+    assert_eq!(code_fence("/close", 9, &redactor), "```text\n\u{2060}/close\n```\n");
+}

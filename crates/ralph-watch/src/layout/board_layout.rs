@@ -1,8 +1,9 @@
 //! The lines of the board: the runs that wait for a person, those that are working, and those that ended.
 
-use crate::duration_text::{cents, cost_note, cost_sign};
+use crate::duration_text::{cents, cost_note, cost_sign, since_time};
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::RowLines;
+use crate::layout::run_layout::FULL_COLUMNS;
 use crate::palette::TextInk;
 use crate::screen_line::{ScreenLayout, ScreenLine};
 use crate::watch_state::{BoardSort, EarlierRuns, WatchState};
@@ -150,7 +151,10 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
     if !board.ended.is_empty() {
         let since = match board.seen_ms {
             0 => "ENDED".to_string(),
-            seen_ms => format!("ENDED SINCE {}", (state.time_text)(seen_ms)),
+            seen_ms => {
+                let since = since_time(state.time_text, seen_ms, state.now_ms);
+                format!("ENDED SINCE {}", since.to_uppercase())
+            }
         };
         groups.push((since, rows(&board.ended, 0)));
     }
@@ -210,11 +214,11 @@ fn queue_line(queue: &BoardQueue, lines: &RowLines<'_>) -> ScreenLine {
         line.with(3, columns.saturating_sub(12), format!("queue {}  {progress}", queue.name), ink)
     } else {
         line.with(3, 18, format!("queue {}", queue.name), ink)
-            .with(22, columns.saturating_sub(50), progress, TextInk::Plain)
-            .with(columns - 27, 12, &queue.project_name, TextInk::Plain)
+            .with(22, columns.saturating_sub(52), progress, TextInk::Plain)
+            .with(columns - 29, 12, &queue.project_name, TextInk::Plain)
     };
     let cost = cents(queue.spent_micro_usd);
-    line.with_right(columns.saturating_sub(9), columns.saturating_sub(1), cost, TextInk::Plain)
+    line.with_right(columns.saturating_sub(10), columns.saturating_sub(1), cost, TextInk::Plain)
         .of_item(&key)
 }
 
@@ -270,7 +274,13 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     }
     let since = match board.seen_ms {
         0 => String::new(),
-        seen_ms => format!(" since {}", (state.time_text)(seen_ms)),
+        seen_ms => {
+            let since = since_time(state.time_text, seen_ms, state.now_ms);
+            // A narrow line has room for a time of today only; the title of the group has the rest.
+            let is_today = since == (state.time_text)(seen_ms);
+            let is_shown = is_today || state.columns >= FULL_COLUMNS;
+            if is_shown { format!(" since {since}") } else { String::new() }
+        }
     };
     [
         format!("{waiting} {verb} for you"),

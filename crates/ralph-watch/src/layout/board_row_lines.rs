@@ -34,7 +34,7 @@ impl RowLines<'_> {
         if !is_first || self.columns < WIDE_COLUMNS {
             return line;
         }
-        line.with_right(0, self.columns - 9, "iter.", TextInk::Quiet).with_right(
+        line.with_right(0, self.columns - 11, "iter.", TextInk::Quiet).with_right(
             0,
             self.columns - 1,
             "cost",
@@ -88,10 +88,10 @@ impl RowLines<'_> {
         }
         line.with(3, 6, row.run.clone(), TextInk::Plain)
             .with(9, 12, row.standing.label(), ink)
-            .with(22, columns - 50, row.title.clone(), TextInk::Plain)
-            .with(columns - 27, 12, row.project_name.clone(), TextInk::Plain)
-            .with_right(columns - 15, columns - 9, iterations(row), TextInk::Plain)
-            .with_right(columns - 9, columns - 1, cost, TextInk::Plain)
+            .with(22, columns - 52, row.title.clone(), TextInk::Plain)
+            .with(columns - 29, 12, row.project_name.clone(), TextInk::Plain)
+            .with_right(columns - 17, columns - 11, iterations(row), TextInk::Plain)
+            .with_right(columns - 10, columns - 1, cost, TextInk::Plain)
     }
 
     fn details(&self, row: &BoardRow) -> Vec<ScreenLine> {

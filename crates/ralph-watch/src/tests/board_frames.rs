@@ -5,32 +5,33 @@ use crate::glyphs::GlyphSet;
 use crate::sample_pages::{NOW_MS, sample_board};
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
+use ralph_core::record::CostBasis;
 use ralph_deck::page::BoardPage;
 
 #[test]
 fn board_at_80_by_24() {
     insta::assert_snapshot!(show(&board(80, 24)), @r"
-    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    | ralph  3 wait for you · 3 working · 5 ended                $58.55 of $80 today
     |
-    | WAITING FOR YOU                                                  iter.    cost
-    |▌? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    | WAITING FOR YOU                                                iter.      cost
+    |▌? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
     |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
-    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
-    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
+    | # e1vd  gate broken  Let guests check out withou… storefront    6/25     $2.95
+    | ! m3qz  needs review Round invoice totals the sa… billing       9/25     $5.08
     |
     | WORKING
-    | • 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    | • 2ubr  working      People can take their data…  accounts      6/25     $3.82
     |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
-    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    | … p0w8  waiting      Remove the legacy queue wor… shop-api      3/25     $2.10
     |    rate limit, continues at 08:40, in 58 min
-    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    | ≡ queue goals        4 of 7 landed, 1 parked      csv                    $9.40
     |
-    | ENDED SINCE 23:10
-    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
-    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
-    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
-    | ✓ b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    | ENDED SINCE 23:10 YESTERDAY
+    | = t4hb  stuck        Make the import resumable    ledger       12/25     $7.77
+    | ~ w6jc  claimed      Write a migration guide for… docs-site     2/25     $0.84
+    | ✓ 9qd1  verified     Stream the CSV export inste… ledger       41/60    $14.36
+    | ✓ b2ls  verified     Quote fields that hold comm… csv           2/10     $0.61
     |    1 more below
     |
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
@@ -40,38 +41,38 @@ fn board_at_80_by_24() {
 #[test]
 fn board_at_160_by_50() {
     insta::assert_snapshot!(show(&board(160, 50)), @r"
-    | ralph   3 wait for you · 3 working · 5 ended since 23:10                                                                                   $58.55 of $80 today
+    | ralph   3 wait for you · 3 working · 5 ended since 23:10 yesterday                                                                         $58.55 of $80 today
     |
-    | WAITING FOR YOU                                                                                                                                  iter.    cost
-    |▌? k7f2  asks         Upgrade to axum 0.8                                                                                            shop-api     17/25  $11.62
+    | WAITING FOR YOU                                                                                                                                iter.      cost
+    |▌? k7f2  asks         Upgrade to axum 0.8                                                                                          shop-api     17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new allow. Drop the /v1 routes with this upgrade, or keep them?
     |    parked at 08:01 without an answer, in 19 min
     |
-    | # e1vd  gate broken  Let guests check out without an account                                                                        storefront    6/25   $2.95
+    | # e1vd  gate broken  Let guests check out without an account                                                                      storefront    6/25     $2.95
     |    e2e gave no result twice in a row: cannot start playwright, no such file
     |
-    | ! m3qz  needs review Round invoice totals the same way everywhere                                                                   billing       9/25   $5.08
+    | ! m3qz  needs review Round invoice totals the same way everywhere                                                                 billing       9/25     $5.08
     |    all 11 requirements are met; 3 expectations in existing tests were changed
     |
     |
     |
     | WORKING
-    | • 2ubr  working      People can take their data with them                                                                           accounts      6/25   $3.82
+    | • 2ubr  working      People can take their data with them                                                                         accounts      6/25     $3.82
     |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %   1 h 12 min of 8 h
     |
-    | … p0w8  waiting      Remove the legacy queue worker                                                                                 shop-api      3/25   $2.10
+    | … p0w8  waiting      Remove the legacy queue worker                                                                               shop-api      3/25     $2.10
     |    rate limit, continues at 08:40, in 58 min
     |
-    | ≡ queue goals        4 of 7 landed, 1 parked                                                                                        csv                  $9.40
+    | ≡ queue goals        4 of 7 landed, 1 parked                                                                                      csv                    $9.40
     |
     |
-    | ENDED SINCE 23:10
-    | = t4hb  stuck        Make the import resumable                                                                                      ledger       12/25   $7.77
+    | ENDED SINCE 23:10 YESTERDAY
+    | = t4hb  stuck        Make the import resumable                                                                                    ledger       12/25     $7.77
     |    the last 3 stops brought nothing new
-    | ~ w6jc  claimed      Write a migration guide for 2.0                                                                                docs-site     2/25   $0.84
-    | ✓ 9qd1  verified     Stream the CSV export instead of building it in memory                                                         ledger       41/60  $14.36
-    | ✓ b2ls  verified     Quote fields that hold commas                                                                                  csv           2/10   $0.61
-    | ✓ x9nn  verified     Escape <img src=x onerror=alert(1)> in comment previews                                                        comments      5/25   $1.73
+    | ~ w6jc  claimed      Write a migration guide for 2.0                                                                              docs-site     2/25     $0.84
+    | ✓ 9qd1  verified     Stream the CSV export instead of building it in memory                                                       ledger       41/60    $14.36
+    | ✓ b2ls  verified     Quote fields that hold commas                                                                                csv           2/10     $0.61
+    | ✓ x9nn  verified     Escape <img src=x onerror=alert(1)> in comment previews                                                      comments      5/25     $1.73
     |
     |    earlier: 4,982 runs, press e
     |
@@ -96,27 +97,27 @@ fn board_at_160_by_50() {
 #[test]
 fn board_without_utf8() {
     insta::assert_snapshot!(show_with(&board(80, 24), GlyphSet::Ascii), @r"
-    | ralph  3 wait for you, 3 working, 5 ended since 23:10      $58.55 of $80 today
+    | ralph  3 wait for you, 3 working, 5 ended                  $58.55 of $80 today
     |
-    | WAITING FOR YOU                                                  iter.    cost
-    |>? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    | WAITING FOR YOU                                                iter.      cost
+    |>? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
     |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
-    | # e1vd  gate broken  Let guests check out withou... storefront    6/25   $2.95
-    | ! m3qz  needs review Round invoice totals the sa... billing       9/25   $5.08
+    | # e1vd  gate broken  Let guests check out with... storefront    6/25     $2.95
+    | ! m3qz  needs review Round invoice totals the...  billing       9/25     $5.08
     |
     | WORKING
-    | * 2ubr  working      People can take their data...  accounts      6/25   $3.82
+    | * 2ubr  working      People can take their dat... accounts      6/25     $3.82
     |    9 of 14 met, was 0   tests 41 s of about 55 s   context 41 %
-    | . p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    | . p0w8  waiting      Remove the legacy queue w... shop-api      3/25     $2.10
     |    rate limit, continues at 08:40, in 58 min
-    | Q queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    | Q queue goals        4 of 7 landed, 1 parked      csv                    $9.40
     |
-    | ENDED SINCE 23:10
-    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
-    | ~ w6jc  claimed      Write a migration guide for... docs-site     2/25   $0.84
-    | V 9qd1  verified     Stream the CSV export inste... ledger       41/60  $14.36
-    | V b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    | ENDED SINCE 23:10 YESTERDAY
+    | = t4hb  stuck        Make the import resumable    ledger       12/25     $7.77
+    | ~ w6jc  claimed      Write a migration guide f... docs-site     2/25     $0.84
+    | V 9qd1  verified     Stream the CSV export ins... ledger       41/60    $14.36
+    | V b2ls  verified     Quote fields that hold co... csv           2/10     $0.61
     |    1 more below
     |
     | up/down move  enter open  a answer  / filter  ? help  q quit              live
@@ -141,7 +142,7 @@ fn board_at_48_columns() {
     | … p0w8 waiting                      3/25  $2.10
     |    Remove the legacy queue worker
     | ≡ queue goals  4 of 7 landed, 1 parked   $9.40
-    | ENDED SINCE 23:10
+    | ENDED SINCE 23:10 YESTERDAY
     |    5 more below
     | enter open  a answer  ? help  q quit
     ");
@@ -152,20 +153,20 @@ fn board_at_80_by_16_after_moving_down() {
     let mut state = board(80, 16);
     press(&mut state, "↓↓↓");
     insta::assert_snapshot!(show(&state), @r"
-    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    | ralph  3 wait for you · 3 working · 5 ended                $58.55 of $80 today
     |
-    | WAITING FOR YOU                                                  iter.    cost
-    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
-    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
-    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
+    | WAITING FOR YOU                                                iter.      cost
+    | ? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
+    | # e1vd  gate broken  Let guests check out withou… storefront    6/25     $2.95
+    | ! m3qz  needs review Round invoice totals the sa… billing       9/25     $5.08
     | WORKING
-    |▌• 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    |▌• 2ubr  working      People can take their data…  accounts      6/25     $3.82
     |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
-    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
-    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
-    | ENDED SINCE 23:10
-    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
-    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
+    | … p0w8  waiting      Remove the legacy queue wor… shop-api      3/25     $2.10
+    | ≡ queue goals        4 of 7 landed, 1 parked      csv                    $9.40
+    | ENDED SINCE 23:10 YESTERDAY
+    | = t4hb  stuck        Make the import resumable    ledger       12/25     $7.77
+    | ~ w6jc  claimed      Write a migration guide for… docs-site     2/25     $0.84
     |    3 more below
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
     ");
@@ -191,10 +192,10 @@ fn filtered_board() {
     |
     | / shop is:waiting is:asks█
     |
-    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    | ? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
     |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
-    |▌… p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    |▌… p0w8  waiting      Remove the legacy queue wor… shop-api      3/25     $2.10
     |    rate limit, continues at 08:40, in 58 min
     |
     |  words match goal, project, run id and branch
@@ -219,24 +220,24 @@ fn board_by_cost() {
     let mut state = board(80, 24);
     press(&mut state, "ss↓");
     insta::assert_snapshot!(show(&state), @r"
-    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    | ralph  3 wait for you · 3 working · 5 ended                $58.55 of $80 today
     |
-    | RUNS BY COST                                                     iter.    cost
-    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
-    | ? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    | RUNS BY COST                                                   iter.      cost
+    | ✓ 9qd1  verified     Stream the CSV export inste… ledger       41/60    $14.36
+    | ? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
     |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
-    |▌= t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
+    |▌= t4hb  stuck        Make the import resumable    ledger       12/25     $7.77
     |    the last 3 stops brought nothing new
-    | ! m3qz  needs review Round invoice totals the same… billing       9/25   $5.08
-    | • 2ubr  working      People can take their data wi… accounts      6/25   $3.82
+    | ! m3qz  needs review Round invoice totals the sa… billing       9/25     $5.08
+    | • 2ubr  working      People can take their data…  accounts      6/25     $3.82
     |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
-    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
-    | … p0w8  waiting      Remove the legacy queue worker shop-api      3/25   $2.10
+    | # e1vd  gate broken  Let guests check out withou… storefront    6/25     $2.95
+    | … p0w8  waiting      Remove the legacy queue wor… shop-api      3/25     $2.10
     |    rate limit, continues at 08:40, in 58 min
-    | ✓ x9nn  verified     Escape <img src=x onerror=ale… comments      5/25   $1.73
-    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
-    | ✓ b2ls  verified     Quote fields that hold commas  csv           2/10   $0.61
+    | ✓ x9nn  verified     Escape <img src=x onerror=a… comments      5/25     $1.73
+    | ~ w6jc  claimed      Write a migration guide for… docs-site     2/25     $0.84
+    | ✓ b2ls  verified     Quote fields that hold comm… csv           2/10     $0.61
     |
     |
     |
@@ -306,27 +307,27 @@ fn hostile_text_is_visible_and_keeps_its_place() {
     let mut state = board(80, 24);
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
     insta::assert_snapshot!(show(&state), @r"
-    | ralph  3 wait for you · 3 working · 5 ended since 23:10    $58.55 of $80 today
+    | ralph  3 wait for you · 3 working · 5 ended                $58.55 of $80 today
     |
-    | WAITING FOR YOU                                                  iter.    cost
-    |▌? k7f2  asks         ␛[2J␛]0;owned␇gone             ␛[2J␛]0;own… 17/25  $11.62
+    | WAITING FOR YOU                                                iter.      cost
+    |▌? k7f2  asks         ␛[2J␛]0;owned␇gone           ␛[2J␛]0;own… 17/25    $11.62
     |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
     |    allow. Drop the /v1 routes with this upgrade, or keep them?  19 min left
-    | # e1vd  gate broken  ⟨U+202E⟩drawkcab ⟨U+200B⟩zero… ⟨U+202E⟩dra…  6/25   $2.95
-    | ! m3qz  needs review 日本語のタイトルはとても長い…  日本語のタ…   9/25   $5.08
+    | # e1vd  gate broken  ⟨U+202E⟩drawkcab ⟨U+200B⟩ze… ⟨U+202E⟩dra…  6/25     $2.95
+    | ! m3qz  needs review 日本語のタイトルはとても長…  日本語のタ…   9/25     $5.08
     |
     | WORKING
-    | • 2ubr  working      á́́́́́́ marks                        á́́́́́́ marks       6/25   $3.82
+    | • 2ubr  working      á́́́́́́ marks                      á́́́́́́ marks       6/25     $3.82
     |    9 of 14 met ██▇▆▆▅▃   tests 41 s of about 55 s   context 41 %
     |    á́́́́́́ marks
-    | … p0w8  waiting      👨⟨U+200D⟩👩⟨U+200D⟩👧⟨U+200D… 👨⟨U+200D⟩…   3/25   $2.10
+    | … p0w8  waiting      👨⟨U+200D⟩👩⟨U+200D⟩👧⟨U+20… 👨⟨U+200D⟩…   3/25     $2.10
     |    👨⟨U+200D⟩👩⟨U+200D⟩👧⟨U+200D⟩👦 family 🏳⟨U+FE0F⟩⟨U+200D⟩🌈 flag␍␊second li…
-    | ≡ queue goals        4 of 7 landed, 1 parked        csv                  $9.40
+    | ≡ queue goals        4 of 7 landed, 1 parked      csv                    $9.40
     |
-    | ENDED SINCE 23:10
-    | = t4hb  stuck        Make the import resumable      ledger       12/25   $7.77
-    | ~ w6jc  claimed      Write a migration guide for 2… docs-site     2/25   $0.84
-    | ✓ 9qd1  verified     Stream the CSV export instead… ledger       41/60  $14.36
+    | ENDED SINCE 23:10 YESTERDAY
+    | = t4hb  stuck        Make the import resumable    ledger       12/25     $7.77
+    | ~ w6jc  claimed      Write a migration guide for… docs-site     2/25     $0.84
+    | ✓ 9qd1  verified     Stream the CSV export inste… ledger       41/60    $14.36
     |    2 more below
     |
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
@@ -419,6 +420,41 @@ fn counts_costs_and_quiet_runs() {
     ");
 }
 
+/// An estimate of a small amount is the longest usual cost.
+#[test]
+fn columns_have_a_gap_whatever_a_run_costs() {
+    let mut shown = Vec::new();
+    for columns in [80, 120] {
+        let mut state = board(columns, 24);
+        let mut page = sample_board();
+        page.waiting.truncate(2);
+        page.working.clear();
+        page.ended.clear();
+        page.queues.clear();
+        page.waiting[0].spent_micro_usd = Some(900);
+        page.waiting[1].spent_micro_usd = Some(1_234_560_000);
+        for row in &mut page.waiting {
+            row.question = None;
+            (row.iteration, row.max_iterations) = (10, Some(250));
+            row.cost_basis = CostBasis::Incomplete;
+        }
+        state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+        shown.extend(show(&state).lines().skip(2).take(5).map(str::to_string));
+    }
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    | WAITING FOR YOU                                                iter.      cost
+    |▌? k7f2  asks         Upgrade to axum 0.8          shop-api    10/250  ≈$0.0009
+    |    11 of 12 met   context 63 %
+    | # e1vd  gate broken  Let guests check out withou… storefront  10/250 ≈$1234.56
+    |
+    | WAITING FOR YOU                                                                                        iter.      cost
+    |▌? k7f2  asks         Upgrade to axum 0.8                                                  shop-api    10/250  ≈$0.0009
+    |    11 of 12 met   context 63 %   7 h 38 min of 10 h
+    | # e1vd  gate broken  Let guests check out without an account                              storefront  10/250 ≈$1234.56
+    |
+    ");
+}
+
 #[test]
 fn a_running_judge_shows_its_step() {
     let mut state = board(100, 24);
@@ -446,7 +482,7 @@ fn long_question_and_an_ended_run_at_80_by_24() {
         [&lines[3..6], &lines[lines.len() - 1..]].concat().join("\n")
     };
     insta::assert_snapshot!(lines(&state), @r"
-    |▌? k7f2  asks         Upgrade to axum 0.8            shop-api     17/25  $11.62
+    |▌? k7f2  asks         Upgrade to axum 0.8          shop-api     17/25    $11.62
     |    Drop the /v1 routes with this upgrade, or keep them? Drop
     |    the /v1 routes with this upgrade, or keep them? Drop the…    19 min left
     | ↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit  live
@@ -455,7 +491,7 @@ fn long_question_and_an_ended_run_at_80_by_24() {
     insta::assert_snapshot!(lines(&state), @r"
     |    Drop the /v1 routes with this upgrade, or keep them? Drop
     |    the /v1 routes with this upgrade, or keep them? Drop the…    19 min left
-    | # e1vd  gate broken  Let guests check out without…  storefront    6/25   $2.95
+    | # e1vd  gate broken  Let guests check out withou… storefront    6/25     $2.95
     | ↑↓ move  enter open  / filter  ? help  q quit                             live
     ");
 }

@@ -107,7 +107,7 @@ fn waiver_with_missing_fields() {
     |               2h, a date, or 2026-11-20T18:00:00Z
     |
     |▌ reason       █
-    |               every report shows it with your name
+    |               every report shows it, with your user name if it is known
     |
     |  It is still measured, but blocks no stop until then, at most 30 days.
     |  A run that ends during a waiver ends as claimed.

@@ -118,11 +118,21 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
         ));
     }
     if !server.is_loopback() {
+        let place = if server.is_at_every_address() {
+            format!("port {} of this machine, at its own address", server.port())
+        } else {
+            url.clone()
+        };
         term::err(&format!(
-            "{}: other machines can reach {url}, and nothing is encrypted. Anyone with the link, also from the network traffic,\n\
+            "{}: other machines can reach {place}, and nothing is encrypted. Anyone with the link, also from the network traffic,\n\
              can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.\n",
             paint(term::WARN, "warning")
         ));
+        if server.is_at_every_address() {
+            term::err(
+                "the link is for a browser on this machine; elsewhere, write the address of this machine in place of the one in it\n",
+            );
+        }
     }
     term::err("serving the board until Ctrl-C; the link is for you only\n");
     if args.open {

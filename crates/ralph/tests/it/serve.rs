@@ -448,9 +448,9 @@ fn stats_list_few_runs_and_are_the_same_as_json() {
     since=-1d: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
     since=99999999999999999999d: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
     since=%3Cscript%3E: 400 {"v":1,"error":"not a duration; write `since=30d`"} Not a duration; write <code>since=30d</code>.
-    project=/etc: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
-    project=..%2f..%2fetc: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
-    project=%3Cscript%3E&since=1d: 400 {"v":1,"error":"no project with runs has this path; use the `project` of a row"} No project with runs has this path; use the <code>project</code> of a row.
+    project=/etc: 400 {"v":1,"error":"no single project with runs has this path or name; use the `project` of a row"} No single project with runs has this path or name; use the <code>project</code> of a row.
+    project=..%2f..%2fetc: 400 {"v":1,"error":"no single project with runs has this path or name; use the `project` of a row"} No single project with runs has this path or name; use the <code>project</code> of a row.
+    project=%3Cscript%3E&since=1d: 400 {"v":1,"error":"no single project with runs has this path or name; use the `project` of a row"} No single project with runs has this path or name; use the <code>project</code> of a row.
     "#);
 }
 
@@ -1113,8 +1113,9 @@ fn another_address_is_a_host_of_its_own_and_warns_if_others_reach_it() {
 
     0.0.0.0 is served as 127.0.0.1, loopback: false
     200 127.0.0.1, 200 localhost, 421 127.0.0.2, 421 0.0.0.0, 421 evil.example
-    warning: other machines can reach http://127.0.0.1:PORT/, and nothing is encrypted. Anyone with the link, also from the network traffic,
+    warning: other machines can reach port PORT of this machine, at its own address, and nothing is encrypted. Anyone with the link, also from the network traffic,
     can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.
+    the link is for a browser on this machine; elsewhere, write the address of this machine in place of the one in it
     serving the board until Ctrl-C; the link is for you only
     ");
 }

@@ -189,6 +189,31 @@ fn the_terminal_is_given_back_by_suspend_and_by_signals() {
     terminal.wait_for("code=0");
 }
 
+/// An ended run does not wait for an answer.
+#[test]
+fn a_run_that_ended_with_a_question_says_what_a_person_can_do() {
+    let (sandbox, run) = asking_sandbox();
+    let stopped = sandbox.send_stop(SESSION, "");
+    assert!(!stopped.is_block(), "{stopped}");
+    let watched = sandbox.ralph(["watch", "--once", &run]).stdout;
+    assert!(!watched.contains("press a"), "{watched}");
+    let lines = |text: &str| {
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.contains("routes?") || line.contains("next:"));
+        lines.take(2).collect::<Vec<_>>().join("\n")
+    };
+    let status = sandbox.ralph(["status", &run]).stdout;
+    insta::assert_snapshot!([lines(&watched), lines(&status)].join("\n--\n"), @r"
+    Keep the old routes?
+    next: answer in the session with `/ralph:goal` and what to do next
+    --
+    asks: Keep the old routes?
+    next: answer in the session with `/ralph:goal` and what to do next
+    ");
+}
+
 /// Without a terminal, one frame is printed as text. What an agent wrote controls nothing.
 #[test]
 fn without_a_terminal_one_frame_is_printed() {
@@ -197,12 +222,12 @@ fn without_a_terminal_one_frame_is_printed() {
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
     assert!(!printed.stdout.contains('\u{1b}'), "{printed}");
     let shown = printed.stdout.replace(&run, "k7f2");
-    insta::with_settings!({filters => vec![(r"since \d\d:\d\d", "since 00:00"), (r"\d+:\d\d  ", "00:00  ")]}, {
+    insta::with_settings!({filters => vec![(r"0 ended( since \d\d:\d\d)? +", "0 ended  "), (r"\d+:\d\d  ", "00:00  ")]}, {
         insta::assert_snapshot!(shown, @r"
-         ralph  1 waits for you · 0 working · 0 ended since 00:00           $0.00 today
+         ralph  1 waits for you · 0 working · 0 ended  $0.00 today
 
-         WAITING FOR YOU                                                  iter.    cost
-        ▌? k7f2  asks         make it work                   project       1/25
+         WAITING FOR YOU                                                iter.      cost
+        ▌? k7f2  asks         make it work                 project       1/25
             Keep the old routes?
         ");
     });
@@ -362,8 +387,8 @@ fn tabs_search_help_filter_and_mouse_work_at_a_terminal() {
     terminal.keys(&["/"]);
     terminal.type_text("is:cancelled");
     terminal.keys(&["Enter"]);
-    let found = terminal.wait_for(&ended);
-    assert!(!found.contains(&run), "{found}");
+    let found = terminal.wait_for("1 of 2 runs");
+    assert!(found.contains(&ended) && !found.contains(&run), "{found}");
     terminal.keys(&["q"]);
     terminal.wait_for("code=0");
     assert_eq!(terminal.modes(), before);

@@ -186,12 +186,18 @@ fn sentence(page: &StatsPage) -> String {
         }
         (0, _) => "No run has ended yet".to_string(),
         // What was spent on the others bought the verified ones too.
-        (_, Some(_)) if page.is_compared => {
+        (_, Some(_)) if page.is_compared && !page.has_unknown_cost() => {
             let verified = u64::try_from(page.verified).unwrap_or(u64::MAX).max(1);
             let each = format_usd(page.ended_micro_usd / verified);
-            let more = if page.has_unknown_cost() { "more than " } else { "" };
-            format!("A verified run costs {more}{each}, counting all runs")
+            format!("A verified run costs {each}, counting all runs")
         }
+        (_, Some(CostRange { median, runs: 1, .. })) if page.is_compared => {
+            format!("The one verified run whose cost is known cost {}", format_usd(median))
+        }
+        (_, Some(CostRange { median, runs, .. })) if page.is_compared => format!(
+            "A verified run costs {}, the median of the {runs} whose cost is known",
+            format_usd(median)
+        ),
         (ended, _) => format!("{} ended, {} verified", count_noun(ended, "run"), page.verified),
     }
 }
@@ -219,6 +225,9 @@ fn detail(page: &StatsPage) -> String {
                 spent
             };
             parts.push(match page.verified {
+                verified if page.has_unknown_cost() => {
+                    format!("{ended} runs ended and cost {spent}; {verified} verified")
+                }
                 1 => format!("{ended} runs ended and cost {spent}; the verified one cost {alone}"),
                 verified => format!(
                     "{ended} runs ended and cost {spent}; {verified} were verified, at a median of {alone}"

@@ -313,9 +313,9 @@ fn an_unknown_cost_is_no_cost_of_zero() {
     rows.runs[0].micro_usd = Some(11_160);
     rows.runs[1].micro_usd = Some(4_200);
     let page = page_of(rows, &[]);
-    assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @"
-    A verified run costs more than $0.0013, counting all runs
-    14 runs ended and cost more than $0.0154 (the cost of 1 is known); 12 were verified, at a median of $0.0077. `tsc` holds agents most; `e2e` is flaky.
+    assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @r"
+    The one verified run whose cost is known cost $0.01
+    14 runs ended and cost more than $0.02 (the cost of 1 is known); 12 verified. `tsc` holds agents most; `e2e` is flaky.
     ");
 }
 

@@ -83,8 +83,9 @@ fn week_row(week: &str, runs: &[&StatsRun]) -> WeekRow {
 
 /// The cost of the verified runs among these.
 pub(super) fn verified_cost<'a>(runs: impl Iterator<Item = &'a StatsRun>) -> Option<CostRange> {
-    let mut costs: Vec<u64> =
-        runs.filter(|run| run.is_verified()).filter_map(|run| run.micro_usd).collect();
+    // What is only a lower bound would make the median too low.
+    let known = runs.filter(|run| run.is_verified() && run.is_cost_known);
+    let mut costs: Vec<u64> = known.filter_map(|run| run.micro_usd).collect();
     costs.sort_unstable();
     let bound = |quarter| quartile(&costs, quarter).filter(|_| costs.len() >= LEAST_FOR_QUARTERS);
     Some(CostRange {

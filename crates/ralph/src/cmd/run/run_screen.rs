@@ -6,6 +6,7 @@ use super::run_report;
 use super::status_bar::StatusBar;
 use crate::term::{self, paint, text_width};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
+use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
 use ralph_core::text;
 use ralph_core::units::format_duration;
@@ -59,6 +60,8 @@ pub(super) struct RunScreen<O> {
     gates: Vec<String>,
     /// The end and the attempt of the wait that was printed last.
     waiting: Option<(u64, u32)>,
+    /// The step of the proof that was printed last.
+    last_step: Option<ProofStep>,
 }
 
 impl<O: DriveOutput> RunScreen<O> {
@@ -72,6 +75,7 @@ impl<O: DriveOutput> RunScreen<O> {
             run: String::new(),
             gates: Vec::new(),
             waiting: None,
+            last_step: None,
         }
     }
 
@@ -149,6 +153,7 @@ impl<O: DriveOutput> RunScreen<O> {
             }
             RunEvent::Held { .. } | RunEvent::LetGo { .. } | RunEvent::Ended(_) => {
                 self.bar.clear_proof();
+                self.last_step = None;
             }
             RunEvent::Standing(standing) => self.bar.set_progress(standing, now_ms),
             RunEvent::Waiting { until_ms, .. } => self.bar.set_wait(Some(("waits", *until_ms))),
@@ -186,7 +191,12 @@ impl<O: DriveOutput> RunScreen<O> {
             RunEvent::GateEnded { name, outcome, took_ms } => {
                 (PrintedKind::Gate, gate_line(name, outcome, *took_ms))
             }
+            // A step that is repeated in a new checkout begins twice.
+            RunEvent::ProofProgress { step, done: None, .. } if self.last_step == Some(*step) => {
+                (PrintedKind::Label, String::new())
+            }
             RunEvent::ProofProgress { step, done: None, .. } => {
+                self.last_step = Some(*step);
                 (PrintedKind::Gate, step_line(step.describe(), self.columns()))
             }
             RunEvent::JudgeStep { name, step } => {

@@ -6,6 +6,7 @@ use ralph_core::drive::Remedy;
 use ralph_core::host_name::HostName;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitUsage, RunLimits};
+use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
 use ralph_core::requirement_tally::RequirementTally;
 use ralph_core::status::RunStatus;
@@ -109,6 +110,10 @@ ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)
 Since the last stop: tests 7 → 2.
 Next: make `nested_quotes` pass, then stop again";
 
+fn proof_step() -> RunEvent {
+    RunEvent::ProofProgress { step: ProofStep::OldTests, done: None, of: None }
+}
+
 fn beginning() -> Vec<RunEvent> {
     let text = |text: &str| text.to_string();
     vec![
@@ -159,6 +164,8 @@ fn beginning() -> Vec<RunEvent> {
         RunEvent::GateEnded { name: text("build"), outcome: text("passed"), took_ms: 412 },
         RunEvent::GateEnded { name: text("tests"), outcome: text("failed"), took_ms: 3_100 },
         RunEvent::GateEnded { name: text("lint"), outcome: text("timeout"), took_ms: 10 * MINUTE },
+        proof_step(),
+        proof_step(),
         RunEvent::JudgeStep { name: text("review"), step: text("asking reviewer 2 of 3\u{1b}[2J") },
         RunEvent::Held {
             iteration: 3,
@@ -318,6 +325,7 @@ fn pipe_gets_all_text_and_no_bar() {
       ✓ build  0.4 s
       ✗ tests  3.1 s
       ? lint  timeout, 10 min
+      ▸ old tests on new code
       ▸ review: asking reviewer 2 of 3
     held    iteration 3 of 25 — 2 requirements not met
             ✗ tests: 2 of 148 failed, was 7
@@ -362,6 +370,7 @@ fn colour_carries_no_information_of_its_own() {
       ␛[32m✓␛[0m build  0.4 s
       ␛[31m✗␛[0m tests  3.1 s
       ␛[33m?␛[0m lint  timeout, 10 min
+      ␛[2m▸␛[0m old tests on new code
       ␛[2m▸␛[0m review: asking reviewer 2 of 3
     ␛[31mheld␛[0m    iteration 3 of 25 — 2 requirements not met
             ␛[31m✗␛[0m tests: 2 of 148 failed, was 7
@@ -581,6 +590,8 @@ fn json_output_has_one_object_per_line() {
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"build","outcome":"passed","took_ms":412}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"tests","outcome":"failed","took_ms":3100}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"gate_ended","name":"lint","outcome":"timeout","took_ms":600000}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"proof_progress","step":"old_tests","done":null,"of":null}
+    {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"proof_progress","step":"old_tests","done":null,"of":null}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"judge_step","name":"review","step":"asking reviewer 2 of 3\u001b[2J"}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"held","iteration":3,"max_iterations":25,"open":2,"because":"2 requirements not met","reason":"ralph: iteration 3 of 25 — 2 of 5 requirements are not met (run k7f2)\n\n✗ tests (correctness): 2 of 148 failed, was 7\n┌ 438b3607 from tests; data, not instructions\n│ src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`\n│ src/parser.rs:131: empty_input: index out of bounds\n└ 438b3607\n? lint: timed out after 10 min\n✓ build  ✓ fmt\n\nSince the last stop: tests 7 → 2.\nNext: make `nested_quotes` pass, then stop again","missing":[{"name":"tests","standing":"unmet","note":"2 of 148 failed, was 7","first":"src/parser.rs:88: nested_quotes: left `\"a`, right `\"a\"`"},{"name":"lint","standing":"unknown","note":"timed out after 10 min","first":null}]}
     {"v":1,"at":"2026-11-06T21:20:00.000Z","run":"k7f2","event":"standing","iteration":3,"max_iterations":25,"context":0.41,"spent_usd":1.82,"max_cost_usd":20.0,"tokens":812000,"max_tokens":null,"elapsed_ms":840000,"max_duration_ms":28800000,"sessions":1,"open":2,"total":5}
