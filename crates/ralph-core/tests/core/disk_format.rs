@@ -348,7 +348,7 @@ fn names_of_the_current_format() {
     MeasuredSite: tree clean base
     TestCounts: run failed skipped
     JudgedContent: checkpoint commit tree
-    JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd took_ms cached findings misquoted unconfirmed unread dropped_findings shown_by_tests rejected_tests unseen raised
+    JudgeRecord: name kind outcome why reason model prompt_hash calls input_tokens output_tokens micro_usd is_cost_estimated took_ms cached findings misquoted unconfirmed unread dropped_findings shown_by_tests rejected_tests unseen raised
     ProofRecord: verdict held telling broken_count broken doubts removed allowed runs
     ProofRuns: gates base old_tests new_tests
     BaseResults: gates passed tests failed

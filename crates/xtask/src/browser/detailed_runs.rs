@@ -141,8 +141,8 @@ fn write_driven_files(
     let usual = json!({ &gate: 38_200 });
     let history = home.gate_history(Path::new(project));
     disk::write_with_parents(&history, usual.to_string().as_bytes())?;
-    let began = json!("began");
-    let started = json!({ "started": { "gate": gate, "since_ms": since_ms } });
+    let began = json!({ "at": "began" });
+    let started = json!({ "at": "started", "gate": gate, "since_ms": since_ms });
     disk::write_file(&paths.gates_log(), format!("{began}\n{started}\n").as_bytes())?;
     file_slot::acquire(&paths.worker_lock(), &|| false)?.context("the worker of a sample run")
 }
