@@ -46,11 +46,13 @@ pub(crate) async fn events(
     let Some(interest) = state.live.open_stream() else {
         return error_page::refusal(RefusedRequest::Busy);
     };
-    let (sender, receiver) = mpsc::channel(1);
+    let (sender, mut messages) = mpsc::channel(1);
     let stream = UpdateStream { state, page, session, interest };
     tokio::spawn(async move { stream.send_updates(&sender).await });
+    // A page calls itself live from the response on, so what happens later must be news to it.
+    let first = messages.recv().await;
     let kind = HeaderValue::from_static("text/event-stream");
-    ([(header::CONTENT_TYPE, kind)], Body::new(EventBody(receiver))).into_response()
+    ([(header::CONTENT_TYPE, kind)], Body::new(EventBody { first, messages })).into_response()
 }
 
 /// The updates of one open page.
@@ -108,7 +110,10 @@ impl UpdateStream {
 }
 
 /// The events as the body of a response.
-struct EventBody(mpsc::Receiver<Bytes>);
+struct EventBody {
+    first: Option<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+}
 
 impl HttpBody for EventBody {
     type Data = Bytes;
@@ -118,6 +123,10 @@ impl HttpBody for EventBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        let frame = |bytes: Bytes| Ok(Frame::data(bytes));
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(frame(first))),
+            None => self.messages.poll_recv(context).map(|bytes| bytes.map(frame)),
+        }
     }
 }
