@@ -203,7 +203,7 @@ impl DeckStage {
         let mut jq = self.read(JQ, "jq", &["-c", "."], "some")?;
         jq.pace = RacerPace::EveryRound;
         let mut appended = ask(APPENDED, "SELECT count(*) FROM run");
-        let journal = self.path("home/runs/r00000/journal.jsonl");
+        let journal = self.path("home/runs/r00001/journal.jsonl");
         let line = disk::read_text(&journal)?.lines().nth(9).context("no line")?.to_owned() + "\n";
         appended.setup = RacerSetup::Append(journal, line.into_bytes());
         let idle = self.command(TRUE.into(), Vec::new(), "nothing");

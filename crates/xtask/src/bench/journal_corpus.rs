@@ -58,62 +58,99 @@ pub(super) fn write_journals(home: &Path, runs: u64, lines: u64, now_ms: u64) ->
         let template = templates.get(usize::try_from(seed)?).context("no template")?;
         // The latest run began an hour ago, the earliest some months.
         let start_ms = now_ms - HOUR_MS - (runs - number) * HOUR_MS;
-        let id = format!("r{number:05}");
-        let mut bytes = first_line(&id, number, start_ms)?;
+        let record = sample_record(number, start_ms)?;
+        // The screens load every open run. Without its state, ralph would read the whole journal each time.
+        if is_open(seed) {
+            length += write_chained_run(home, &record, seed, lines, None)?;
+            continue;
+        }
+        let id = record.id.clone();
+        let mut bytes = line(0, start_ms, 0, RunChange::Started(Box::new(record)))?;
         for line in template {
             bytes.extend(&line.before);
             write!(bytes, "{}", start_ms + line.at_ms)?;
             bytes.extend(&line.after);
         }
         length += bytes.len() as u64;
-        disk::write_with_parents(&home.join("runs").join(&id).join("journal.jsonl"), &bytes)?;
+        disk::write_with_parents(
+            &home.join("runs").join(id.as_str()).join("journal.jsonl"),
+            &bytes,
+        )?;
     }
     Ok(length)
 }
 
-/// Writes a run of 10,000 stops, of which every line continues the chain.
+/// Writes a run of 10,000 stops.
 pub(super) fn write_long_run(home: &Path, now_ms: u64) -> Result<()> {
-    let home = RalphHome::new(home.to_owned());
     let start_ms = now_ms - LONG_RUN_LINES * LINE_MS;
     let mut record = RunRecord::new(run_id(LONG_RUN)?, "/home/kim/shop".to_owned(), start_ms);
     "port the whole shop".clone_into(&mut record.title);
     record.drive = Some(Box::new(DriveSettings::DEFAULT));
-    let files = RunFiles { goal: b"port the whole shop", lists: &[] };
+    write_chained_run(
+        home,
+        &record,
+        0,
+        LONG_RUN_LINES,
+        Some(StopOutcome::Ended(RunStatus::Green)),
+    )?;
+    Ok(())
+}
+
+/// Writes a run of which every line continues the chain, with its state, as ralph leaves it. Returns the length of the
+/// journal.
+fn write_chained_run(
+    home: &Path,
+    record: &RunRecord,
+    seed: u64,
+    lines: u64,
+    end: Option<StopOutcome>,
+) -> Result<u64> {
+    let home = RalphHome::new(home.to_owned());
+    let files = RunFiles { goal: record.title.as_bytes(), lists: &[] };
     let deadline = Deadline::after(WRITE_TIMEOUT);
-    ensure!(store::create_run(&home, &record, &files, &deadline)?, "`{LONG_RUN}` exists");
+    ensure!(store::create_run(&home, record, &files, &deadline)?, "`{}` exists", record.id);
     let path = home.run(&record.id).journal();
     let mut prev = hash_bytes(disk::read_text(&path)?.as_bytes());
     let (mut iteration, mut bytes) = (0, Vec::new());
     // The last line is written by the store, which brings the state up to date.
-    let last = LONG_RUN_LINES - 1;
+    let last = lines - 1;
     for seq in 1..last {
-        let change = change(0, seq, LONG_RUN_LINES, &mut iteration)?;
-        let line = chained_line(seq, start_ms + seq * LINE_MS, iteration, change, prev)?;
+        let change = change(seed, seq, lines, &mut iteration)?;
+        let at_ms = record.started_ms + seq * LINE_MS;
+        let line = chained_line(seq, at_ms, iteration, change, prev)?;
         prev = hash_bytes(&line);
         bytes.extend(line);
     }
     disk::append(&path, &bytes)?;
-    let ended = decided(0, last, StopOutcome::Ended(RunStatus::Green), DecisionRule::Proof);
+    let change = match end {
+        Some(outcome) => decided(seed, last, outcome, DecisionRule::Proof),
+        None => change(seed, last, lines, &mut iteration)?,
+    };
     let transaction =
         RunTransaction { home: &home, run: &record.id, deadline, by: None, loaded: None };
     store::transact(&transaction, |_| TransactionStep::Write {
-        change: ended,
+        change,
         durability: Durability::Synced,
         answer: (),
     })?;
-    Ok(())
+    disk::file_length(&path)
 }
 
 fn pick<'a>(from: &[&'a str], number: u64) -> &'a str {
     from.iter().cycle().nth(usize::try_from(number % 97).unwrap_or(0)).copied().unwrap_or("")
 }
 
-fn first_line(id: &str, number: u64, start_ms: u64) -> Result<Vec<u8>> {
+fn sample_record(number: u64, start_ms: u64) -> Result<RunRecord> {
     let project = format!("/home/kim/{}", pick(&PROJECTS, number));
-    let mut record = RunRecord::new(run_id(id)?, project, start_ms);
+    let mut record = RunRecord::new(run_id(&format!("r{number:05}"))?, project, start_ms);
     record.title = format!("{} ({number})", pick(&GOALS, number / 7));
     record.drive = Some(Box::new(DriveSettings::DEFAULT));
-    line(0, start_ms, 0, RunChange::Started(Box::new(record)))
+    Ok(record)
+}
+
+/// One run in sixty is still open, far more than people leave open.
+fn is_open(seed: u64) -> bool {
+    seed == 0
 }
 
 fn run_id(id: &str) -> Result<RunId> {
@@ -160,8 +197,7 @@ fn template(seed: u64, lines: u64) -> Result<Vec<LineTemplate>> {
 fn change(seed: u64, seq: u64, lines: u64, iteration: &mut u32) -> Result<RunChange> {
     let session = SessionId::parse(&format!("5999882c-e786-462c-84d4-{:012}", seq / 60))
         .context("not a session id")?;
-    // Most runs end; one in fifty is still open.
-    if seq + 1 == lines && !seed.is_multiple_of(50) {
+    if seq + 1 == lines && !is_open(seed) {
         let status = *RunStatus::ALL.get(usize::try_from(seed % 4)?).context("no status")?;
         let outcome = StopOutcome::Ended(status);
         return Ok(decided(seed, seq, outcome, DecisionRule::Verified));
