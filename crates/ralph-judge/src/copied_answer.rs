@@ -21,7 +21,7 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// The longest character has one more.
 const MAX_TAIL_BYTES: usize = 3;
 const MAX_PATH_CHARS: usize = 100;
-const COPY_TEXT: &str = "its answer is a copy of text in the goal, the plan or the change";
+const COPY_TEXT: &str = "its answer is a copy of text that it was given";
 
 /// What an answer is compared with.
 pub(crate) struct AnswerSources<'a> {

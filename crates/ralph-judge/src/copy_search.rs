@@ -33,7 +33,7 @@ struct SearchPlace {
 impl CopySearch {
     /// The answer is redacted, because the text of a change need not be.
     pub(crate) fn new(redacted_answer: &str) -> Self {
-        let parts = redacted_answer.split(REDACTED).map(essence);
+        let parts = redacted_answer.split(REDACTED).map(strip_layout);
         let parts = parts.filter(|part| !part.is_empty()).map(AnswerPart::new).collect();
         Self {
             parts,
@@ -135,7 +135,7 @@ impl SearchPlace {
 }
 
 /// What is left of a text if its layout does not count.
-fn essence(text: &str) -> String {
+fn strip_layout(text: &str) -> String {
     text.chars().filter(|char| counts(*char)).collect()
 }
 
@@ -237,7 +237,7 @@ mod tests {
         #[test]
         fn pieces_make_no_difference(text in "[{}ab\": \u{e9}]{0,60}", wanted in "\\{[{}ab\"\u{e9}]{0,4}", cut in 0_usize..60) {
             let mut whole = CopySearch::new(&wanted);
-            let expected = essence(&text).contains(&essence(&wanted));
+            let expected = strip_layout(&text).contains(&strip_layout(&wanted));
             prop_assert_eq!(whole.is_in(&text), expected);
             let at = text.char_indices().map(|(at, _)| at).nth(cut).unwrap_or(text.len());
             whole.begin();

@@ -203,15 +203,15 @@ mod tests {
     fn packages_above_the_work_tree_are_found() {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::resolve(directory.path()).unwrap();
-        for path in ["node_modules/a", "home/node_modules/b", "home/work/node_modules/c"] {
+        for path in ["node_modules/a", "home/node_modules/b", "home/code/node_modules/c"] {
             fs::create_private_dir(&root.join(path)).unwrap();
         }
         let home = root.join("home");
         let env = Env::from_pairs([("HOME", &home)], None, Vec::new());
         for (work_tree, expected) in [
             (
-                "home/work/project",
-                &["~/work/node_modules", "~/node_modules", "$ROOT/node_modules"][..],
+                "home/code/project",
+                &["~/code/node_modules", "~/node_modules", "$ROOT/node_modules"][..],
             ),
             ("home/node_modules/project", &["$ROOT/node_modules"]),
         ] {

@@ -119,7 +119,7 @@ fn a_quoted_answer_of_the_change_is_no_verdict() {
         assert_ne!(project.status(&run), "verified", "{answer}");
     }
     assert_snapshot!(report, @r#"
-    ? review (judge, prompt): no result: its answer is a copy of text in the goal, the plan or the change
+    ? review (judge, prompt): no result: its answer is a copy of text that it was given
     ? review (judge, prompt): no result: the answer goes on after its JSON object: "` is no review."
     ? review (judge, prompt): no result: the answer has 2 JSON objects with a verdict
     ? review (judge, prompt): no result: the answer has 2 JSON objects with a verdict
@@ -149,9 +149,9 @@ fn a_copy_of_what_a_case_leaves_out_is_no_verdict() {
         report.push_str(&format!("{}: {line}\n", project.status(&run)));
     }
     assert_snapshot!(report, @"
-    held: ? review (judge, prompt): no result: its answer is a copy of text in the goal, the plan or the change
-    held: ? review (judge, prompt): no result: its answer is a copy of text in the goal, the plan or the change
-    held: ? review (judge, prompt): no result: its answer is a copy of text in the goal, the plan or the change
+    held: ? review (judge, prompt): no result: its answer is a copy of text that it was given
+    held: ? review (judge, prompt): no result: its answer is a copy of text that it was given
+    held: ? review (judge, prompt): no result: its answer is a copy of text that it was given
     verified: no hold
     ");
 }

@@ -219,7 +219,7 @@ impl DeckStage {
             ask(STATS, STATS_QUERY),
             show(BOARD_SCREEN, &["watch", "--once"]),
             show(STATS_SCREEN, &["stats", "--all", "--json"]),
-            self.read(JQ_RUN, "jq", &["-c", "."], "long")?,
+            self.parse_long_journal()?,
             show(RUN_SCREEN, &["watch", LONG_RUN, "--once"]),
             show(REPORT, &["report", LONG_RUN, "--json"]),
         ];
@@ -235,7 +235,7 @@ impl DeckStage {
     ) -> Result<Vec<BudgetResult>> {
         let board = ServedBoard::start(&self.ralph, self.env(), self.directory.path())?;
         let page = |name: &str, path: &str| board.page(name, path, self.path("nothing"));
-        let mut racers = vec![self.count_lines()?, self.read(JQ_RUN, "jq", &["-c", "."], "long")?];
+        let mut racers = vec![self.count_lines()?, self.parse_long_journal()?];
         racers.extend(SERVED_PAGES.map(|(name, path)| page(name, path)));
         racers.push(page(SERVED_RUN, &format!("/run/{LONG_RUN}")));
         let base = COUNT_LINES.to_owned();
@@ -248,6 +248,10 @@ impl DeckStage {
 
     fn count_lines(&self) -> Result<BenchRacer> {
         self.read(COUNT_LINES, "wc", &["-l"], "all")
+    }
+
+    fn parse_long_journal(&self) -> Result<BenchRacer> {
+        self.read(JQ_RUN, "jq", &["-c", "."], "long")
     }
 
     /// A program that reads the files of a list.
