@@ -384,6 +384,10 @@ impl StopReport {
         self.unmet.saturating_add(self.unknown).saturating_add(self.pending)
     }
 
+    pub fn met_count(&self) -> u32 {
+        self.total.saturating_sub(self.open_count())
+    }
+
     /// A measure of how much is wrong: the open requirements plus the findings of the unmet ones.
     pub fn failure_weight(&self) -> u32 {
         let lines = self.lines.iter().filter(|line| line.standing == ReportedStatus::Unmet);

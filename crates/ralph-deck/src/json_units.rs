@@ -26,6 +26,18 @@ pub(crate) fn time_unless_zero<S: Serializer>(ms: &u64, serializer: S) -> Result
     optional_time(&Some(*ms).filter(|ms| *ms > 0), serializer)
 }
 
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+pub(crate) fn zero_if_unknown<S: Serializer>(
+    count: &Option<u32>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(count.unwrap_or_default())
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
 pub(crate) fn usd<S: Serializer>(micro: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(micro_usd_as_usd(*micro))

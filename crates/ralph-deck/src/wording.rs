@@ -331,7 +331,7 @@ pub fn report(report: &StopReport) -> Vec<MarkedText> {
     let met = report.met.iter().take(SHOWN);
     let mut parts: Vec<_> =
         met.map(|name| MarkedText::new(FactMark::Good, safe_line(name))).collect();
-    let met = report.total.saturating_sub(report.open_count());
+    let met = report.met_count();
     let shown = u32::try_from(parts.len()).unwrap_or(u32::MAX);
     if met > shown {
         parts.push(MarkedText::new(FactMark::Good, format!("{} more", met - shown)));

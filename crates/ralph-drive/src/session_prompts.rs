@@ -201,7 +201,7 @@ fn add_met_section(page: &mut HandoverPage<'_>, report: &StopReport, redactor: &
         .iter()
         .map(|name| format!("✓ {}", reason::safe_line(name, LONGEST_NAME, redactor)))
         .collect();
-    let all = report.total.saturating_sub(report.open_count()) as usize;
+    let all = report.met_count() as usize;
     let heading = format!("Met: {all} of {}", report.total);
     page.list_of(&heading, LONGEST_LIST, (&names, all.saturating_sub(names.len())));
 }

@@ -40,6 +40,6 @@ fn render_report(state: &ServerState, run: &RunId) -> Option<String> {
         return None;
     }
     let deadline = Deadline::after(GIT_TIMEOUT);
-    let report = RunReport::load(&state.home, run, clock::now_ms(), &deadline).ok()?;
+    let report = RunReport::load(&state.env, &state.home, run, clock::now_ms(), &deadline).ok()?;
     Some(report::render_html(&report, &Redactor::new(state.env.secrets())))
 }

@@ -70,7 +70,8 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
         return None;
     }
     let now_ms = clock::now_ms();
-    let page = RunPage::load(home, run, now_ms, &Deadline::after(FILES_TIMEOUT)).ok()?;
+    let page =
+        RunPage::load(&state.env, home, run, now_ms, &Deadline::after(FILES_TIMEOUT)).ok()?;
     let opened = store::load_run(home, run).ok()?;
     let active = opened.state.waivers.iter().filter(|waiver| waiver.until_ms > now_ms);
     let line = |foreign: &str| text::clean_line(foreign, LONGEST_LINE);

@@ -70,7 +70,7 @@ impl FormDialog {
             editor: TextEditor::single_line(text, most),
             is_required: true,
         };
-        let open = match row.open.as_slice() {
+        let open = match row.open_names.as_slice() {
             [] => "as the matrix names it".to_string(),
             names => format!("open: {}", names.join(", ")),
         };
@@ -101,7 +101,7 @@ impl FormDialog {
         };
         let fields = vec![
             field("iterations", now(row.max_iterations.map(|most| most.to_string()))),
-            field("time", now(row.max_elapsed_ms.map(ralph_core::units::format_duration))),
+            field("time", now(row.max_duration_ms.map(ralph_core::units::format_duration))),
             field("cost in USD", now(row.max_micro_usd.map(ralph_core::units::format_usd))),
         ];
         Self { kind: FormKind::Limits, run, row, fields, focus: 0 }

@@ -316,7 +316,7 @@ impl WatchState {
     fn waivable_requirement(&self) -> String {
         let Some(screen) = &self.run else {
             // One of several has to be chosen; the form lists them.
-            return match self.current_row().map(|row| row.open.as_slice()) {
+            return match self.current_row().map(|row| row.open_names.as_slice()) {
                 Some([only]) => only.clone(),
                 Some(_) | None => String::new(),
             };
@@ -447,8 +447,10 @@ fn pause_or_resume(standing: RunStanding) -> PersonAction {
         RunStanding::Paused | RunStanding::Orphaned | RunStanding::Parked(_) => {
             PersonAction::Resume
         }
-        RunStanding::Working | RunStanding::Waiting | RunStanding::Asks | RunStanding::Ended(_) => {
-            PersonAction::Pause
-        }
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Asks
+        | RunStanding::Unprotected
+        | RunStanding::Ended(_) => PersonAction::Pause,
     }
 }

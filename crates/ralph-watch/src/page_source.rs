@@ -99,7 +99,7 @@ impl WatchPages {
 
     fn load_run(&self, run: &RunId) -> Result<LoadedPage, String> {
         let deadline = Deadline::after(FILES_TIMEOUT);
-        let page = RunPage::load(&self.home, run, clock::now_ms(), &deadline);
+        let page = RunPage::load(&self.env, &self.home, run, clock::now_ms(), &deadline);
         page.map(|page| LoadedPage::Run(Box::new(page))).map_err(|why| show(&why))
     }
 

@@ -5,7 +5,8 @@ use ralph_core::status::RunStatus;
 use ralph_deck::page::{
     ActiveGateRow, BoardPage, BoardQueue, BoardRow, CellState, CurvePoint, GateHistoryRow,
     GateMeasurement, LookFirst, LookFirstKind, MatrixCell, MatrixRow, OpenQuestion,
-    RequirementMatrix, RunPage, RunStanding, SessionRow, StopColumn, TimelineKind, TimelineRow,
+    RequirementMatrix, RunActivity, RunPage, RunStanding, SessionRow, StopColumn, TimelineKind,
+    TimelineRow,
 };
 
 /// 07:42 on a day that begins at 0 in these tests.
@@ -48,20 +49,22 @@ fn row(sample: &SampleRun) -> BoardRow {
         iteration: sample.iterations.0,
         max_iterations: Some(sample.iterations.1),
         elapsed_ms: at(1, 12),
-        max_elapsed_ms: Some(at(8, 0)),
+        max_duration_ms: Some(at(8, 0)),
         spent_micro_usd: Some(sample.cents * 10_000),
         cost_basis: CostBasis::Reported,
         max_micro_usd: Some(20_000_000),
         met: None,
         requirements: None,
-        open: Vec::new(),
+        open_names: Vec::new(),
         trend: Vec::new(),
         context_permille: None,
-        session: 1,
+        sessions: 1,
         question: None,
         note: None,
         until_ms: None,
-        gates: Vec::new(),
+        unprotected: None,
+        remedy: None,
+        activity: None,
         seq: 40,
     }
 }
@@ -79,11 +82,11 @@ pub(crate) fn asking_row() -> BoardRow {
         cents: 1162,
     });
     asks.elapsed_ms = at(7, 38);
-    asks.max_elapsed_ms = Some(at(10, 0));
+    asks.max_duration_ms = Some(at(10, 0));
     asks.met = Some(11);
     asks.requirements = Some(12);
     asks.context_permille = Some(630);
-    asks.session = 3;
+    asks.sessions = 3;
     asks.question = Some(OpenQuestion {
         text: QUESTION.to_string(),
         asked_ms: today(7, 31),
@@ -123,12 +126,7 @@ pub(crate) fn sample_board() -> BoardPage {
     working.requirements = Some(14);
     working.trend = vec![14, 14, 12, 10, 10, 8, 5];
     working.context_permille = Some(410);
-    working.gates = vec![ActiveGateRow {
-        name: "tests".to_string(),
-        since_ms: Some(NOW_MS - 41_000),
-        usual_ms: Some(55_000),
-        step: None,
-    }];
+    working.activity = Some(running_tests());
     let mut waits =
         sample("p0w8", Waiting, "Remove the legacy queue worker", "shop-api", (3, 25), 210);
     waits.note = Some("rate limit".to_string());
@@ -315,13 +313,15 @@ fn gate(name: &str, outcome: &str, findings: u32, took_s: u64) -> GateHistoryRow
     }
 }
 
-fn running_tests() -> ActiveGateRow {
-    ActiveGateRow {
+fn running_tests() -> RunActivity {
+    let tests = ActiveGateRow {
         name: "tests".to_string(),
         since_ms: Some(NOW_MS - 41_000),
+        elapsed_ms: Some(41_000),
         usual_ms: Some(55_000),
         step: None,
-    }
+    };
+    RunActivity { gates: vec![tests], proof: Vec::new() }
 }
 
 pub(crate) fn sample_run() -> RunPage {
@@ -343,7 +343,7 @@ pub(crate) fn sample_run() -> RunPage {
     RunPage {
         v: 1,
         now_ms: NOW_MS,
-        row: BoardRow { gates: vec![running_tests()], ..asking_row() },
+        row: BoardRow { activity: Some(running_tests()), ..asking_row() },
         goal: "Upgrade to axum 0.8".to_string(),
         host: "claude".to_string(),
         owner: Some("1b810b37-0000-4000-8000-000000000000".to_string()),

@@ -264,8 +264,8 @@ impl WatchState {
     /// progress, whose times pass and whose process may die.
     pub fn next_tick_ms(&self) -> Option<u64> {
         let has_gate = match &self.run {
-            Some(screen) => !screen.page.row.gates.is_empty(),
-            None => self.active_rows().any(|row| !row.gates.is_empty()),
+            Some(screen) => screen.page.row.activity.is_some(),
+            None => self.active_rows().any(|row| row.activity.is_some()),
         };
         if has_gate {
             return Some(1000 - self.now_ms % 1000);

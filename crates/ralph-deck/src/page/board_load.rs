@@ -7,17 +7,16 @@ use crate::run_index::{IndexedRun, RunFilter, RunIndex, RunIndexError};
 use crate::view::queue_status::{self, QueueStatus};
 use ralph_core::id::RunId;
 use ralph_core::record::CostBasis;
-use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::faults;
 use ralph_home::ledger;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
-use ralph_hook::contract::gate_log;
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::project_scope::ProjectScope;
+use ralph_install::doctor::protection::{UnprotectedReason, find_unprotected};
 use ralph_policy::config;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
@@ -57,31 +56,11 @@ impl BoardPage {
             faults: fault_lines(home),
             ..Self::default()
         };
-        let mut rows = Vec::new();
-        let in_scope = |run: &IndexedRun| {
-            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
-        };
-        let mut open = index.waiting_and_working()?;
-        // The record of a run, not the index, decides on its scope. That is affordable for a few runs only.
-        if open.len() > MAX_OPEN_RUNS {
-            open.retain(in_scope);
-        }
-        let (read, counted) = open.split_at(open.len().min(MAX_OPEN_RUNS));
-        for run in counted {
-            match BoardRow::from_index(run).map(|row| row.standing.group()) {
-                Some(BoardGroup::WaitingForYou) => page.waiting_left_out += 1,
-                Some(BoardGroup::Working | BoardGroup::Ended) | None => page.working_left_out += 1,
-            }
-        }
-        for run in read {
-            match store::load_run(home, &run.id) {
-                Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
-                    rows.push(live_row(home, &RunView::new(home, opened), now_ms));
-                }
-                Ok(_) => {}
-                Err(error) => page.unreadable.push(describe_unreadable(&run.id, &error)),
-            }
-        }
+        let open = page.open_views(home, index, scope)?;
+        let unprotected = find_unprotected(env, home, &open);
+        let rows = open.iter().zip(&unprotected);
+        let mut rows: Vec<_> =
+            rows.map(|(view, why)| open_row(home, view, why.as_ref(), now_ms)).collect();
         let projects = scope.map(|scope| projects_in(index, scope)).transpose()?;
         let projects = projects.as_deref();
         if let Some(projects) = projects {
@@ -117,6 +96,55 @@ impl BoardPage {
         page.queues = queues.iter().filter(in_scope).map(board_queue).collect();
         Ok(page)
     }
+
+    /// Reads the runs in progress. Those that are too many are counted, and those that cannot be read are named.
+    fn open_views(
+        &mut self,
+        home: &RalphHome,
+        index: &RunIndex,
+        scope: Option<&ProjectScope>,
+    ) -> Result<Vec<RunView>, RunIndexError> {
+        let in_scope = |run: &IndexedRun| {
+            scope.is_none_or(|scope| scope.contains_directory(Path::new(&run.project)))
+        };
+        let mut open = index.waiting_and_working()?;
+        // The record of a run, not the index, decides on its scope. That is affordable for a few runs only.
+        if open.len() > MAX_OPEN_RUNS {
+            open.retain(in_scope);
+        }
+        let (read, counted) = open.split_at(open.len().min(MAX_OPEN_RUNS));
+        for run in counted {
+            match BoardRow::from_index(run).map(|row| row.standing.group()) {
+                Some(BoardGroup::WaitingForYou) => self.waiting_left_out += 1,
+                Some(BoardGroup::Working | BoardGroup::Ended) | None => self.working_left_out += 1,
+            }
+        }
+        let mut views = Vec::new();
+        for run in read {
+            match store::load_run(home, &run.id) {
+                Ok(opened) if scope.is_none_or(|scope| scope.contains_run(&opened.run)) => {
+                    views.push(RunView::new(home, opened));
+                }
+                Ok(_) => {}
+                Err(error) => self.unreadable.push(describe_unreadable(&run.id, &error)),
+            }
+        }
+        Ok(views)
+    }
+}
+
+fn open_row(
+    home: &RalphHome,
+    view: &RunView,
+    unprotected: Option<&UnprotectedReason>,
+    now_ms: u64,
+) -> BoardRow {
+    // An unreadable journal adds nothing to the row; the page of the run reports it.
+    let history = overview::run_history(home, &view.opened.run.id).ok();
+    let entries = history.as_ref().map(|history| history.entries.as_slice());
+    let mut row = BoardRow::of_view(home, view, entries, now_ms);
+    row.add_protection(unprotected, now_ms);
+    row
 }
 
 /// The directories of the scope that have runs.
@@ -131,26 +159,6 @@ pub fn projects_in(index: &RunIndex, scope: &ProjectScope) -> Result<Vec<String>
 pub struct BoardClock {
     pub seen_ms: u64,
     pub now_ms: u64,
-}
-
-/// The row of a run in progress.
-fn live_row(home: &RalphHome, view: &RunView, now_ms: u64) -> BoardRow {
-    let row = BoardRow::from_state(&view.opened.run, &view.opened.state, view.phase, now_ms);
-    add_details(home, row, view)
-}
-
-/// Adds what the journal and the gate log have.
-fn add_details(home: &RalphHome, mut row: BoardRow, view: &RunView) -> BoardRow {
-    let run = &view.opened.run;
-    // An unreadable journal adds nothing to the row; the page of the run reports it.
-    if let Ok(history) = overview::run_history(home, &run.id) {
-        row.add_journal(&history.entries);
-    }
-    let is_active = view.phase == RunPhase::Active;
-    if let Some(activity) = is_active.then(|| gate_log::read_activity(home, run)).flatten() {
-        row.add_activity(&activity);
-    }
-    row
 }
 
 /// How the cost of the runs that were at work today is known.
@@ -212,6 +220,7 @@ fn board_queue(queue: &QueueStatus) -> BoardQueue {
 mod tests {
     use super::*;
     use crate::page::RunStanding;
+    use ralph_core::run::RunPhase;
     use ralph_core::status::RunStatus;
 
     const NOW_MS: u64 = 1_794_000_000_000;

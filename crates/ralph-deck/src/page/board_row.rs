@@ -1,10 +1,11 @@
 //! One run in a list of runs.
 
 use super::open_question::open_question;
+use super::run_activity::{ActiveGateRow, RunActivity};
 use super::run_standing::RunStanding;
 use crate::json_units;
 use crate::run_index::IndexedRun;
-use crate::{gate_wording, standing_wording, wording};
+use crate::{standing_wording, wording};
 use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
@@ -15,8 +16,12 @@ use ralph_core::record::{
 use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::text;
-use ralph_hook::contract::gate_log::GateActivity;
+use ralph_home::paths::RalphHome;
+use ralph_home::store::LoadedRun;
+use ralph_hook::contract::gate_log;
+use ralph_hook::overview::RunView;
 use ralph_hook::project_scope;
+use ralph_install::doctor::protection::UnprotectedReason;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -34,7 +39,7 @@ const TREND_STOPS: usize = 12;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BoardRow {
     pub run: String,
-    #[serde(rename = "state")]
+    #[serde(rename = "status")]
     pub standing: RunStanding,
     pub title: String,
     /// The directory of the project; of a run with a work tree of its own, the repository that the tree came from.
@@ -45,13 +50,13 @@ pub struct BoardRow {
     #[serde(rename = "started_at", serialize_with = "json_units::time")]
     pub started_ms: u64,
     /// The time of its last journal line.
-    #[serde(rename = "last_at", serialize_with = "json_units::time")]
+    #[serde(rename = "last_seen_at", serialize_with = "json_units::time")]
     pub last_ms: u64,
     pub iteration: u32,
     pub max_iterations: Option<u32>,
     /// Active time, without pauses.
     pub elapsed_ms: u64,
-    pub max_elapsed_ms: Option<u64>,
+    pub max_duration_ms: Option<u64>,
     /// `None` if it is unknown.
     #[serde(rename = "spent_usd", serialize_with = "json_units::optional_usd")]
     pub spent_micro_usd: Option<u64>,
@@ -59,24 +64,33 @@ pub struct BoardRow {
     #[serde(rename = "max_cost_usd", serialize_with = "json_units::optional_usd")]
     pub max_micro_usd: Option<u64>,
     /// How many requirements are met, at the last stop that evaluated them.
+    #[serde(rename = "met_count")]
     pub met: Option<u32>,
+    #[serde(serialize_with = "json_units::zero_if_unknown")]
     pub requirements: Option<u32>,
     /// The first requirements that were not met at that stop. Empty where only the index was read.
-    pub open: Vec<String>,
+    pub open_names: Vec<String>,
     /// How many requirements were not met at the latest stops, oldest first. Empty where only the index was read.
     pub trend: Vec<u32>,
     #[serde(rename = "context_share", serialize_with = "json_units::optional_share")]
     pub context_permille: Option<u16>,
-    /// The number of the session.
-    pub session: u32,
+    /// How many sessions have worked on it.
+    pub sessions: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<OpenQuestion>,
     /// Why it waits, is parked or ended.
     pub note: Option<String>,
     /// Until when it waits.
     #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
-    /// The gates that run now.
-    pub gates: Vec<ActiveGateRow>,
+    /// Why no hook of its session reaches ralph, although it is active.
+    pub unprotected: Option<String>,
+    /// What protects it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// What a stop is doing now. `None` between stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<RunActivity>,
     /// The number of its last journal line.
     pub seq: u64,
 }
@@ -106,19 +120,6 @@ impl OpenQuestion {
             Some(name) => format!("{}: {name}", waits()),
         }
     }
-}
-
-/// A gate that runs now.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ActiveGateRow {
-    pub name: String,
-    #[serde(rename = "since", serialize_with = "json_units::optional_time")]
-    pub since_ms: Option<u64>,
-    /// How long it took the last time.
-    pub usual_ms: Option<u64>,
-    /// The current step of a judge: `asking reviewer 2 of 3`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
 }
 
 impl BoardRow {
@@ -175,25 +176,24 @@ impl BoardRow {
             iteration: state.iteration,
             max_iterations: limits.max_iterations,
             elapsed_ms: usage.elapsed_ms,
-            max_elapsed_ms: limits.max_duration_ms,
+            max_duration_ms: limits.max_duration_ms,
             spent_micro_usd: usage.micro_usd,
-            cost_basis: usage.cost_basis,
+            cost_basis: usage.micro_usd.map_or(CostBasis::Unknown, |_| usage.cost_basis),
             max_micro_usd: limits.max_cost_micro_usd,
-            met: state
-                .report
-                .as_ref()
-                .map(|report| report.total.saturating_sub(report.open_count())),
+            met: state.report.as_ref().map(StopReport::met_count),
             requirements: state.report.as_ref().map(|report| report.total),
-            open: state.report.as_ref().map(open_names).unwrap_or_default(),
+            open_names: state.report.as_ref().map(open_names).unwrap_or_default(),
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
-            session: state.driving.count.max(1),
+            sessions: state.driving.count.max(1),
             // An ended run does not wait for an answer.
             question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
-            gates: Vec::new(),
-            seq: state.seq,
+            unprotected: None,
+            remedy: None,
+            activity: None,
+            seq: state.seq.saturating_sub(1),
         }
     }
 
@@ -220,22 +220,44 @@ impl BoardRow {
             iteration: run.iteration,
             max_iterations: run.max_iterations,
             elapsed_ms: run.ran_ms,
-            max_elapsed_ms: run.max_time_ms,
+            max_duration_ms: run.max_time_ms,
             spent_micro_usd: run.micro_usd,
             cost_basis: run.cost_basis,
             max_micro_usd: run.max_micro_usd,
             met: Some(run.met).filter(|_| run.required > 0),
             requirements: Some(run.required).filter(|required| *required > 0),
-            open: Vec::new(),
+            open_names: Vec::new(),
             trend: Vec::new(),
             context_permille: None,
-            session: run.sessions.max(1),
+            sessions: run.sessions.max(1),
             question: question.filter(|_| !standing.has_ended()),
             note: (!note.is_empty()).then_some(note),
             until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
-            gates: Vec::new(),
+            unprotected: None,
+            remedy: None,
+            activity: None,
             seq: run.last_seq,
         })
+    }
+
+    /// The row of a run in progress, with what its journal and its gate log have. `entries` is `None` if the journal cannot
+    /// be read, which adds nothing to the row; the page of the run reports it.
+    pub fn of_view(
+        home: &RalphHome,
+        view: &RunView,
+        entries: Option<&[JournalEntry]>,
+        now_ms: u64,
+    ) -> Self {
+        let LoadedRun { run, state, .. } = &view.opened;
+        let mut row = Self::from_state(run, state, view.phase, now_ms);
+        if let Some(entries) = entries {
+            row.add_journal(entries);
+        }
+        if view.phase == RunPhase::Active {
+            let activity = gate_log::read_activity(home, run);
+            row.activity = activity.map(|activity| RunActivity::from_log(&activity, now_ms));
+        }
+        row
     }
 
     /// Adds what only the journal has: the trend, the times of a question, and why the run ended.
@@ -247,11 +269,7 @@ impl BoardRow {
         self.trend = trend;
         if let RunStanding::Working | RunStanding::Waiting | RunStanding::Asks = self.standing {
             self.question = open_question(entries);
-            if self.question.is_some() {
-                self.standing = RunStanding::Asks;
-            } else if self.standing == RunStanding::Asks {
-                self.standing = RunStanding::Working;
-            }
+            self.standing = self.standing.with_question(self.question.is_some());
         } else if let Some(question) = &mut self.question {
             for entry in entries {
                 if let RunChange::Asked { .. } = entry.change {
@@ -271,17 +289,20 @@ impl BoardRow {
         }
     }
 
-    pub fn add_activity(&mut self, activity: &GateActivity) {
-        self.gates = activity
-            .gates
-            .iter()
-            .map(|gate| ActiveGateRow {
-                name: text::clean_line(&gate.name, LONGEST_TITLE),
-                since_ms: gate.since_ms,
-                usual_ms: gate.usual_ms,
-                step: gate.step.as_deref().map(gate_wording::judge_step),
-            })
-            .collect();
+    /// Adds why no hook of its session reaches ralph, if that is so. No other standing matters then.
+    pub fn add_protection(&mut self, why: Option<&UnprotectedReason>, now_ms: u64) {
+        let Some(why) = why else { return };
+        let cause = text::clean_line(&why.describe(now_ms), LONGEST_NOTE);
+        let remedy = text::clean_line(&why.remedy(), LONGEST_NOTE);
+        self.standing = RunStanding::Unprotected;
+        self.note = Some(format!("{cause}; {remedy}"));
+        self.unprotected = Some(cause);
+        self.remedy = Some(remedy);
+    }
+
+    /// The gates that run now.
+    pub fn running_gates(&self) -> &[ActiveGateRow] {
+        self.activity.as_ref().map_or(&[], |activity| &activity.gates)
     }
 }
 

@@ -134,6 +134,7 @@ fn needs_person(standing: RunStanding) -> bool {
         RunStanding::Asks
         | RunStanding::Paused
         | RunStanding::Orphaned
+        | RunStanding::Unprotected
         | RunStanding::Parked(_) => true,
         RunStanding::Ended(status) => {
             !matches!(status, RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)

@@ -21,7 +21,9 @@ mod look_first;
 pub mod metrics;
 mod open_question;
 mod proof_table;
+mod repeated_text;
 mod requirement_matrix;
+mod run_activity;
 mod run_page;
 mod run_sessions;
 mod run_standing;
@@ -30,7 +32,7 @@ mod timeline;
 
 pub use board_load::{BoardClock, projects_in};
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
-pub use board_row::{ActiveGateRow, BoardRow, OpenQuestion};
+pub use board_row::{BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
 pub use checkpoint_reader::{CheckpointReadError, CheckpointReader, CheckpointRow};
 pub use cost_rows::{CostRow, CostRowSource};
@@ -44,8 +46,10 @@ pub use proof_table::{ProofTable, ProofTableRow};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,
 };
+pub use run_activity::{ActiveGateRow, ActiveStepRow, RunActivity};
 pub use run_page::RunPage;
 pub(crate) use run_page::{MetCount, proof_text};
 pub use run_sessions::{HandoverRow, QuestionRow, SessionRow};
 pub use run_standing::{Attention, BoardGroup, RunStanding, state_label};
+pub(crate) use timeline::TimelineReader;
 pub use timeline::{EarlierLines, TimelineKind, TimelineRow, earlier_lines, stop_reason, timeline};

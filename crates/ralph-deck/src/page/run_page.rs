@@ -20,16 +20,16 @@ use crate::view::decisions::journal_damage_text;
 use crate::view::next_step::{AsksPerson, next_step};
 use ralph_core::id::RunId;
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
-use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::goal_file;
 use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
-use ralph_hook::contract::gate_log;
 use ralph_hook::control::ControlError;
 use ralph_hook::overview::{self, RunView};
+use ralph_install::doctor::protection::find_unprotected;
 use ralph_sys::clock::Deadline;
+use ralph_sys::env::Env;
 use serde::Serialize;
 
 /// The next step if the journal was edited.
@@ -100,6 +100,7 @@ pub struct RunPage {
 impl RunPage {
     /// The deadline limits how long git may list the changed files; the rest is read without git.
     pub fn load(
+        env: &Env,
         home: &RalphHome,
         run: &RunId,
         now_ms: u64,
@@ -109,7 +110,9 @@ impl RunPage {
         let history = overview::run_history(home, run)?;
         let entries = &history.entries;
         let (record, state) = (&view.opened.run, &view.opened.state);
-        let row = board_row(home, &view, entries, now_ms);
+        let mut row = BoardRow::of_view(home, &view, Some(entries), now_ms);
+        let unprotected = find_unprotected(env, home, std::slice::from_ref(&view));
+        row.add_protection(unprotected.first().and_then(Option::as_ref), now_ms);
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
         let owner = state.owner(record).map(ToString::to_string);
@@ -205,18 +208,6 @@ impl RunPage {
 }
 
 /// The goal of a run, or at least its title.
-fn board_row(home: &RalphHome, view: &RunView, entries: &[JournalEntry], now_ms: u64) -> BoardRow {
-    let record = &view.opened.run;
-    let mut row = BoardRow::from_state(record, &view.opened.state, view.phase, now_ms);
-    row.add_journal(entries);
-    let activity =
-        (view.phase == RunPhase::Active).then(|| gate_log::read_activity(home, record)).flatten();
-    if let Some(activity) = &activity {
-        row.add_activity(activity);
-    }
-    row
-}
-
 fn read_goal_text(home: &RalphHome, record: &RunRecord) -> String {
     match goal_file::read_goal(home, record).unwrap_or_default().as_slice() {
         [] => record.title.clone(),
@@ -295,7 +286,7 @@ fn rests_on(entries: &[JournalEntry]) -> Vec<String> {
     };
     let mut sentences = Vec::new();
     if let Some(report) = &last.report {
-        let met = report.total.saturating_sub(report.open_count());
+        let met = report.met_count();
         let (all, claimed, judged) = (report.total, report.claimed, judged_count(last));
         let met = MetCount { met, all, claimed, judged }.describe();
         let proof = last.proof.as_ref().and_then(|proof| proof_text(proof.verdict.name()));

@@ -18,6 +18,8 @@ pub enum RunStanding {
     Paused,
     /// Its session or its runner has died.
     Orphaned,
+    /// No hook of its session reaches ralph, so nothing holds it. No state records that: it is found when the run is shown.
+    Unprotected,
     /// Its runner gave up; it continues when a person resumes it.
     Parked(RunStatus),
     Ended(RunStatus),
@@ -50,12 +52,13 @@ pub enum BoardGroup {
 }
 
 impl RunStanding {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Working,
         Self::Waiting,
         Self::Asks,
         Self::Paused,
         Self::Orphaned,
+        Self::Unprotected,
         Self::Parked(RunStatus::RateLimited),
         Self::Ended(RunStatus::Verified),
         Self::Ended(RunStatus::Green),
@@ -86,6 +89,23 @@ impl RunStanding {
         }
     }
 
+    /// Of an active run, whether or not it has a question that is not answered yet. The state has only what the agent
+    /// declared; the journal has what a runner asks, and that an answer was given.
+    #[must_use]
+    pub fn with_question(self, is_asked: bool) -> Self {
+        match self {
+            Self::Working | Self::Waiting | Self::Asks if is_asked => Self::Asks,
+            Self::Asks => Self::Working,
+            Self::Working
+            | Self::Waiting
+            | Self::Paused
+            | Self::Orphaned
+            | Self::Unprotected
+            | Self::Parked(_)
+            | Self::Ended(_) => self,
+        }
+    }
+
     /// From the names in the index; `None` if this version does not know them.
     pub fn from_names(phase: &str, status: &str) -> Option<Self> {
         match phase {
@@ -106,6 +126,7 @@ impl RunStanding {
             Self::Asks => "asks",
             Self::Paused => "paused",
             Self::Orphaned => "orphaned",
+            Self::Unprotected => "unprotected",
             Self::Parked(_) => "parked",
             Self::Ended(status) => status.name(),
         }
@@ -114,7 +135,7 @@ impl RunStanding {
     /// The phase in the index and in filters.
     pub fn phase_name(self) -> &'static str {
         match self {
-            Self::Working | Self::Waiting | Self::Asks => "active",
+            Self::Working | Self::Waiting | Self::Asks | Self::Unprotected => "active",
             Self::Paused | Self::Orphaned | Self::Parked(_) => self.name(),
             Self::Ended(_) => "ended",
         }
@@ -138,6 +159,7 @@ impl RunStanding {
             Self::Asks => '?',
             Self::Paused => '‖',
             Self::Orphaned => 'o',
+            Self::Unprotected => 'u',
             Self::Parked(_) => 'p',
             Self::Ended(status) => match status {
                 RunStatus::Verified => '✓',
@@ -176,7 +198,7 @@ impl RunStanding {
             Self::Working | Self::Waiting => Attention::InProgress,
             Self::Asks => Attention::NeedsPerson,
             Self::Paused => Attention::Closed,
-            Self::Orphaned => Attention::Broken,
+            Self::Orphaned | Self::Unprotected => Attention::Broken,
             Self::Parked(status) | Self::Ended(status) => match status {
                 RunStatus::Verified => Attention::Done,
                 RunStatus::Green | RunStatus::Claimed => Attention::Unproven,
@@ -195,6 +217,7 @@ impl RunStanding {
             Self::Asks
             | Self::Paused
             | Self::Orphaned
+            | Self::Unprotected
             | Self::Parked(_)
             | Self::Ended(RunStatus::NeedsHuman | RunStatus::NeedsReview | RunStatus::GateBroken) => {
                 BoardGroup::WaitingForYou
@@ -209,7 +232,7 @@ impl RunStanding {
         match self {
             Self::Asks => 0,
             Self::Parked(_) => 1,
-            Self::Orphaned => 2,
+            Self::Orphaned | Self::Unprotected => 2,
             Self::Ended(RunStatus::NeedsHuman) => 3,
             Self::Ended(RunStatus::GateBroken) => 4,
             Self::Ended(RunStatus::NeedsReview) => 5,

@@ -1,6 +1,7 @@
 //! The events of a run in the order they happened, each in one line.
 
 use super::board_row::{clean_paragraph, clean_title};
+use super::repeated_text::RepeatedText;
 use super::requirement_matrix::CellState;
 use super::run_standing::{RunStanding, state_label};
 use crate::json_units;
@@ -46,7 +47,9 @@ pub struct TimelineRow {
     pub cost_micro_usd: Option<u64>,
     /// The number of the checkpoint that was judged.
     pub checkpoint: Option<u32>,
+    #[serde(rename = "met_count")]
     pub met: Option<u32>,
+    #[serde(serialize_with = "json_units::zero_if_unknown")]
     pub requirements: Option<u32>,
 }
 
@@ -97,14 +100,51 @@ impl TimelineKind {
 
 /// The timeline of a journal, oldest first. Readings of the meter are not lines of their own: they are the costs of stops.
 pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
-    let mut rows = Vec::new();
-    let mut meter = SpendMeter::default();
-    let mut stop = 0_u32;
-    let mut before: Option<&StopReport> = None;
+    let mut reader = TimelineReader::new(entries);
     let mut repeated = RepeatedText::default();
-    let disputes = DisputeOutcomes::from_journal(entries);
+    let mut rows = Vec::new();
     for entry in entries {
-        meter.read(&entry.change);
+        let row = reader.read(entry).filter(|_| !is_repeated_stop(&entry.change));
+        if let Some(mut row) = row
+            && repeated.shorten(&mut row)
+        {
+            rows.push(row);
+        }
+    }
+    let mut newest = rows.iter_mut().rev().filter(|row| row.rule.is_some()).take(MAX_REASONS);
+    for row in &mut newest {
+        row.reason = stop_reason(entries, row.seq);
+    }
+    rows
+}
+
+fn is_repeated_stop(change: &RunChange) -> bool {
+    matches!(change, RunChange::Decided(decided) if decided.outcome == StopOutcome::Repeated)
+}
+
+/// Turns the lines of a journal into rows, in their order.
+pub(crate) struct TimelineReader<'a> {
+    meter: SpendMeter,
+    /// How many stops have evaluated requirements.
+    stops: u32,
+    /// The latest of their reports.
+    before: Option<&'a StopReport>,
+    disputes: DisputeOutcomes,
+}
+
+impl<'a> TimelineReader<'a> {
+    pub(crate) fn new(entries: &[JournalEntry]) -> Self {
+        Self {
+            meter: SpendMeter::default(),
+            stops: 0,
+            before: None,
+            disputes: DisputeOutcomes::from_journal(entries),
+        }
+    }
+
+    /// `None` for a line that a timeline leaves out.
+    pub(crate) fn read(&mut self, entry: &'a JournalEntry) -> Option<TimelineRow> {
+        self.meter.read(&entry.change);
         let mut row = TimelineRow {
             seq: entry.seq,
             at_ms: entry.at_ms,
@@ -121,36 +161,28 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
             requirements: None,
         };
         if let RunChange::Decided(decided) = &entry.change {
-            if decided.outcome == StopOutcome::Repeated {
-                continue;
+            let is_new = decided.outcome != StopOutcome::Repeated;
+            self.stops = self.stops.saturating_add(u32::from(is_new && decided.report.is_some()));
+            add_decision(&mut row, decided, self.before, self.stops);
+            if is_new {
+                row.cost_micro_usd = self.meter.take_since_last();
+                self.before = decided.report.as_ref().or(self.before);
             }
-            stop = stop.saturating_add(u32::from(decided.report.is_some()));
-            add_decision(&mut row, decided, before, stop);
-            row.cost_micro_usd = meter.take_since_last();
-            before = decided.report.as_ref().or(before);
         } else if let RunChange::Disputed(dispute) = &entry.change {
             row.kind = TimelineKind::Agent;
-            let outcome = outcome_in_brackets(disputes.of_line(entry.seq));
+            let outcome = outcome_in_brackets(self.disputes.of_line(entry.seq));
             let text = format!("disputes {}{outcome}: {}", dispute.requirement, dispute.why);
             row.text = text::clean_line(&text, LONGEST_LINE);
-        } else if let Some((kind, text)) = describe_change(&entry.change) {
+        } else {
+            let (kind, text) = describe_change(&entry.change)?;
             row.kind = kind;
             row.text = match &entry.by {
                 Some(by) => text::clean_line(&format!("{text}, by {by}"), LONGEST_LINE),
                 None => text,
             };
-        } else {
-            continue;
         }
-        if repeated.shorten(&mut row) {
-            rows.push(row);
-        }
+        Some(row)
     }
-    let mut newest = rows.iter_mut().rev().filter(|row| row.rule.is_some()).take(MAX_REASONS);
-    for row in &mut newest {
-        row.reason = stop_reason(entries, row.seq);
-    }
-    rows
 }
 
 /// Lines of a timeline that a screen left out at first.
@@ -172,48 +204,6 @@ pub fn earlier_lines(entries: &[JournalEntry], before: u64, most: usize) -> Earl
         row.reason = stop_reason(entries, row.seq);
     }
     EarlierLines { rows, left_out }
-}
-
-/// Texts that the journal repeats on several lines, each of which says something else besides.
-#[derive(Default)]
-struct RepeatedText {
-    /// The question that a person has not answered yet.
-    question: Option<String>,
-    /// Why the last session was ended.
-    hand_over: Option<String>,
-}
-
-impl RepeatedText {
-    /// Leaves out of a row what an earlier one says; `false` if nothing remains.
-    fn shorten(&mut self, row: &mut TimelineRow) -> bool {
-        let is_decision = row.rule.is_some();
-        match row.kind {
-            TimelineKind::Asked if self.question.as_ref() == Some(&row.text) => return false,
-            TimelineKind::Asked => self.question = Some(row.text.clone()),
-            TimelineKind::Answered => self.question = None,
-            TimelineKind::HandedOver if self.hand_over.as_ref() == Some(&row.text) => return false,
-            TimelineKind::HandedOver if is_decision => self.hand_over = Some(row.text.clone()),
-            TimelineKind::LetGo | TimelineKind::Runner => {
-                if let Some(question) = &self.question {
-                    if row.text == *question {
-                        row.text = "until a person answers".to_string();
-                    } else if let Some(rest) = row.text.strip_suffix(question.as_str()) {
-                        row.text = rest.trim_end_matches(": ").to_string();
-                    }
-                }
-            }
-            TimelineKind::Started
-            | TimelineKind::Held
-            | TimelineKind::HandedOver
-            | TimelineKind::Ended
-            | TimelineKind::Person
-            | TimelineKind::Agent
-            | TimelineKind::Denied
-            | TimelineKind::Damage
-            | TimelineKind::Note => {}
-        }
-        true
-    }
 }
 
 /// ` (upheld by ada)`; empty while the dispute is undecided.
@@ -256,7 +246,7 @@ fn add_decision(
     row.rule = Some(decided.rule.name());
     if let Some(report) = &decided.report {
         row.stop = Some(stop);
-        row.met = Some(report.total.saturating_sub(report.open_count()));
+        row.met = Some(report.met_count());
         row.requirements = Some(report.total);
     }
     let executed = decided.gates.iter().filter(|gate| !gate.cached);

@@ -24,6 +24,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
 use ralph_sys::clock::{self, Deadline};
+use ralph_sys::env::Env;
 use ralph_sys::fs::FileError;
 use serde::Serialize;
 use serde_json::Value;
@@ -59,12 +60,13 @@ pub struct RunReport {
 
 impl RunReport {
     pub fn load(
+        env: &Env,
         home: &RalphHome,
         run: &RunId,
         now_ms: u64,
         deadline: &Deadline,
     ) -> Result<Self, ControlError> {
-        let page = RunPage::load(home, run, now_ms, deadline)?;
+        let page = RunPage::load(env, home, run, now_ms, deadline)?;
         let opened = store::load_run(home, run)?;
         let journal = read_journal_end(home, run)?;
         let changes = load_changes(home, &opened.run, page.checkpoint, deadline);

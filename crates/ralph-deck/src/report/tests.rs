@@ -8,6 +8,7 @@ use pulldown_cmark::{Event, Options, Parser};
 use ralph_core::cost_reading::CostBasis;
 use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
+use ralph_sys::env::Env;
 use ralph_sys::fs;
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ fn recorded_report() -> RunReport {
         assert!(fs::create_new(&path, bytes).unwrap());
     }
     let deadline = Deadline::after(Duration::from_secs(10));
-    RunReport::load(&home, &run, 1_794_915_300_000, &deadline).unwrap()
+    let env = Env::from_pairs::<&str, &str>([], None, Vec::new());
+    RunReport::load(&env, &home, &run, 1_794_915_300_000, &deadline).unwrap()
 }
 
 /// A report in which every text that is not ralph's own is `foreign`.
@@ -369,6 +371,6 @@ fn json_has_the_documented_units() {
     json_keys(&report, &mut keys);
     let units = ["_ms", "_usd", "_share", "_at", "micro", "permille"];
     keys.retain(|key| units.iter().any(|unit| key.contains(unit)));
-    insta::assert_snapshot!(keys.into_iter().collect::<Vec<_>>().join(" "), @"answered_at asked_at context_share cost_usd elapsed_ms gates_cost_usd gates_ms handover_at last_at longest_ms max_cost_usd max_elapsed_ms saved_ms spent_usd started_at took_ms");
+    insta::assert_snapshot!(keys.into_iter().collect::<Vec<_>>().join(" "), @"answered_at asked_at context_share cost_usd elapsed_ms gates_cost_usd gates_ms handover_at last_seen_at longest_ms max_cost_usd max_duration_ms saved_ms spent_usd started_at took_ms");
     insta::assert_snapshot!(report["page"]["row"]["started_at"], @r#""2026-11-17T11:34:03.836Z""#);
 }

@@ -2,42 +2,57 @@
 
 use super::acceptance::AcceptanceView;
 use super::judge_verdicts::{JudgeVerdictView, judge_verdict_view};
+use crate::page::{TimelineReader, TimelineRow};
 use crate::wording::{decision_outcome, safe_line};
 use ralph_core::proof_summary::ProofRecord;
 use ralph_core::record::{
     JournalEntry, PartIdentity, PartRecord, ReportLine, RunChange, StopOutcome, StopRecord,
+    StopReport,
 };
 use ralph_core::text;
 use ralph_home::journal::JournalDamage;
 use ralph_hook::overview::{DecisionHistory, HistorySubject};
-use ralph_sys::clock;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// How many tools with denied calls are named.
 const MAX_DENIED_TOOLS: usize = 6;
 
+/// A line of the timeline that is a decision, and the evidence that it rests on.
 #[derive(Debug, Serialize)]
 pub struct DecisionView<'a> {
     pub v: u8,
     pub name: &'a str,
-    pub at: String,
+    #[serde(flatten)]
+    pub row: TimelineRow,
     pub outcome: &'static str,
-    pub rule: &'static str,
     pub because: &'a str,
+    /// Whether it counts as an iteration. A decision about a part never does.
     pub charged: bool,
     pub iteration_before: u32,
     pub iteration_after: u32,
-    pub requirements: u32,
     pub unmet: u32,
     pub unknown: u32,
     pub pending: u32,
     pub open: &'a [ReportLine],
     pub met: &'a [String],
+    pub took_ms: u64,
+    #[serde(flatten)]
+    pub subject: DecisionSubject<'a>,
+}
+
+/// What only the decisions about one kind of subject have.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum DecisionSubject<'a> {
+    Run(RunDecisionView<'a>),
+    Part(PartDecisionView<'a>),
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunDecisionView<'a> {
     pub state: Option<String>,
     pub tampering: Option<&'a str>,
-    pub reason: Option<&'a str>,
-    pub took_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<&'a ProofRecord>,
     /// The verdicts of judges that it rests on.
@@ -48,30 +63,13 @@ pub struct DecisionView<'a> {
     pub accepted: Option<AcceptanceView<'a>>,
 }
 
-/// A decision about a subagent, teammate or task. `charged` is always false: it does not count as an iteration.
+/// Of a subagent, teammate or task.
 #[derive(Debug, Serialize)]
 pub struct PartDecisionView<'a> {
-    pub v: u8,
-    pub name: &'a str,
-    pub at: String,
-    pub outcome: &'static str,
-    pub rule: &'static str,
-    pub because: &'a str,
     pub part: &'a PartIdentity,
     pub chunk: Option<&'a str>,
     pub holds: u32,
     pub max_holds: u32,
-    pub charged: bool,
-    pub iteration_before: u32,
-    pub iteration_after: u32,
-    pub requirements: u32,
-    pub unmet: u32,
-    pub unknown: u32,
-    pub pending: u32,
-    pub open: &'a [ReportLine],
-    pub met: &'a [String],
-    pub reason: Option<&'a str>,
-    pub took_ms: u64,
 }
 
 /// A decision about the run, or about a part of its work.
@@ -81,6 +79,28 @@ pub enum DecisionEntry<'a> {
     Part(&'a PartRecord),
 }
 
+impl<'a> DecisionEntry<'a> {
+    fn counts_as_iteration(self) -> bool {
+        let Self::Run(decided) = self else { return false };
+        matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver)
+    }
+
+    /// What the agent was given to read, if it was held.
+    fn given_reason(self) -> Option<&'a str> {
+        match self {
+            Self::Run(decided) => match &decided.outcome {
+                StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } => Some(reason),
+                StopOutcome::Allowed
+                | StopOutcome::HandedOver
+                | StopOutcome::Repeated
+                | StopOutcome::Orphaned
+                | StopOutcome::Ended(_) => None,
+            },
+            Self::Part(part) => part.reason.as_deref(),
+        }
+    }
+}
+
 /// The decisions, newest first.
 pub fn decisions(
     history: &DecisionHistory,
@@ -88,16 +108,31 @@ pub fn decisions(
     history.entries.iter().filter_map(any_decision).rev()
 }
 
-/// The decisions as views, newest first.
-pub fn decision_views(history: &DecisionHistory) -> impl Iterator<Item = DecisionLineView<'_>> {
-    decisions(history).map(|(entry, subject)| match subject {
-        DecisionEntry::Run(decided) => {
-            DecisionLineView::Run(decision_view(history, entry, decided))
-        }
-        DecisionEntry::Part(part) => {
-            DecisionLineView::Part(part_decision_view(history, entry, part))
-        }
+/// The latest decisions as views, newest first.
+pub fn decision_views(history: &DecisionHistory, most: usize) -> Vec<DecisionView<'_>> {
+    let rows = decision_rows(history).into_iter().rev().take(most);
+    rows.map(|(row, entry, subject)| decision_view(history, entry, subject, row)).collect()
+}
+
+/// The newest decision about the run.
+pub fn newest_decision(history: &DecisionHistory) -> Option<DecisionView<'_>> {
+    let is_of_run = |subject: &DecisionEntry<'_>| matches!(subject, DecisionEntry::Run(_));
+    let mut rows = decision_rows(history).into_iter().rev();
+    let (row, entry, subject) = rows.find(|(_, _, subject)| is_of_run(subject))?;
+    Some(decision_view(history, entry, subject, row))
+}
+
+/// The decisions with their lines of the timeline, oldest first.
+fn decision_rows(
+    history: &DecisionHistory,
+) -> Vec<(TimelineRow, &JournalEntry, DecisionEntry<'_>)> {
+    let mut timeline = TimelineReader::new(&history.entries);
+    let rows = history.entries.iter().map(|entry| (timeline.read(entry), any_decision(entry)));
+    rows.filter_map(|(row, decision)| {
+        let (entry, subject) = decision?;
+        Some((row?, entry, subject))
     })
+    .collect()
 }
 
 fn any_decision(entry: &JournalEntry) -> Option<(&JournalEntry, DecisionEntry<'_>)> {
@@ -105,20 +140,6 @@ fn any_decision(entry: &JournalEntry) -> Option<(&JournalEntry, DecisionEntry<'_
         return Some((entry, DecisionEntry::Part(part)));
     }
     run_decision(entry).map(|(entry, decided)| (entry, DecisionEntry::Run(decided)))
-}
-
-/// One line of `ralph why --json`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum DecisionLineView<'a> {
-    Run(DecisionView<'a>),
-    Part(PartDecisionView<'a>),
-}
-
-/// The newest decision about the run.
-pub fn newest_decision(history: &DecisionHistory) -> Option<DecisionView<'_>> {
-    let (entry, decided) = history.entries.iter().rev().find_map(run_decision)?;
-    Some(decision_view(history, entry, decided))
 }
 
 /// The entry, if it is a decision about the run.
@@ -180,74 +201,62 @@ pub fn journal_damage_text(damage: &JournalDamage) -> String {
     }
 }
 
-fn part_decision_view<'a>(
-    history: &'a DecisionHistory,
-    entry: &JournalEntry,
-    part: &'a PartRecord,
-) -> PartDecisionView<'a> {
-    let report = part.report.as_ref();
-    PartDecisionView {
-        v: 1,
-        name: &history.name,
-        at: clock::format_rfc3339(entry.at_ms),
-        outcome: part.rule.outcome_label(),
-        rule: part.rule.name(),
-        because: &part.because,
-        part: &part.who,
-        chunk: part.chunk.as_deref(),
-        holds: part.holds,
-        max_holds: part.max_holds,
-        charged: false,
-        iteration_before: entry.iteration,
-        iteration_after: entry.iteration,
-        requirements: report.map_or(0, |report| report.total),
-        unmet: report.map_or(0, |report| report.unmet),
-        unknown: report.map_or(0, |report| report.unknown),
-        pending: report.map_or(0, |report| report.pending),
-        open: report.map_or(&[], |report| &report.lines),
-        met: report.map_or(&[], |report| &report.met),
-        reason: part.reason.as_deref(),
-        took_ms: part.took_ms,
-    }
-}
-
 fn decision_view<'a>(
     history: &'a DecisionHistory,
     entry: &JournalEntry,
-    decided: &'a StopRecord,
+    subject: DecisionEntry<'a>,
+    mut row: TimelineRow,
 ) -> DecisionView<'a> {
-    let report = decided.report.as_ref();
-    let reason = match &decided.outcome {
-        StopOutcome::Blocked { reason } | StopOutcome::Awaited { reason } => Some(reason.as_str()),
-        StopOutcome::Allowed
-        | StopOutcome::HandedOver
-        | StopOutcome::Repeated
-        | StopOutcome::Orphaned
-        | StopOutcome::Ended(_) => None,
+    let (outcome, because, report, took_ms) = match subject {
+        DecisionEntry::Run(decided) => {
+            (decision_outcome(decided), &decided.because, &decided.report, decided.took_ms)
+        }
+        DecisionEntry::Part(part) => {
+            row.rule = Some(part.rule.name());
+            (part.rule.outcome_label(), &part.because, &part.report, part.took_ms)
+        }
     };
-    let is_charged =
-        matches!(decided.outcome, StopOutcome::Blocked { .. } | StopOutcome::HandedOver);
-    let charged = is_charged && history.subject == HistorySubject::Run;
+    let charged = history.subject == HistorySubject::Run && subject.counts_as_iteration();
+    row.reason = subject.given_reason().map(str::to_string);
+    let report = report.as_ref();
+    row.requirements = report.map(|report| report.total);
+    row.met = report.map(StopReport::met_count);
     DecisionView {
         v: 1,
         name: &history.name,
-        at: clock::format_rfc3339(entry.at_ms),
-        outcome: decision_outcome(decided),
-        rule: decided.rule.name(),
-        because: &decided.because,
+        row,
+        outcome,
+        because,
         charged,
         iteration_before: entry.iteration.saturating_sub(u32::from(charged)),
         iteration_after: entry.iteration,
-        requirements: report.map_or(0, |report| report.total),
         unmet: report.map_or(0, |report| report.unmet),
         unknown: report.map_or(0, |report| report.unknown),
         pending: report.map_or(0, |report| report.pending),
         open: report.map_or(&[], |report| &report.lines),
         met: report.map_or(&[], |report| &report.met),
+        took_ms,
+        subject: match subject {
+            DecisionEntry::Run(decided) => {
+                DecisionSubject::Run(run_decision_view(history, decided))
+            }
+            DecisionEntry::Part(part) => DecisionSubject::Part(PartDecisionView {
+                part: &part.who,
+                chunk: part.chunk.as_deref(),
+                holds: part.holds,
+                max_holds: part.max_holds,
+            }),
+        },
+    }
+}
+
+fn run_decision_view<'a>(
+    history: &'a DecisionHistory,
+    decided: &'a StopRecord,
+) -> RunDecisionView<'a> {
+    RunDecisionView {
         state: decided.mark.map(|mark| format!("{:016x}", mark.0)),
         tampering: decided.tampering.as_deref(),
-        reason,
-        took_ms: decided.took_ms,
         proof: decided.proof.as_ref(),
         judges: decided.judges.iter().map(judge_verdict_view).collect(),
         accepted: matches!(decided.outcome, StopOutcome::Ended(_))

@@ -1,8 +1,7 @@
 //! Sessions without a run: those that the gates of a project decided about, and those that files of other tools hold.
 
-use super::gate_activity_view::{ActivityView, activity_view};
 use super::status_view::BoardSelection;
-use crate::gate_wording;
+use crate::page::RunActivity;
 use crate::wording::safe_line;
 use ralph_home::faults::describe_error;
 use ralph_home::paths::RalphHome;
@@ -28,7 +27,7 @@ pub struct GatedSessionView<'a> {
     pub off: bool,
     pub at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub activity: Option<ActivityView<'a>>,
+    pub activity: Option<RunActivity>,
 }
 
 pub fn gated_session_view(one: &GatedSession, now_ms: u64) -> GatedSessionView<'_> {
@@ -40,7 +39,7 @@ pub fn gated_session_view(one: &GatedSession, now_ms: u64) -> GatedSessionView<'
         held: one.is_held,
         off: one.is_off,
         at: clock::format_rfc3339(one.at_ms),
-        activity: one.activity.as_ref().map(|activity| activity_view(activity, now_ms)),
+        activity: one.activity.as_ref().map(|activity| RunActivity::from_log(activity, now_ms)),
     }
 }
 
@@ -63,7 +62,7 @@ pub fn gated_session_text(one: &GatedSession, now_ms: u64) -> String {
     };
     let off = if one.is_off { format!("{GATES_OFF}; ") } else { String::new() };
     let news = match &one.activity {
-        Some(activity) => gate_wording::activity(activity, now_ms),
+        Some(activity) => RunActivity::from_log(activity, now_ms).describe(now_ms),
         None => format!("last: {}", safe_line(&one.because)),
     };
     format!("session {}  {off}{holds}, {news}", one.session.short())

@@ -15,7 +15,6 @@ pub mod driven_run;
 pub mod effective_policy;
 pub mod feature_list;
 pub mod file_classes;
-pub mod gate_activity_view;
 pub mod gate_list;
 pub mod gate_results;
 pub mod gated_sessions;

@@ -2,12 +2,11 @@
 
 use super::{acceptance::AcceptanceView, limit_fields::LimitFields};
 use crate::gate_wording;
-use crate::page::{OpenQuestion, RunStanding, view_question};
+use crate::page::{BoardRow, RunStanding};
 use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
-use crate::view::board_run::{QuestionView, question_view, view_standing};
+use crate::view::board_run::{BoardRun, open_standing};
 use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
-use crate::view::gate_activity_view::{ActivityView, activity_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
@@ -24,20 +23,18 @@ use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::part_stop;
-use ralph_core::record::{CostBasis, Dispute, ReportLine, StopReport};
+use ralph_core::record::{Dispute, ReportLine, StopReport};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
-use ralph_hook::contract::gate_log::GateActivity;
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{
     self, GatedSession, HeldSession, RunView, UngatedSession, UnreadableRun,
 };
-use ralph_hook::phases::PhaseProgress;
 use ralph_hook::project_scope::ProjectScope;
-use ralph_install::doctor::protection::{self, UnprotectedReason};
+use ralph_install::doctor::protection;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::fs::FileError;
@@ -78,26 +75,6 @@ pub struct RunBoard {
     pub faults: Vec<Fault>,
 }
 
-/// A run, with what its record and state do not have.
-#[derive(Debug)]
-pub struct BoardRun {
-    pub view: RunView,
-    /// Why no hook of the run's session reaches ralph, although the run is active.
-    pub unprotected: Option<UnprotectedReason>,
-    /// Only for an orchestrated run.
-    pub phases: Option<PhaseProgress>,
-    /// The progress of the run's pipeline, if it has one.
-    pub pipeline: Option<String>,
-    /// What its gates and its proof are at.
-    pub activity: Option<GateActivity>,
-    /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
-    pub worktree_outcome: Option<String>,
-    /// Why it ended, if a person has to do something about it.
-    pub ending_reason: Option<String>,
-    /// What the agent asks now.
-    pub question: Option<OpenQuestion>,
-}
-
 impl RunBoard {
     /// Reads the selected runs, queues and sessions, and all faults. `scope` limits the selection to a project.
     pub fn load(
@@ -113,8 +90,7 @@ impl RunBoard {
                 runs.into_iter().partition(|view| scope.contains_run(&view.opened.run));
             runs = here;
             let going = others.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
-            elsewhere =
-                going.map(|view| view_standing(view, view_question(home, view).as_ref())).collect();
+            elsewhere = going.map(|view| open_standing(home, view)).collect();
         }
         match &selection {
             BoardSelection::Recent => {
@@ -137,7 +113,7 @@ impl RunBoard {
         let runs = runs
             .into_iter()
             .zip(unprotected)
-            .map(|(view, unprotected)| BoardRun::load(home, view, unprotected));
+            .map(|(view, unprotected)| BoardRun::load(home, view, unprotected.as_ref()));
         let runs = runs.collect();
         let is_overview = matches!(selection, BoardSelection::Recent | BoardSelection::All);
         let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
@@ -187,7 +163,7 @@ impl RunBoard {
 
     /// The faults that belong to none of the runs.
     pub fn unattached_faults(&self) -> Vec<&Fault> {
-        let is_shown = |id: &str| self.runs.iter().any(|one| one.view.opened.run.id.as_str() == id);
+        let is_shown = |id: &str| self.runs.iter().any(|one| one.row.run == id);
         let is_general = |fault: &&Fault| !fault.run.as_deref().is_some_and(is_shown);
         self.faults.iter().filter(is_general).collect()
     }
@@ -215,16 +191,18 @@ pub(super) fn is_old(view: &RunView, now_ms: u64) -> bool {
 impl BoardRun {
     /// The title of the run and, once it has ended, what it took.
     pub fn headline(&self, now_ms: u64) -> String {
-        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let title = safe_line(&run.title);
-        let RunPhase::Ended(_) = self.view.phase else { return title };
-        let ago = wording::ago(now_ms, state.last_seen_ms);
-        let iterations = text::count_noun(u64::from(state.iteration), "iteration");
-        let sessions = match state.driving.count {
+        let row = &self.row;
+        let title = safe_line(&row.title);
+        if !row.standing.has_ended() {
+            return title;
+        }
+        let ago = wording::ago(now_ms, row.last_ms);
+        let iterations = text::count_noun(u64::from(row.iteration), "iteration");
+        let sessions = match row.sessions {
             0 | 1 => String::new(),
             count => format!(" over {count} sessions"),
         };
-        let spent = wording::spent(state).map(|spent| format!(", {spent}"));
+        let spent = wording::spent(&self.view.opened.state).map(|spent| format!(", {spent}"));
         format!("{title}  ({ago}, {iterations}{sessions}{})", spent.unwrap_or_default())
     }
 
@@ -250,9 +228,8 @@ impl BoardRun {
             lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
             return lines;
         }
-        lines.extend(
-            self.question.iter().map(|one| vec![standing_wording::question_line(run, one)]),
-        );
+        let question = self.row.question.iter().filter(|_| self.view.phase == RunPhase::Active);
+        lines.extend(question.map(|one| vec![standing_wording::question_line(run, one)]));
         lines.extend(self.progress_lines(now_ms));
         lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
         if self.view.phase == RunPhase::Orphaned && run.drive.is_none() {
@@ -269,7 +246,7 @@ impl BoardRun {
     /// Why a person has to review or continue the run, and how.
     fn review_lines(&self) -> Vec<String> {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let (RunPhase::Ended(status), Some(why)) = (self.view.phase, &self.ending_reason) else {
+        let (RunPhase::Ended(status), Some(why)) = (self.view.phase, self.ending_reason()) else {
             return Vec::new();
         };
         let next =
@@ -279,31 +256,31 @@ impl BoardRun {
 
     /// How far a run in progress is, and what it waits for.
     fn progress_lines(&self, now_ms: u64) -> Vec<Vec<MarkedText>> {
-        let Self { view, unprotected, pipeline, activity, .. } = self;
+        let Self { row, view, pipeline, .. } = self;
         let (run, state) = (&view.opened.run, &view.opened.state);
+        let activity = &row.activity;
         let then_ms = state.effective_now_ms(view.phase, now_ms);
         let mut lines = vec![vec![plain(wording::progress(run, state, then_ms))]];
-        if self.standing() == RunStanding::Working && activity.is_none() {
+        if row.standing == RunStanding::Working && activity.is_none() {
             lines.extend(
-                standing_wording::last_event(now_ms, state.last_seen_ms)
-                    .map(|text| vec![plain(text)]),
+                standing_wording::last_event(now_ms, row.last_ms).map(|text| vec![plain(text)]),
             );
         }
-        if let Some(why) = unprotected {
-            let text = format!("unprotected: {}", safe_line(&why.describe(now_ms)));
+        if let Some(cause) = &row.unprotected {
+            let text = format!("unprotected: {}", safe_line(cause));
             lines.push(vec![MarkedText::new(FactMark::Bad, text)]);
-            lines.push(vec![plain(format!("  {}", safe_line(&why.remedy())))]);
+            lines.extend(row.remedy.iter().map(|how| vec![plain(format!("  {}", safe_line(how)))]));
         }
         let has_no_news =
             state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
-        let gates = activity.as_ref().map(|activity| gate_wording::activity(activity, now_ms));
+        let gates = activity.as_ref().map(|activity| activity.describe(now_ms));
         lines.extend(gates.map(|gates| vec![plain(gates)]));
         if let Some(report) = &state.report {
             lines.push(wording::report(report));
         } else if view.phase == RunPhase::Active
             && has_no_news
             && activity.is_none()
-            && unprotected.is_none()
+            && row.unprotected.is_none()
             && run.drive.is_none()
         {
             let text = "no stop seen yet; if none follows, run `ralph doctor`";
@@ -363,29 +340,18 @@ pub struct StatusView<'a> {
     pub faults: Vec<FaultView<'a>>,
 }
 
+/// The row of a run, and what only `ralph status` shows of it.
 #[derive(Debug, Serialize)]
 pub struct RunStatusView<'a> {
-    pub run: &'a str,
-    pub status: &'static str,
+    #[serde(flatten)]
+    pub row: &'a BoardRow,
     /// What the last stop led to: `held`, `let go`, or `null` before the first one.
     pub last_stop: Option<&'static str>,
-    /// Absent unless the agent asks something now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub question: Option<QuestionView<'a>>,
-    /// Why no hook of the run's session reaches ralph, although the run is active.
-    pub unprotected: Option<String>,
-    pub title: &'a str,
     pub session: Option<&'a str>,
-    pub project: &'a str,
+    /// The limits that the row does not have.
     #[serde(flatten)]
     pub limits: LimitFields,
-    /// How the cost is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_basis: Option<CostBasis>,
     pub context_tokens: Option<u64>,
-    /// Absent unless gates or a proof are running for a stop.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub activity: Option<ActivityView<'a>>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<ChunkCountView>,
@@ -396,7 +362,6 @@ pub struct RunStatusView<'a> {
     pub tampering: Option<&'a str>,
     /// The checks of lists before the work; `null` until they are known.
     pub checks_at_base: Option<BaseChecksView<'a>>,
-    pub requirements: u32,
     pub unmet: u32,
     pub unknown: u32,
     pub pending: u32,
@@ -418,8 +383,6 @@ pub struct RunStatusView<'a> {
     /// Absent for a run that ralph does not drive itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driven: Option<DrivenRunView<'a>>,
-    pub started_at: String,
-    pub last_seen_at: String,
 }
 
 /// How many agents work on a chunk, and how many of them were verified at their last check.
@@ -448,9 +411,9 @@ fn fault_view(fault: &Fault) -> FaultView<'_> {
     }
 }
 
-/// The limits that every status object has, in this order. Token usage is in its `driven` object.
-const SHOWN_LIMITS: [LimitKind; 3] =
-    [LimitKind::MaxIterations, LimitKind::MaxDuration, LimitKind::MaxCost];
+/// The limits that the row has, and that of the `driven` object.
+const SHOWN_ELSEWHERE: [LimitKind; 4] =
+    [LimitKind::MaxIterations, LimitKind::MaxDuration, LimitKind::MaxCost, LimitKind::MaxTokens];
 
 fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let view = &one.view;
@@ -460,29 +423,17 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let limits = state.limits(run);
     let usage = LimitUsage::recorded(state, state.effective_now_ms(view.phase, now_ms));
     RunStatusView {
-        run: run.id.as_str(),
-        status: one.status(),
+        row: &one.row,
         last_stop: standing_wording::last_stop(state),
-        question: one.question.as_ref().map(question_view),
-        unprotected: one.unprotected.as_ref().map(|why| why.describe(now_ms)),
-        title: &run.title,
         session: state.owner(run).map(SessionId::as_str),
-        project: &run.project,
-        limits: LimitFields::of_usage(limits, &usage, &SHOWN_LIMITS).and_other_usage(
-            limits,
-            &usage,
-            &[&SHOWN_LIMITS[..], &[LimitKind::MaxTokens]].concat(),
-        ),
-        cost_basis: (state.driving.count > 0 || state.cost.is_some()).then_some(usage.cost_basis),
+        limits: LimitFields::default().and_other_usage(limits, &usage, &SHOWN_ELSEWHERE),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
-        activity: one.activity.as_ref().map(|activity| activity_view(activity, now_ms)),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),
         orchestrator: one.phases.as_ref().map(phase_progress_view),
         trouble: state.trouble.as_deref(),
         tampering: view.opened.tampering.as_deref(),
         checks_at_base: view.base_checks.as_ref().map(base_checks_view),
-        requirements: report.map_or(0, |report| report.total),
         unmet: report.map_or(0, |report| report.unmet),
         unknown: report.map_or(0, |report| report.unknown),
         pending: report.map_or(0, |report| report.pending),
@@ -493,7 +444,5 @@ fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
         told: &state.hints,
         spending: spending_by_source(state, &usage),
         driven: driven_run_view(view),
-        started_at: clock::format_rfc3339(run.started_ms),
-        last_seen_at: clock::format_rfc3339(state.last_seen_ms),
     }
 }

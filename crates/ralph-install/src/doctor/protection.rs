@@ -114,7 +114,8 @@ fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedRe
     }
 }
 
-/// For each run, why it is unprotected; `None` if it is protected or not active.
+/// For each run, why it is unprotected; `None` if it is protected or not active, or if a runner answers its stops, which
+/// needs no hook.
 pub fn find_unprotected(
     env: &Env,
     home: &RalphHome,
@@ -124,8 +125,10 @@ pub fn find_unprotected(
     let mut known: Vec<((&str, &HostName), HookState, u64)> = Vec::new();
     let mut found = Vec::new();
     for view in views {
+        let is_driven = view.opened.run.drive.is_some();
         // API errors are reported separately.
-        if view.phase != RunPhase::Active || view.opened.state.trouble.is_some() {
+        let has_trouble = view.opened.state.trouble.is_some();
+        if view.phase != RunPhase::Active || is_driven || has_trouble {
             found.push(None);
             continue;
         }

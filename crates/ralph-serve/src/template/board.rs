@@ -221,7 +221,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                     @if row.standing.has_ended() {
                         " · ended " (facts::time(row.last_ms, now_ms)) " · " (facts::report_link(&row.run))
                     }
-                    @if row.standing == RunStanding::Working && row.gates.is_empty() {
+                    @if row.standing == RunStanding::Working && row.activity.is_none() {
                         @if let Some(last) = standing_wording::last_event(now_ms, row.last_ms) { " · " (last) }
                     }
                 }
@@ -246,7 +246,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                         }
                     }
                 }
-                @if row.standing == RunStanding::Working || !row.gates.is_empty() { (pace(row, now_ms)) }
+                @if row.standing == RunStanding::Working || row.activity.is_some() { (pace(row, now_ms)) }
             }
             (facts::limit_facts(row))
         }
@@ -258,15 +258,15 @@ fn pace(row: &BoardRow, now_ms: u64) -> Markup {
         div.pace {
             @if row.trend.len() > 1 { (trend(&row.trend)) }
             @if let (Some(met), Some(all)) = (row.met, row.requirements) { span { b { (met) " of " (all) " met" } } }
-            (running_gates(row, now_ms))
+            (activity(row, now_ms))
         }
     }
 }
 
-/// The gates that run now, with their times.
-pub(super) fn running_gates(row: &BoardRow, now_ms: u64) -> Markup {
+/// The gates that run now, with their times, and how far a proof has come.
+pub(super) fn activity(row: &BoardRow, now_ms: u64) -> Markup {
     html! {
-        @for gate in &row.gates {
+        @for gate in row.running_gates() {
             span {
                 code { (gate.name) } " running"
                 @if let Some(since_ms) = gate.since_ms {
@@ -275,6 +275,10 @@ pub(super) fn running_gates(row: &BoardRow, now_ms: u64) -> Markup {
                 @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
                 @if let Some(step) = &gate.step { ": " (step) }
             }
+        }
+        @if let Some(activity) = &row.activity {
+            @for step in &activity.proof { span { "proof: " (step.describe()) } }
+            @if activity.is_preparing() { span { (activity.describe(now_ms)) } }
         }
     }
 }

@@ -6,7 +6,7 @@ use ralph_core::record::{CostBasis, MeasuredSite, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_deck::page::{
     ActiveGateRow, BoardPage, BoardQueue, BoardRow, CurvePoint, GateHistoryRow, GateMeasurement,
-    OpenQuestion, RequirementMatrix, RunPage, RunStanding,
+    OpenQuestion, RequirementMatrix, RunActivity, RunPage, RunStanding,
 };
 
 fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
@@ -20,7 +20,7 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
         iteration: small,
         max_iterations: Some(small),
         elapsed_ms: value,
-        max_elapsed_ms: Some(value),
+        max_duration_ms: Some(value),
         spent_micro_usd: Some(value),
         cost_basis: CostBasis::Estimated,
         max_micro_usd: Some(value),
@@ -35,12 +35,16 @@ fn board_row(value: u64, trend: Vec<u32>) -> BoardRow {
         }),
         note: Some(String::new()),
         until_ms: Some(value),
-        gates: vec![ActiveGateRow {
-            name: String::new(),
-            since_ms: Some(value),
-            usual_ms: Some(value),
-            step: Some(String::new()),
-        }],
+        activity: Some(RunActivity {
+            gates: vec![ActiveGateRow {
+                name: String::new(),
+                since_ms: Some(value),
+                elapsed_ms: Some(value),
+                usual_ms: Some(value),
+                step: Some(String::new()),
+            }],
+            proof: Vec::new(),
+        }),
         ..BoardRow::from_state(&run, &state, RunPhase::Active, value)
     }
 }
@@ -185,8 +189,9 @@ fn pages_are_made_of_any_numbers() {
 #[test]
 fn a_running_judge_has_its_step_on_the_board_and_on_its_page() {
     let mut page = run_page(0, 41_000, &[]);
-    page.row.gates[0].name = "review".to_string();
-    page.row.gates[0].step = Some("trying again in 30 s: <b>HTTP 429</b>".to_string());
+    page.row.activity.as_mut().unwrap().gates[0].name = "review".to_string();
+    page.row.activity.as_mut().unwrap().gates[0].step =
+        Some("trying again in 30 s: <b>HTTP 429</b>".to_string());
     for shown in [board::run_row(&page.row, page.now_ms), gates::gates_section(&page)] {
         let shown = shown.into_string();
         let (_, shown) = shown.split_once("<div class=\"pace\">").unwrap();

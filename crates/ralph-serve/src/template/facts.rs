@@ -47,6 +47,7 @@ pub(crate) fn hue(standing: RunStanding) -> &'static str {
         RunStanding::Asks => "st-needs_human",
         RunStanding::Paused => "st-paused",
         RunStanding::Orphaned => "st-orphaned",
+        RunStanding::Unprotected => "st-unprotected",
         RunStanding::Parked(_) => "st-parked",
         RunStanding::Ended(status) => match status {
             RunStatus::Verified => "st-verified",
@@ -83,7 +84,7 @@ pub(crate) fn limit_facts(row: &BoardRow) -> Markup {
             span { (row.iteration) @if let Some(most) = row.max_iterations { " " small { "of " (most) } } }
             span {
                 (units::format_duration(row.elapsed_ms))
-                @if let Some(most) = row.max_elapsed_ms { " " small { "of " (units::format_duration(most)) } }
+                @if let Some(most) = row.max_duration_ms { " " small { "of " (units::format_duration(most)) } }
             }
             span {
                 @if let Some(spent) = spent(row.spent_micro_usd, row.cost_basis) {

@@ -16,8 +16,8 @@ pub(crate) fn gates_section(page: &RunPage) -> Markup {
     html! {
         section #gates aria-labelledby="h-gates" {
             div.head { h2 #h-gates { "Gates" } @if total > 0 { span.quiet { (short_duration(total)) " in total" } } }
-            @if !page.row.gates.is_empty() { div.pace { (board::running_gates(&page.row, page.now_ms)) } }
-            @if page.gates.is_empty() { @if page.row.gates.is_empty() { p.hint { "No gate has run yet." } } }
+            @if page.row.activity.is_some() { div.pace { (board::activity(&page.row, page.now_ms)) } }
+            @if page.gates.is_empty() { @if page.row.activity.is_none() { p.hint { "No gate has run yet." } } }
             @else {
                 table.tbl.cards {
                     thead { tr {

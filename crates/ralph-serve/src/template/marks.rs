@@ -79,12 +79,13 @@ mod tests {
                 format!("{} {} {attention}", standing.name(), color_of(facts::hue(*standing)))
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r"
+        insta::assert_snapshot!(shown.join("\n"), @"
         working ink-2 InProgress
         waiting ink-2 InProgress
         asks you NeedsPerson
         paused ink-2 Closed
         orphaned broken Broken
+        unprotected broken Broken
         parked you NotDone
         verified done Done
         green unproven Unproven

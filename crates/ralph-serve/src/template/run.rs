@@ -97,7 +97,7 @@ fn standing(page: &RunPage) -> Markup {
             div { dt { "Iterations" } dd { (row.iteration) @if let Some(most) = row.max_iterations { " " small { "of " (most) } } } }
             div { dt { "Time" } dd {
                 (units::format_duration(row.elapsed_ms))
-                @if let Some(most) = row.max_elapsed_ms { " " small { "of " (units::format_duration(most)) } }
+                @if let Some(most) = row.max_duration_ms { " " small { "of " (units::format_duration(most)) } }
             } }
             div { dt { "Spent" } dd {
                 @if let Some(spent) = facts::spent(row.spent_micro_usd, row.cost_basis) {
@@ -107,7 +107,7 @@ fn standing(page: &RunPage) -> Markup {
             } }
             div { dt { "Context" } dd {
                 @if let Some(permille) = row.context_permille { (permille / 10) " %" } @else { small { "unknown" } }
-                @if row.session > 1 { " " small { "session " (row.session) } }
+                @if row.sessions > 1 { " " small { "session " (row.sessions) } }
             } }
         }
     }

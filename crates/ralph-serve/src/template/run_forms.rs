@@ -145,9 +145,11 @@ fn pause_or_resume(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
         RunStanding::Paused | RunStanding::Orphaned | RunStanding::Parked(_) => {
             ("resume", "Resume")
         }
-        RunStanding::Working | RunStanding::Waiting | RunStanding::Asks | RunStanding::Ended(_) => {
-            ("pause", "Pause")
-        }
+        RunStanding::Working
+        | RunStanding::Waiting
+        | RunStanding::Asks
+        | RunStanding::Unprotected
+        | RunStanding::Ended(_) => ("pause", "Pause"),
     };
     let path = action_path(page, action);
     html! {
@@ -213,7 +215,7 @@ fn limits(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
     let iterations = row.max_iterations.map(|most| most.to_string());
     let fields = [
         ("iterations", "Iterations", iterations, "40"),
-        ("duration", "Time", row.max_elapsed_ms.map(units::format_duration), "90m"),
+        ("duration", "Time", row.max_duration_ms.map(units::format_duration), "90m"),
         ("cost", "Cost in US dollars", row.max_micro_usd.map(units::format_usd), "50"),
     ];
     html! {

@@ -59,6 +59,9 @@ fn meaning(standing: RunStanding) -> &'static str {
         RunStanding::Asks => "The agent asked something that only a person can decide.",
         RunStanding::Paused => "A person paused it. The agent may stop freely.",
         RunStanding::Orphaned => "Its session or its runner is gone. Resume it, or cancel it.",
+        RunStanding::Unprotected => {
+            "No hook of its session reaches ralph, so nothing holds it. Its note says why, and what repairs it."
+        }
         RunStanding::Parked(_) => "Its runner gave up. It continues when a person resumes it.",
         RunStanding::Ended(status) => match status {
             RunStatus::Verified => {

@@ -50,7 +50,7 @@ impl RowLines<'_> {
         }
         let is_selected = self.selected == Some(row.run.as_str());
         let is_live = row.question.is_some()
-            || !row.gates.is_empty()
+            || row.activity.is_some()
             || row.until_ms.is_some()
             || self.last_event(row).is_some();
         let has_details = match self.density {
@@ -166,15 +166,12 @@ impl RowLines<'_> {
         if let (Some(met), Some(all)) = (row.met, row.requirements) {
             parts.push(format!("{met} of {all} met{}", self.trend(row, all)));
         }
-        parts.extend(row.gates.first().map(|gate| self.gate(gate)));
-        if row.gates.len() > 1 {
-            parts.push(format!("and {} more", row.gates.len() - 1));
-        }
+        parts.extend(self.activity(row));
         if self.columns >= WIDE_COLUMNS {
             parts.extend(row.context_permille.map(|full| format!("context {} %", full / 10)));
         }
         if self.columns >= 120 && !parts.is_empty() {
-            let most = row.max_elapsed_ms.map(|most| format!(" of {}", format_duration(most)));
+            let most = row.max_duration_ms.map(|most| format!(" of {}", format_duration(most)));
             let most = most.unwrap_or_default();
             parts.push(format!("{}{most}", format_duration(row.elapsed_ms)));
         }
@@ -184,7 +181,7 @@ impl RowLines<'_> {
 
     /// `last event 9 min ago`, for a working run that is quiet.
     fn last_event(&self, row: &BoardRow) -> Option<String> {
-        let is_quiet = row.standing == RunStanding::Working && row.gates.is_empty();
+        let is_quiet = row.standing == RunStanding::Working && row.activity.is_none();
         standing_wording::last_event(self.now_ms, row.last_ms).filter(|_| is_quiet)
     }
 
@@ -207,6 +204,16 @@ impl RowLines<'_> {
         };
         let steps: String = row.trend.iter().map(step).collect();
         format!(" {steps}")
+    }
+
+    /// The first running gate, or else how far the proof has come.
+    fn activity(&self, row: &BoardRow) -> Option<String> {
+        let activity = row.activity.as_ref()?;
+        let Some((first, more)) = activity.gates.split_first() else {
+            return Some(activity.describe(self.now_ms));
+        };
+        let first = self.gate(first);
+        Some(if more.is_empty() { first } else { format!("{first}   and {} more", more.len()) })
     }
 
     fn gate(&self, gate: &ActiveGateRow) -> String {

@@ -108,7 +108,7 @@ fn title_line(frame: RunFrame<'_>, page: &RunPage) -> ScreenLine {
     if frame.is_full() {
         let owner = page.owner.as_deref().map(|owner| owner.get(..8).unwrap_or(owner));
         let owner = owner.map(|owner| format!(" {owner}")).unwrap_or_default();
-        where_it_runs.push_str(&format!("  {}{owner}  session {}", page.host, row.session));
+        where_it_runs.push_str(&format!("  {}{owner}  session {}", page.host, row.sessions));
     }
     let label_at = 1 + text_columns(&row.run) + 1;
     let title_at = label_at + text_columns(&label) + 2;
@@ -134,7 +134,7 @@ fn facts_line(frame: RunFrame<'_>, row: &BoardRow) -> ScreenLine {
     let iterations = if frame.is_full() { " iterations" } else { "" };
     let most = of(row.max_iterations.map(|most| most.to_string()));
     facts.push(format!("{}{most}{iterations}", row.iteration));
-    let most = of(row.max_elapsed_ms.map(format_duration));
+    let most = of(row.max_duration_ms.map(format_duration));
     facts.push(format!("{}{most}", format_duration(row.elapsed_ms)));
     if row.spent_micro_usd.is_some() {
         facts.push(format!(

@@ -47,7 +47,7 @@ pub(crate) fn reason_lines(frame: RunFrame<'_>, screen: &OpenedRun) -> Vec<Scree
 /// The gates that run now against their usual time, then the results of all.
 pub(crate) fn gate_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
     let mut lines = Vec::new();
-    for gate in &page.row.gates {
+    for gate in page.row.running_gates() {
         let text = gate_progress(gate, frame.state.now_ms);
         let used = gate.since_ms.zip(gate.usual_ms).map(|(since_ms, usual_ms)| {
             permille(frame.state.now_ms.saturating_sub(since_ms), usual_ms)
@@ -63,6 +63,12 @@ pub(crate) fn gate_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine>
         let step = gate.step.iter().map(|step| ScreenLine::text(5, step, TextInk::Quiet));
         lines.extend(step);
     }
+    let steps = page.row.activity.iter().flat_map(|activity| &activity.proof);
+    lines.extend(
+        steps.map(|step| {
+            ScreenLine::text(3, format!("proof: {}", step.describe()), TextInk::Strong)
+        }),
+    );
     if !lines.is_empty() {
         lines.push(ScreenLine::blank());
     }

@@ -398,7 +398,7 @@ fn counts_costs_and_quiet_runs() {
     page.waiting.truncate(1);
     page.working.truncate(1);
     page.working[0].spent_micro_usd = Some(1_600);
-    page.working[0].gates.clear();
+    page.working[0].activity = None;
     page.working[0].last_ms = NOW_MS - 9 * 60_000;
     page.ended.clear();
     page.queues.clear();
@@ -460,8 +460,9 @@ fn a_running_judge_shows_its_step() {
     let mut state = board(100, 24);
     let mut page = sample_board();
     page.working.truncate(1);
-    page.working[0].gates[0].name = "review".to_string();
-    page.working[0].gates[0].step = Some("asking reviewer 2 of 3".to_string());
+    page.working[0].activity.as_mut().unwrap().gates[0].name = "review".to_string();
+    page.working[0].activity.as_mut().unwrap().gates[0].step =
+        Some("asking reviewer 2 of 3".to_string());
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
     let shown = show(&state);
     let line = shown.lines().find(|line| line.contains("reviewer")).unwrap_or_default();

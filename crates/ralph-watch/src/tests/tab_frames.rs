@@ -112,8 +112,9 @@ fn reason_of_the_last_stop() {
 fn the_step_of_a_judge_is_below_its_time() {
     let mut state = opened_run(80, 24);
     let mut page = sample_run();
-    page.row.gates[0].name = "review".to_string();
-    page.row.gates[0].step = Some("trying again in 30 s: HTTP 429".to_string());
+    page.row.activity.as_mut().unwrap().gates[0].name = "review".to_string();
+    page.row.activity.as_mut().unwrap().gates[0].step =
+        Some("trying again in 30 s: HTTP 429".to_string());
     state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(page))));
     press(&mut state, "3");
     let shown: Vec<_> = show(&state).lines().skip(3).take(3).map(str::to_string).collect();

@@ -13,8 +13,9 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_deck::page::RunStanding;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
+use ralph_deck::view::board_run::BoardRun;
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{BoardRun, BoardSelection, RunBoard};
+use ralph_deck::view::status_view::{BoardSelection, RunBoard};
 use ralph_deck::wording::{FactMark, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
@@ -58,7 +59,7 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     let mark = if readiness == GateReadiness::Ready { FactMark::Good } else { FactMark::Unclear };
     add(mark, "gates", &gates);
     let (going, ended): (Vec<_>, Vec<_>) =
-        board.runs.iter().partition(|run| !matches!(run.view.phase, RunPhase::Ended(_)));
+        board.runs.iter().partition(|run| !run.row.standing.has_ended());
     let last = ended.first().filter(|_| going.is_empty());
     if going.is_empty() && last.is_none() {
         let is_only = board.elsewhere.is_empty();
@@ -108,7 +109,7 @@ fn switch_on_command(env: &Env, home: &RalphHome) -> String {
 }
 
 fn run_line(run: &BoardRun) -> String {
-    format!("{}  {}  {}", run.view.opened.run.id, run.status(), run.headline(clock::now_ms()))
+    format!("{}  {}  {}", run.row.run, run.row.standing.name(), run.headline(clock::now_ms()))
 }
 
 fn gate_state(
@@ -162,7 +163,7 @@ fn next_step(
     going: &[&BoardRun],
     last: Option<&BoardRun>,
 ) -> String {
-    let asks = going.iter().find(|run| run.standing() == RunStanding::Asks);
+    let asks = going.iter().find(|run| run.row.standing == RunStanding::Asks);
     if let Some(run) = asks
         && let Some(DeclaredPause::Approval(_)) = run.view.opened.state.declared
     {

@@ -89,7 +89,7 @@ pub(crate) fn run(env: &Env, args: &ReportArgs) -> Result<(), CommandFailure> {
         (None, None) => ReportFormat::Markdown,
     };
     let deadline = Deadline::after(GIT_TIMEOUT);
-    let report = RunReport::load(&home, &run, clock::now_ms(), &deadline)?;
+    let report = RunReport::load(env, &home, &run, clock::now_ms(), &deadline)?;
     let text = render_report(env, &report, format);
     match &args.out {
         None => drop(term::out(&text)?),
@@ -142,7 +142,7 @@ fn render_report(env: &Env, report: &RunReport, format: ReportFormat) -> String 
 pub(super) fn write_reports(env: &Env, run: &RunId) -> Option<PathBuf> {
     let home = open_home(env).ok()?;
     let deadline = Deadline::after(END_TIMEOUT);
-    let report = RunReport::load(&home, run, clock::now_ms(), &deadline).ok()?;
+    let report = RunReport::load(env, &home, run, clock::now_ms(), &deadline).ok()?;
     let paths = home.run(run);
     for (path, format) in [
         (paths.markdown_report(), ReportFormat::Markdown),

@@ -11,15 +11,16 @@ use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
 use ralph_deck::page::{BoardGroup, RunStanding};
+use ralph_deck::view::board_run::BoardRun;
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{self, BoardRun, BoardSelection, ClearedFaultsView, RunBoard};
+use ralph_deck::view::status_view::{self, BoardSelection, ClearedFaultsView, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::RunOrSession;
 use ralph_hook::overview::{self, GatedSession, RunView};
-use ralph_hook::project_scope::{self, ProjectScope};
+use ralph_hook::project_scope::ProjectScope;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
 use std::collections::BTreeSet;
@@ -248,17 +249,17 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     if let Some(why) = board.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
     }
-    let projects: BTreeSet<&str> = board.runs.iter().map(run_project).collect();
+    let projects: BTreeSet<&str> = board.runs.iter().map(|run| run.row.project.as_str()).collect();
     let mut runs: Vec<_> = board.runs.iter().collect();
     // As on the board of `ralph watch`: what waits for a person comes first. The order is stable: latest activity first.
-    runs.sort_by_key(|run| (run.standing().group(), run.standing().urgency()));
+    runs.sort_by_key(|run| (run.row.standing.group(), run.row.standing.urgency()));
     if runs.len() > 1 {
         out.push_str(&format!("{}\n", summary_line(&runs)));
     }
     for run in runs {
         out.push_str(&run_paragraph(run, &board.faults));
         if projects.len() > 1 {
-            out.push_str(&format!("      in `{}`\n", safe_line(run_project(run))));
+            out.push_str(&format!("      in `{}`\n", safe_line(&run.row.project)));
         }
         out.push_str(&phase_lines(run, scope));
     }
@@ -299,7 +300,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
 /// `2 wait for you · 1 working · 5 ended`
 fn summary_line(runs: &[&BoardRun]) -> String {
     let count =
-        |group: BoardGroup| runs.iter().filter(|run| run.standing().group() == group).count();
+        |group: BoardGroup| runs.iter().filter(|run| run.row.standing.group() == group).count();
     let waiting = count(BoardGroup::WaitingForYou);
     let wait = if waiting == 1 { "waits" } else { "wait" };
     format!(
@@ -335,10 +336,6 @@ pub(super) fn elsewhere_line(runs: &[RunStanding]) -> String {
     )
 }
 
-fn run_project(run: &BoardRun) -> &str {
-    project_scope::run_directory(&run.view.opened.run)
-}
-
 fn fault_paragraph(faults: &[&Fault]) -> String {
     if faults.is_empty() {
         return String::new();
@@ -357,8 +354,8 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
 
 fn run_paragraph(run: &BoardRun, faults: &[Fault]) -> String {
     let now_ms = clock::now_ms();
-    let id = paint(term::BOLD, run.view.opened.run.id.as_str());
-    let word = run.status();
+    let id = paint(term::BOLD, &run.row.run);
+    let word = run.row.standing.name();
     let mut out = format!("{id}  {word:<13} {}\n", run.headline(now_ms));
     for line in run.detail_lines(faults, now_ms) {
         let line: Vec<_> = line.iter().map(paint_marked).collect();

@@ -12,14 +12,14 @@ use ralph_core::limits::{LimitKind, LimitUsage};
 use ralph_core::record::{CostReading, ReportedStatus, StopReport};
 use ralph_core::run::RunPhase;
 use ralph_core::units::format_usd;
-use ralph_deck::gate_wording;
+use ralph_deck::page::RunActivity;
 use ralph_deck::wording::{self, safe_line};
 use ralph_home::client_cost;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::session_pointer::SessionPointer;
 use ralph_home::store::{self, LoadedRun};
-use ralph_hook::contract::gate_log;
+use ralph_hook::contract::gate_log::{self, GateActivity};
 use ralph_hook::control;
 use ralph_hook::overview;
 use ralph_host::status_line_input::StatusLineInput;
@@ -81,7 +81,7 @@ fn status_line(env: &Env) -> Option<String> {
     parts.extend(held_parts(&opened, &glance, reported));
     if let Some(activity) = gate_log::read_activity(&home, &opened.run) {
         // Before the figures of the last stop, which are dropped first.
-        parts.insert(2, gate_wording::activity(&activity, clock::now_ms()));
+        parts.insert(2, describe_activity(&activity));
     }
     // Drops whole parts rather than cutting one off.
     while parts.len() > 1 && term::text_width(&parts.join(" · ")) > MAX_COLUMNS {
@@ -99,10 +99,15 @@ fn session_run(home: &RalphHome, session: &SessionId) -> Option<LoadedRun> {
     (opened.state.owner(&opened.run) == Some(session)).then_some(opened)
 }
 
+fn describe_activity(activity: &GateActivity) -> String {
+    let now_ms = clock::now_ms();
+    RunActivity::from_log(activity, now_ms).describe(now_ms)
+}
+
 /// The gates that judge the session without a run, while they run.
 fn session_activity_line(home: &RalphHome, session: &SessionId) -> Option<String> {
     let activity = overview::session_gate_activity(home, session)?;
-    let activity = gate_wording::activity(&activity, clock::now_ms());
+    let activity = describe_activity(&activity);
     Some(format!("{} · {activity}", paint(term::DIM, "ralph")))
 }
 
@@ -180,7 +185,7 @@ fn requirement_counts(report: &StopReport) -> String {
         };
         parts.push(format!("{} {}{more}", describe::mark(known), names.join(", ")));
     }
-    let met = report.total.saturating_sub(report.open_count());
+    let met = report.met_count();
     if met > 0 {
         parts.push(format!("{} {met}", paint(term::GOOD, "✓")));
     }

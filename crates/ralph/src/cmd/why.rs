@@ -65,7 +65,7 @@ pub(crate) fn run(env: &Env, args: &WhyArgs) -> Result<(), CommandFailure> {
     let Some(history) = found else { return Err(no_history_failure(env, &home, is_project)?) };
     let last = usize::try_from(args.last).unwrap_or(usize::MAX);
     if args.json {
-        for decision in decisions::decision_views(&history).take(last) {
+        for decision in decisions::decision_views(&history, last) {
             if super::print_json(&decision)? == OutputReader::Closed {
                 break;
             }
@@ -353,7 +353,7 @@ fn evidence_lines(report: &StopReport) -> String {
     if open > 12 {
         out.push_str(&format!("          {} and {} more\n", paint(term::BAD, "✗"), open - 12));
     }
-    let met = report.total.saturating_sub(open);
+    let met = report.met_count();
     if met > 0 {
         let names: Vec<_> = report.met.iter().take(SHOWN_MET).map(|name| safe_line(name)).collect();
         let more = met.saturating_sub(u32::try_from(names.len()).unwrap_or(u32::MAX));

@@ -1001,6 +1001,9 @@ fn a_run_without_hook_events_is_unprotected() {
         fs::remove_file(directory.join(derived)).unwrap();
     }
     shown.push_str(&format!("\n{}", silent.normalize(&silent.ralph(["status"]).stdout)));
+    let board = silent.normalize(&silent.ralph(["watch", "--once"]).stdout).replace(&run, "[run]");
+    // Its first line has the time since when ended runs are shown.
+    shown.extend(board.lines().skip(1).map(|line| format!("\n{line}")));
     let mut settings = snapshot_settings();
     settings
         .add_filter(r#"\\?"?`?\$ROOT/project/.claude/settings.local.json`?\\?"?"#, "[settings]");
@@ -1039,9 +1042,12 @@ fn a_run_without_hook_events_is_unprotected() {
         2 problems found
         [run]  unprotected   make it work
               claude 5999882c · iteration 0 of 25 · 10 min of 8 h
-              last event 10 min ago
               ✗ unprotected: no event of its session has ever arrived
                 `ralph doctor` in its project tests the hooks
+
+         WAITING FOR YOU                                                iter.      cost
+        ▌u [run]  unprotected  make it work                 project       0/25
+            no event of its session has ever arrived; `ralph doctor` in its project tes…
         "#);
     });
 }

@@ -332,8 +332,13 @@ impl ExampleProject {
     fn copy(&self, from: &str, to: &str) {
         let root = self.sandbox.root();
         let copy = root.join("copy");
-        let done = Command::new("cp").arg("-a").arg(root.join(from)).arg(&copy).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        // Files of a background process may disappear while they are copied.
+        crate::sandbox::eventually(|| {
+            let _removed = fs::remove_dir_all(&copy);
+            let mut command = Command::new("cp");
+            let copied = command.arg("-a").arg(root.join(from)).arg(&copy).output().unwrap();
+            copied.status.success().then_some(())
+        });
         // A background process may still be writing to the directory.
         crate::sandbox::eventually(|| {
             let _removed = fs::remove_dir_all(root.join(to));

@@ -175,7 +175,7 @@ fn the_reports_of_a_run_are_in_its_directory() {
     assert_eq!(fs::read_to_string(directory.join("report.html")).unwrap(), html);
     let json = runner.sandbox.ralph(["report", "--json"]).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["page"]["row"]["state"], "verified");
+    assert_eq!(json["page"]["row"]["status"], "verified");
     assert_eq!(json["changes"]["files"][0]["path"], "export.sh");
 }
 

@@ -47,7 +47,8 @@ pub(super) fn print_json_result(args: &Args, shown: &ReplayResult) -> Result<(),
         }
         RalphDecision::Recorded(history) => {
             let facts = decisions::newest_decision(history)?;
-            Some(RalphDecisionJson { rule: facts.rule, because: facts.because, facts: Some(facts) })
+            let rule = facts.row.rule.unwrap_or_default();
+            Some(RalphDecisionJson { rule, because: facts.because, facts: Some(facts) })
         }
     });
     print_json(&ReplayJson {
