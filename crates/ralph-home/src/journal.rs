@@ -4,10 +4,15 @@
 use ralph_core::record::{FORMAT_VERSION, JournalEntry};
 use ralph_sys::fs::{self, FileError};
 use serde::Deserialize;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 /// A run's limits bound its journal; ralph did not write a larger one.
 pub const MAX_JOURNAL_BYTES: usize = 256 * 1024 * 1024;
+/// From this length on, starting threads takes much less time than they save.
+const PARALLEL_BYTES: usize = 1024 * 1024;
+const USUAL_LINE: usize = 512;
 
 /// The intact part of a journal, and what follows it.
 #[derive(Debug)]
@@ -97,30 +102,80 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
         damage: None,
         untrusted: Vec::new(),
     };
-    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
-    let mut later = Vec::new();
+    let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let (complete, torn) = bytes.split_at(complete);
+    let mut lines = parse_lines(complete).into_iter().enumerate();
     while let Some((number, line)) = lines.next() {
-        if !line.ends_with(b"\n") {
-            read.damage = Some(JournalDamage::TornLine);
-            break;
-        }
-        match serde_json::from_slice::<JournalEntry>(line) {
-            Ok(entry) if entry.prev == read.head && entry.v <= FORMAT_VERSION => {
+        match line.entry {
+            Some(entry) if entry.prev == read.head && entry.v <= FORMAT_VERSION => {
                 read.entries.push(entry);
             }
             unlinked => {
-                later = lines.by_ref().map(|(_, line)| line).collect();
-                read.damage = Some(line_damage(number + 1, line, &later, &read.head));
-                read.untrusted.extend(unlinked.ok());
-                break;
+                let mut later: Vec<_> = lines.map(|(_, line)| line).collect();
+                later.extend((!torn.is_empty()).then(|| ParsedLine::parse(torn)));
+                let texts: Vec<_> = later.iter().map(|line| line.text).collect();
+                read.damage = Some(line_damage(number + 1, line.text, &texts, &read.head));
+                read.untrusted.extend(unlinked);
+                read.untrusted.extend(later.into_iter().filter_map(|line| line.entry));
+                return read;
             }
         }
         read.last_start = read.end;
-        read.end += line.len() as u64;
-        read.head = hash_bytes(line);
+        read.end += line.text.len() as u64;
+        read.head = line.hash;
     }
-    read.untrusted.extend(later.iter().filter_map(|line| serde_json::from_slice(line).ok()));
+    read.damage = (!torn.is_empty()).then_some(JournalDamage::TornLine);
     read
+}
+
+/// A complete line, before its link to the line before it is checked.
+struct ParsedLine<'a> {
+    text: &'a [u8],
+    hash: String,
+    entry: Option<JournalEntry>,
+}
+
+impl<'a> ParsedLine<'a> {
+    fn parse(text: &'a [u8]) -> Self {
+        Self { text, hash: hash_bytes(text), entry: serde_json::from_slice(text).ok() }
+    }
+}
+
+/// Parses each line by itself, those of a long journal on all processors: only a command that shows a whole run reads one.
+fn parse_lines(bytes: &[u8]) -> Vec<ParsedLine<'_>> {
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    if bytes.len() < PARALLEL_BYTES || processors == 1 {
+        return parse_part(bytes);
+    }
+    thread::scope(|scope| {
+        let parts = split_at_lines(bytes, processors).into_iter();
+        let workers: Vec<_> = parts.map(|part| scope.spawn(move || parse_part(part))).collect();
+        let join = |worker: thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
+            Ok(lines) => lines,
+            Err(panic) => resume_unwind(panic),
+        };
+        workers.into_iter().flat_map(join).collect()
+    })
+}
+
+fn parse_part(bytes: &[u8]) -> Vec<ParsedLine<'_>> {
+    let mut lines = Vec::with_capacity(bytes.len() / USUAL_LINE);
+    lines.extend(bytes.split_inclusive(|byte| *byte == b'\n').map(ParsedLine::parse));
+    lines
+}
+
+/// Splits lines into about equally long parts.
+fn split_at_lines(mut bytes: &[u8], parts: usize) -> Vec<&[u8]> {
+    let length = bytes.len().div_ceil(parts.max(1));
+    let mut split = Vec::new();
+    while bytes.len() > length {
+        let end = bytes[length..].iter().position(|byte| *byte == b'\n');
+        let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| length + end + 1));
+        split.push(part);
+        bytes = rest;
+    }
+    split.push(bytes);
+    split
 }
 
 /// The damage in a complete line that cannot be read. `head` is the hash of the line before it.
@@ -199,5 +254,39 @@ mod tests {
             parse_journal(&forged, 0, "").damage,
             Some(JournalDamage::BrokenChain { line: 2 })
         );
+    }
+
+    /// A journal that is long enough for several threads is read like a short one, whole or damaged.
+    #[test]
+    fn a_long_journal_is_read_like_a_short_one() {
+        let lines = vec![("1", "\"paused\""); PARALLEL_BYTES / 100];
+        let mut bytes = chain(&lines);
+        assert!(bytes.len() > PARALLEL_BYTES);
+        let whole = parse_journal(&bytes, 0, "");
+        let seqs = |entries: &[JournalEntry]| -> Vec<_> {
+            let seqs = entries.iter().map(|entry| usize::try_from(entry.seq).unwrap());
+            seqs.collect()
+        };
+        assert_eq!(seqs(&whole.entries), (0..lines.len()).collect::<Vec<_>>());
+        assert_eq!((whole.end, whole.damage), (bytes.len() as u64, None));
+
+        let middle = lines.len() / 2;
+        let start = bytes.split_inclusive(|byte| *byte == b'\n').take(middle).map(<[u8]>::len);
+        let start: usize = start.sum();
+        // A space is valid JSON, but changes the hash that the next line carries.
+        bytes.insert(start + 1, b' ');
+        let edited = parse_journal(&bytes, 0, "");
+        assert_eq!(seqs(&edited.entries), (0..=middle).collect::<Vec<_>>());
+        assert_eq!(seqs(&edited.untrusted), (middle + 1..lines.len()).collect::<Vec<_>>());
+        assert_eq!(edited.damage, Some(JournalDamage::BrokenChain { line: middle + 2 }));
+    }
+
+    #[test]
+    fn parts_end_with_a_line() {
+        let split = |text: &'static str, parts| split_at_lines(text.as_bytes(), parts);
+        assert_eq!(split("a\nb\n", 1), [b"a\nb\n"]);
+        assert_eq!(split("a\nb\nc\nd\n", 2), [&b"a\nb\nc\n"[..], b"d\n"]);
+        assert_eq!(split("long line\na\n", 3), [&b"long line\n"[..], b"a\n"]);
+        assert_eq!(split("", 2), [b""]);
     }
 }

@@ -202,6 +202,8 @@ pub struct DecisionHistory {
     pub name: String,
     pub subject: HistorySubject,
     pub entries: Vec<JournalEntry>,
+    /// The hash of the last line of a run's journal; empty if there is none.
+    pub head: String,
     pub broken: Option<JournalDamage>,
 }
 
@@ -267,6 +269,7 @@ pub fn run_history(home: &RalphHome, run: &RunId) -> Result<DecisionHistory, Con
                 name: run.to_string(),
                 subject: HistorySubject::Run,
                 entries: Vec::new(),
+                head: String::new(),
                 broken: Some(JournalDamage::Missing),
             });
         }
@@ -276,6 +279,7 @@ pub fn run_history(home: &RalphHome, run: &RunId) -> Result<DecisionHistory, Con
         name: run.to_string(),
         subject: HistorySubject::Run,
         entries: read.entries,
+        head: read.head,
         broken: read.damage,
     })
 }
@@ -291,6 +295,7 @@ fn session_history(home: &RalphHome, session: &SessionId) -> Result<DecisionHist
         name: session.to_string(),
         subject: HistorySubject::Session,
         entries,
+        head: String::new(),
         broken: None,
     })
 }

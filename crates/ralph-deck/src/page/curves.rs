@@ -1,6 +1,6 @@
 //! Context and spending over time, reduced to what a chart can show.
 
-use super::timeline::SpendMeter;
+use super::spend_meter::SpendMeter;
 use crate::json_units;
 use ralph_core::record::{JournalEntry, RunChange};
 use serde::{Serialize, Serializer};

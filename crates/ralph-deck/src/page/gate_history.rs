@@ -2,12 +2,13 @@
 
 use crate::json_units;
 use ralph_core::gate::{ResultStability, TestCounts};
-use ralph_core::record::{JournalEntry, MeasuredSite, RunChange};
+use ralph_core::record::{GateRecord, JournalEntry, MeasuredSite, RunChange};
 use ralph_core::text;
 use ralph_tally::{FlakyResults, KeyedResult};
 use serde::Serialize;
 
 const LONGEST_NAME: usize = 200;
+const LONGEST_PATH: usize = 1_000;
 /// How many of the latest results of a gate are listed.
 const MAX_MEASUREMENTS: usize = 200;
 
@@ -48,55 +49,87 @@ pub struct GateMeasurement {
 
 /// The gates of a journal, in the order of their first result.
 pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
-    let mut rows: Vec<GateHistoryRow> = Vec::new();
+    let mut gates: Vec<RecordedGate<'_>> = Vec::new();
     let mut measured = FlakyResults::default();
     for entry in entries {
         let RunChange::Decided(decided) = &entry.change else { continue };
-        for gate in &decided.gates {
-            let name = text::clean_line(&gate.name, LONGEST_NAME);
-            let known = rows.iter().position(|row| row.name == name && row.site == gate.site);
-            let position = known.unwrap_or(rows.len());
-            if known.is_none() {
-                rows.push(new_row(name, gate.site));
-            }
-            let Some(row) = rows.get_mut(position) else { continue };
-            let outcome = text::clean_line(&gate.outcome, LONGEST_NAME);
+        for result in &decided.gates {
             let is_flaky = measured.add(&KeyedResult {
-                key: &gate.key,
-                site: site_name(gate.site),
-                outcome: &gate.outcome,
-                cached: gate.cached,
-                is_unsteady: gate.steadiness == ResultStability::Flaky,
+                key: &result.key,
+                site: site_name(result.site),
+                outcome: &result.outcome,
+                cached: result.cached,
+                is_unsteady: result.steadiness == ResultStability::Flaky,
             });
-            row.flaky = row.flaky.saturating_add(u32::from(is_flaky));
-            let has_failed = gate.outcome == "failed" && !gate.cached;
-            row.failed = row.failed.saturating_add(u32::from(has_failed));
-            if gate.cached {
-                row.cached = row.cached.saturating_add(1);
-                row.saved_ms = row.saved_ms.saturating_add(gate.took_ms);
+            let is_known =
+                |gate: &&mut RecordedGate<'_>| gate.name == result.name && gate.site == result.site;
+            if let Some(gate) = gates.iter_mut().find(is_known) {
+                gate.add(entry, result, is_flaky);
             } else {
-                row.executed = row.executed.saturating_add(1);
-                row.took_ms = row.took_ms.saturating_add(gate.took_ms);
-                row.longest_ms = row.longest_ms.max(gate.took_ms);
+                let results = vec![(entry, result)];
+                let (name, site) = (&result.name, result.site);
+                gates.push(RecordedGate { name, site, results, flaky: u32::from(is_flaky) });
             }
-            row.tests = gate.tests;
-            row.findings = gate.findings;
-            row.log = gate.log.as_ref().map(|log| text::clean_line(log, 1_000));
-            row.measurements.push(GateMeasurement {
-                seq: entry.seq,
-                at_ms: entry.at_ms,
-                outcome: outcome.clone(),
-                took_ms: gate.took_ms,
-                cached: gate.cached,
-            });
-            row.outcome = outcome;
         }
     }
-    for row in &mut rows {
-        let older = row.measurements.len().saturating_sub(MAX_MEASUREMENTS);
-        row.measurements.drain(..older);
+    gates.iter().filter_map(RecordedGate::row).collect()
+}
+
+/// All results of a gate in one kind of tree.
+struct RecordedGate<'a> {
+    name: &'a str,
+    site: MeasuredSite,
+    results: Vec<(&'a JournalEntry, &'a GateRecord)>,
+    flaky: u32,
+}
+
+impl<'a> RecordedGate<'a> {
+    fn add(&mut self, entry: &'a JournalEntry, result: &'a GateRecord, is_flaky: bool) {
+        self.results.push((entry, result));
+        self.flaky = self.flaky.saturating_add(u32::from(is_flaky));
     }
-    rows
+
+    fn row(&self) -> Option<GateHistoryRow> {
+        let (_, last) = self.results.last()?;
+        let (cached, executed): (Vec<_>, Vec<_>) =
+            self.results.iter().map(|(_, result)| *result).partition(|result| result.cached);
+        let failed = executed.iter().filter(|result| result.outcome == "failed").count();
+        let latest = self.results.len().saturating_sub(MAX_MEASUREMENTS);
+        Some(GateHistoryRow {
+            name: text::clean_line(self.name, LONGEST_NAME),
+            site: self.site,
+            outcome: text::clean_line(&last.outcome, LONGEST_NAME),
+            tests: last.tests,
+            findings: last.findings,
+            executed: count(executed.len()),
+            cached: count(cached.len()),
+            failed: count(failed),
+            took_ms: total_ms(&executed),
+            saved_ms: total_ms(&cached),
+            longest_ms: executed.iter().map(|result| result.took_ms).max().unwrap_or(0),
+            flaky: self.flaky,
+            log: last.log.as_ref().map(|log| text::clean_line(log, LONGEST_PATH)),
+            measurements: self.results.iter().skip(latest).map(measurement).collect(),
+        })
+    }
+}
+
+fn measurement((entry, result): &(&JournalEntry, &GateRecord)) -> GateMeasurement {
+    GateMeasurement {
+        seq: entry.seq,
+        at_ms: entry.at_ms,
+        outcome: text::clean_line(&result.outcome, LONGEST_NAME),
+        took_ms: result.took_ms,
+        cached: result.cached,
+    }
+}
+
+fn count(results: usize) -> u32 {
+    u32::try_from(results).unwrap_or(u32::MAX)
+}
+
+fn total_ms(results: &[&GateRecord]) -> u64 {
+    results.iter().map(|result| result.took_ms).fold(0, u64::saturating_add)
 }
 
 /// As the journal has it.
@@ -105,25 +138,6 @@ fn site_name(site: MeasuredSite) -> &'static str {
         MeasuredSite::Tree => "tree",
         MeasuredSite::Clean => "clean",
         MeasuredSite::Base => "base",
-    }
-}
-
-fn new_row(name: String, site: MeasuredSite) -> GateHistoryRow {
-    GateHistoryRow {
-        name,
-        site,
-        outcome: String::new(),
-        tests: None,
-        findings: 0,
-        executed: 0,
-        cached: 0,
-        failed: 0,
-        took_ms: 0,
-        saved_ms: 0,
-        longest_ms: 0,
-        flaky: 0,
-        log: None,
-        measurements: Vec::new(),
     }
 }
 

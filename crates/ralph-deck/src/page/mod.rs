@@ -27,6 +27,7 @@ mod run_activity;
 mod run_page;
 mod run_sessions;
 mod run_standing;
+mod spend_meter;
 pub mod stats;
 mod timeline;
 

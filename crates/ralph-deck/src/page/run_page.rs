@@ -26,7 +26,7 @@ use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
-use ralph_hook::overview::{self, RunView};
+use ralph_hook::overview::{self, DecisionHistory, RunView};
 use ralph_install::doctor::protection::find_unprotected;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -108,10 +108,22 @@ impl RunPage {
     ) -> Result<Self, ControlError> {
         let view = RunView::new(home, store::load_run(home, run)?);
         let history = overview::run_history(home, run)?;
+        Ok(Self::of_history(env, home, &view, &history, now_ms, deadline))
+    }
+
+    /// The page of a run whose files were read.
+    pub(crate) fn of_history(
+        env: &Env,
+        home: &RalphHome,
+        view: &RunView,
+        history: &DecisionHistory,
+        now_ms: u64,
+        deadline: &Deadline,
+    ) -> Self {
         let entries = &history.entries;
         let (record, state) = (&view.opened.run, &view.opened.state);
-        let mut row = BoardRow::of_view(home, &view, Some(entries), now_ms);
-        let unprotected = find_unprotected(env, home, std::slice::from_ref(&view));
+        let mut row = BoardRow::of_view(home, view, Some(entries), now_ms);
+        let unprotected = find_unprotected(env, home, std::slice::from_ref(view));
         row.add_protection(unprotected.first().and_then(Option::as_ref), now_ms);
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
@@ -155,7 +167,7 @@ impl RunPage {
             context: context_curve(entries, MAX_POINTS),
             handover_at_permille: state.limits(record).handover_at_permille,
             spend: spend_curve(entries, MAX_POINTS),
-            handovers: handover_rows(&home.run(run), sessions.len()),
+            handovers: handover_rows(&home.run(&record.id), sessions.len()),
             costs: cost_rows(entries, &sessions, owner.as_deref()),
             owner,
             sessions,
@@ -172,7 +184,7 @@ impl RunPage {
             row,
         };
         page.add_changed_files(home, record, deadline);
-        Ok(page)
+        page
     }
 
     /// Names changed tests and settings, and files outside the goal.

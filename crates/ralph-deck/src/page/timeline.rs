@@ -4,6 +4,7 @@ use super::board_row::{clean_paragraph, clean_title};
 use super::repeated_text::RepeatedText;
 use super::requirement_matrix::CellState;
 use super::run_standing::{RunStanding, state_label};
+use super::spend_meter::SpendMeter;
 use crate::json_units;
 use crate::wording;
 use ralph_core::approval;
@@ -13,7 +14,6 @@ use ralph_core::record::{
     JournalEntry, MoveReason, OrchestratorStep, ReportLine, ReportedStatus, RunChange, StopOutcome,
     StopRecord, StopReport,
 };
-use ralph_core::run::Spending;
 use ralph_core::text;
 use ralph_tally::{DisputeOutcome, DisputeOutcomes};
 use serde::Serialize;
@@ -413,53 +413,5 @@ fn describe_runner(drove: &RunnerEvent) -> Option<(TimelineKind, String)> {
             let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
             Some((TimelineKind::Runner, line(&format!("{word} {}", rest.trim_start()))))
         }
-    }
-}
-
-/// What a run has spent so far, by its journal lines.
-#[derive(Default)]
-pub(super) struct SpendMeter {
-    /// The total of each session and source, as last metered.
-    sessions: Vec<(String, u64)>,
-    /// The total of a session that a person started.
-    estimated: Option<u64>,
-    /// The total of all judges.
-    judges: Spending,
-    taken: u64,
-}
-
-impl SpendMeter {
-    pub(super) fn read(&mut self, change: &RunChange) {
-        if let RunChange::Drove(drove) = change
-            && let RunnerEvent::Metered(metered) = drove.as_ref()
-        {
-            let key = format!("{}{:?}", metered.session, metered.source);
-            // Of hundreds of sessions, the latest are metered.
-            match self.sessions.iter_mut().rev().find(|(known, _)| *known == key) {
-                // A meter that goes backwards was reset.
-                Some((_, total)) => *total = metered.micro_usd.max(*total),
-                None => self.sessions.push((key, metered.micro_usd)),
-            }
-        } else if let RunChange::Decided(decided) = change {
-            if let Some(cost) = &decided.cost {
-                self.estimated = cost.spent_micro_usd().max(self.estimated);
-            }
-            if let Some(spent) = decided.judge_spending {
-                self.judges = self.judges.highest(spent);
-            }
-        }
-    }
-
-    /// `None` if nothing was metered.
-    pub(super) fn total(&self) -> Option<u64> {
-        let sessions = self.sessions.iter().map(|(_, total)| *total).reduce(u64::saturating_add);
-        self.judges.added_to(sessions.or(self.estimated))
-    }
-
-    fn take_since_last(&mut self) -> Option<u64> {
-        let total = self.total()?;
-        let since = total.saturating_sub(self.taken);
-        self.taken = total;
-        Some(since)
     }
 }

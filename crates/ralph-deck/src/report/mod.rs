@@ -6,6 +6,7 @@
 
 mod html;
 mod markdown;
+mod redacted_json;
 mod report_lines;
 mod requirement_strip;
 
@@ -19,15 +20,13 @@ use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
-use ralph_home::journal;
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
+use ralph_hook::overview::{self, RunView};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
-use ralph_sys::fs::FileError;
 use serde::Serialize;
-use serde_json::Value;
 use std::path::Path;
 
 const LONGEST_LINE: usize = 300;
@@ -66,9 +65,11 @@ impl RunReport {
         now_ms: u64,
         deadline: &Deadline,
     ) -> Result<Self, ControlError> {
-        let page = RunPage::load(env, home, run, now_ms, deadline)?;
-        let opened = store::load_run(home, run)?;
-        let journal = read_journal_end(home, run)?;
+        let view = RunView::new(home, store::load_run(home, run)?);
+        let history = overview::run_history(home, run)?;
+        let page = RunPage::of_history(env, home, &view, &history, now_ms, deadline);
+        let opened = view.opened;
+        let journal = JournalEnd { lines: history.entries.len() as u64, head: history.head };
         let changes = load_changes(home, &opened.run, page.checkpoint, deadline);
         let landed = page
             .judged_tree
@@ -108,42 +109,13 @@ impl RunReport {
 
 /// The report as one line of JSON.
 pub fn render_json(report: &RunReport, redactor: &Redactor) -> String {
-    // Reports consist of strings, numbers and lists; serialising them cannot fail.
-    let mut value = serde_json::to_value(report).unwrap_or_default();
-    redact_strings(&mut value, redactor);
-    format!("{value}\n")
-}
-
-fn redact_strings(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.redact(text),
-        Value::Array(values) => {
-            for value in values {
-                redact_strings(value, redactor);
-            }
-        }
-        Value::Object(fields) => {
-            for value in fields.values_mut() {
-                redact_strings(value, redactor);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
+    redacted_json::redacted_line(report, redactor)
 }
 
 /// How long the journal is, and the hash of its last line.
 struct JournalEnd {
     lines: u64,
     head: String,
-}
-
-fn read_journal_end(home: &RalphHome, run: &RunId) -> Result<JournalEnd, FileError> {
-    match journal::read_journal(&home.run(run).journal()) {
-        Ok(read) => Ok(JournalEnd { lines: read.entries.len() as u64, head: read.head }),
-        // The page of the run says that it is missing.
-        Err(error) if error.is_missing() => Ok(JournalEnd { lines: 0, head: String::new() }),
-        Err(error) => Err(error),
-    }
 }
 
 /// The newest commit of the project with the judged tree.

@@ -10,6 +10,7 @@ use ralph_core::record::MeasuredSite;
 use ralph_core::status::RunStatus;
 use ralph_sys::env::Env;
 use ralph_sys::fs;
+use serde_json::Value;
 use std::time::Duration;
 
 const RUN: &[u8] = include_bytes!("../../../../fixtures/state/v2/run.json");

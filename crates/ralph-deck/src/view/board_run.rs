@@ -3,6 +3,7 @@
 use crate::page::{BoardRow, RunStanding, view_question};
 use crate::view::{driven_run, journal_check, pipeline_chunks};
 use ralph_core::facts::DeclaredPause;
+use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_home::paths::RalphHome;
@@ -25,14 +26,23 @@ pub struct BoardRun {
 }
 
 impl BoardRun {
-    pub fn load(home: &RalphHome, view: RunView, unprotected: Option<&UnprotectedReason>) -> Self {
-        let view = journal_check::with_journal_edit(home, view);
-        let run = &view.opened.run;
-        let has_worktree = run.drive.as_ref().is_some_and(|drive| drive.worktree.is_some());
+    pub fn load(
+        home: &RalphHome,
+        mut view: RunView,
+        unprotected: Option<&UnprotectedReason>,
+    ) -> Self {
+        let drive = view.opened.run.drive.as_ref();
+        let has_worktree = drive.is_some_and(|drive| drive.worktree.is_some());
         let has_ended = matches!(view.phase, RunPhase::Ended(_));
+        let is_checked = journal_check::is_journal_checked(&view);
         // Reading the journal of every run that ended would make a long list slow.
-        let is_journal_shown = !has_ended || has_worktree || needs_person(&view);
-        let history = is_journal_shown.then(|| overview::run_history(home, &run.id).ok()).flatten();
+        let is_read = !has_ended || is_checked || has_worktree || needs_person(&view);
+        let read = |run: &RunId| overview::run_history(home, run).ok();
+        let history = is_read.then(|| read(&view.opened.run.id)).flatten();
+        if is_checked && let Some(edit) = history.as_ref().and_then(journal_check::journal_edit) {
+            view.opened.tampering = Some(edit);
+        }
+        let run = &view.opened.run;
         let entries = history.as_ref().map(|history| history.entries.as_slice());
         let now_ms = clock::now_ms();
         let mut row = BoardRow::of_view(home, &view, entries, now_ms);

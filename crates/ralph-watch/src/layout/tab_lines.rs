@@ -4,7 +4,7 @@ use crate::duration_text::{exact_duration, permille};
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::gate_progress;
 use crate::layout::run_layout::RunFrame;
-use crate::layout::timeline_lines::kind_ink;
+use crate::layout::timeline_lines::{kind_ink, newest_rows};
 use crate::opened_run::OpenedRun;
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
@@ -219,5 +219,6 @@ pub(crate) fn log_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> 
             .with(15, 9, row.kind.label(), kind_ink(row.kind))
             .with(25, usize::MAX, row.text.clone(), TextInk::Plain)
     };
-    page.timeline.iter().map(line).collect()
+    let (older, rows) = newest_rows(page);
+    older.into_iter().chain(rows.iter().map(line)).collect()
 }

@@ -5,7 +5,11 @@ use crate::layout::run_layout::RunFrame;
 use crate::opened_run::stop_key;
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
+use ralph_core::text::count_noun;
 use ralph_deck::page::{RunPage, TimelineKind, TimelineRow};
+
+/// All lines of a list are laid out for each frame, so a run of thousands of stops shows its newest ones.
+const MAX_ROWS: usize = 1_000;
 
 pub(crate) fn timeline_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
     let mut lines = Vec::new();
@@ -15,8 +19,19 @@ pub(crate) fn timeline_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenL
         let line = line.with_right(0, gates_end, "gates", TextInk::Quiet);
         lines.push(line.with_right(0, end, "cost", TextInk::Quiet));
     }
-    lines.extend(page.timeline.iter().rev().map(|row| timeline_line(frame, row)));
+    let (older, rows) = newest_rows(page);
+    lines.extend(rows.iter().rev().map(|row| timeline_line(frame, row)));
+    lines.extend(older);
     lines
+}
+
+/// The rows that are listed, oldest first, and a line that stands for the older ones.
+pub(crate) fn newest_rows(page: &RunPage) -> (Option<ScreenLine>, &[TimelineRow]) {
+    let (older, rows) = page.timeline.split_at(page.timeline.len().saturating_sub(MAX_ROWS));
+    let count = count_noun(older.len() as u64, "older line");
+    let text = format!("{count}: `ralph log {}`", page.row.run);
+    let line = (!older.is_empty()).then(|| ScreenLine::text(1, text, TextInk::Quiet));
+    (line, rows)
 }
 
 fn timeline_line(frame: RunFrame<'_>, row: &TimelineRow) -> ScreenLine {

@@ -7,7 +7,7 @@ use crate::sample_pages::sample_run;
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::WatchState;
 use ralph_core::status::RunStatus;
-use ralph_deck::page::{BoardRow, RunStanding};
+use ralph_deck::page::{BoardRow, RunStanding, TimelineRow};
 
 #[test]
 fn run_at_80_by_24() {
@@ -232,5 +232,46 @@ fn an_ended_run_offers_no_action() {
     let shown = show(&state);
     insta::assert_snapshot!(shown.lines().last().unwrap_or_default(), @r"
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   / search  esc back  ? help
+    ");
+}
+
+/// Frames stay quick after thousands of stops: the oldest lines are counted, below the stops and above the log.
+#[test]
+fn a_long_run_lists_its_newest_lines() {
+    let mut page = sample_run();
+    let last = page.timeline.last().unwrap().clone();
+    let row = |seq| TimelineRow { seq, stop: None, ..last.clone() };
+    page.timeline = (0..2_500).map(row).collect();
+    let mut state = board(80, 12);
+    state.update(WatchEvent::Loaded(LoadedPage::Run(Box::new(page))));
+    press(&mut state, "G");
+    let stops = show(&state);
+    press(&mut state, "6g");
+    insta::assert_snapshot!(format!("{stops}\n\n{}", show(&state)), @"
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    | context ████████████░░░░░░░░ 63 %           spend ███████████░░░░░░░░░ 58 %
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    |▌07:31 asks         clippy rejects the deprecated /v1 handlers, and the policy…
+    | 1500 older lines: `ralph log k7f2`
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
+
+    | k7f2 asks  Upgrade to axum 0.8                                        shop-api
+    | 11 of 12 met · 17 of 25 · 7 h 38 min of 10 h · $11.62 of $20
+    | 1500 older lines: `ralph log k7f2`
+    |  1500  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1501  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1502  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1503  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1504  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1505  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |  1506  07:31  asks      clippy rejects the deprecated /v1 handlers, and the po…
+    |    993 more lines below
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
 }

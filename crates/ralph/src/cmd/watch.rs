@@ -144,11 +144,9 @@ fn print_frame(
         look: TerminalLook { glyphs, colors: ColorDepth::None },
         is_live: false,
     });
-    let run = opened.map(LoadRequest::Run);
-    for request in std::iter::once(LoadRequest::Board).chain(run) {
-        // The effects of a first load are bells and further loads, and one frame needs neither.
-        drop(state.update(WatchEvent::Loaded(pages.load(&request))));
-    }
+    let request = opened.map_or(LoadRequest::Board, LoadRequest::Run);
+    // The effects of a first load are bells and further loads, and one frame needs neither.
+    drop(state.update(WatchEvent::Loaded(pages.load(&request))));
     let text = buffer_text(&state.draw());
     term::out(&format!("{}\n", text.trim_end()))?;
     Ok(())

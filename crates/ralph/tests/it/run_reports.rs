@@ -196,7 +196,7 @@ fn a_format_comes_before_the_name_of_the_file() {
     for (args, beginning) in [
         (&[][..], "<!DOCTYPE html>"),
         (&["--format", "md"], "# exhausted: "),
-        (&["--json"], "{\"base_commit\":"),
+        (&["--json"], "{\"v\":1,\"page\":"),
     ] {
         let args = [&["report", "--out", file.to_str().unwrap()], args].concat();
         let written = runner.sandbox.ralph(&args);

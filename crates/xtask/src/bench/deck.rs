@@ -88,7 +88,7 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     // The journal of one run has the same length whatever the number of others.
     for name in [RUN_SCREEN, REPORT] {
         let what = format!("{name} ÷ jq -c .");
-        judged.push(BudgetResult::new(&what, median(name) / median(JQ_RUN), 1.0));
+        judged.push(BudgetResult::new(&what, median(name) / median(JQ_RUN), 0.5));
     }
     judged
 }
@@ -101,7 +101,7 @@ fn judge_pages(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     };
     let mut judged = Vec::from(SERVED_PAGES.map(judge));
     let what = format!("{SERVED_RUN} ÷ jq -c .");
-    judged.push(BudgetResult::new(&what, median(SERVED_RUN) / median(JQ_RUN), 1.0));
+    judged.push(BudgetResult::new(&what, median(SERVED_RUN) / median(JQ_RUN), 0.5));
     judged
 }
 
