@@ -103,6 +103,17 @@ impl CostBasis {
             Self::Unknown => None,
         }
     }
+
+    /// As [`Self::describe_cost`], for a column: `~$4` for what is assumed, and `unknown`.
+    pub fn column_text(self, micro_usd: Option<u64>) -> String {
+        let text = micro_usd.and_then(|micro_usd| match self {
+            Self::Assumed | Self::PartlyAssumed => Some(format!("~{}", format_usd(micro_usd))),
+            Self::Reported | Self::Estimated | Self::Incomplete | Self::Unknown => {
+                self.describe_cost(micro_usd)
+            }
+        });
+        text.unwrap_or_else(|| String::from("unknown"))
+    }
 }
 
 impl CostReading {

@@ -5,7 +5,6 @@ use crate::json_units;
 use ralph_core::cost_reading::CostBasis;
 use ralph_core::record::{CostReading, JournalEntry, RunChange};
 use ralph_core::run::Spending;
-use ralph_core::units::format_usd;
 use serde::Serialize;
 
 /// A row of "Cost by session".
@@ -50,16 +49,7 @@ impl CostRow {
 
     /// `$1.82`, `≈ $1.82`, `~$4`, `unknown`
     pub fn cost_text(&self) -> String {
-        let Some(micro_usd) = self.micro_usd else { return "unknown".to_string() };
-        match self.basis {
-            CostBasis::Assumed | CostBasis::PartlyAssumed => format!("~{}", format_usd(micro_usd)),
-            CostBasis::Reported
-            | CostBasis::Estimated
-            | CostBasis::Incomplete
-            | CostBasis::Unknown => {
-                self.basis.describe_cost(micro_usd).unwrap_or_else(|| "unknown".to_string())
-            }
-        }
+        self.basis.column_text(self.micro_usd)
     }
 }
 

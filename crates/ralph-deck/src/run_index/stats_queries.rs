@@ -3,12 +3,12 @@
 use super::run_queries::read_u64;
 use super::{RunIndex, RunIndexError};
 use crate::page::stats::{StatsGate, StatsJudge, StatsRequirement, StatsRows, StatsRun};
+use ralph_core::cost_reading::CostBasis;
 use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
     strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), phase, status, iteration,
-    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held,
-    micro_usd IS NOT NULL AND cost_basis != 'incomplete'
+    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, cost_basis
     FROM run ORDER BY last_ms, id";
 const REQUIREMENTS: &str =
     "SELECT run, name, stage, held_stops, stops_until_met, waived, disputed, dispute_ended IS 'upheld'
@@ -68,7 +68,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<StatsRun> {
         tokens: optional(15)?,
         stops: row.get(16)?,
         held: row.get(17)?,
-        is_cost_known: row.get(18)?,
+        cost_basis: CostBasis::parse(&row.get::<_, String>(18)?).unwrap_or(CostBasis::Unknown),
     })
 }
 

@@ -360,7 +360,7 @@ fn runs(page: &StatsPage) -> Markup {
                 td.num.r { (facts::run_link(&run.run)) }
                 td data-k="state" { (state_label(&run.state)) }
                 td.num data-k="held" { (run.held) " of " (run.stops) }
-                td.num data-k="cost" { @if let Some(amount) = run.micro_usd { (format_usd(amount)) } @else { "unknown" } }
+                td.num data-k="cost" { (run.cost_basis.column_text(run.micro_usd)) }
                 td.num data-k="ended" { @if let Some(ended_ms) = run.ended_ms { (ago(page.now_ms, ended_ms)) } @else { "not ended" } }
             }
         }
@@ -382,6 +382,7 @@ fn runs(page: &StatsPage) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ralph_core::cost_reading::CostBasis;
     use ralph_deck::page::stats::{
         ComparedFigure, GateStatistics, HoldRow, JudgeStatistics, LimitHit, ProposalKind,
         ProposedEdit,
@@ -453,6 +454,7 @@ mod tests {
                 stops: 4,
                 held: 3,
                 micro_usd: None,
+                cost_basis: CostBasis::Unknown,
             }],
             ..StatsPage::default()
         }

@@ -15,6 +15,7 @@ mod week_table;
 
 use crate::json_units;
 use gate_tables::gate_statistics;
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::text::count_noun;
 use ralph_core::units::{format_usd, format_usd_alike};
 use serde::Serialize;
@@ -76,6 +77,8 @@ pub struct StatsPage {
     pub unverified_micro_usd: u64,
     /// The ended runs whose whole cost is known.
     pub cost_known: usize,
+    /// How many of these costs the client did not report: they are estimated from tokens and list prices, or assumed.
+    pub cost_estimated: usize,
     pub holds: HoldTable,
     /// Of sessions without a run.
     pub session_holds: HoldTable,
@@ -101,6 +104,7 @@ pub struct RunSummaryRow {
     pub held: u32,
     #[serde(rename = "cost_usd", serialize_with = "json_units::optional_usd")]
     pub micro_usd: Option<u64>,
+    pub cost_basis: CostBasis,
 }
 
 /// The page of the runs in scope. `rows` are those of all times, so that applied proposals can be compared.
@@ -140,7 +144,8 @@ pub fn stats_page(
         spent_micro_usd: spent(|_| true),
         ended_micro_usd: spent(StatsRun::has_ended),
         unverified_micro_usd: spent(|run| run.has_ended() && !run.is_verified()),
-        cost_known: runs().filter(|run| run.has_ended() && run.is_cost_known).count(),
+        cost_known: runs().filter(|run| run.has_ended() && run.is_cost_known()).count(),
+        cost_estimated: runs().filter(|run| run.has_ended() && run.is_cost_estimated()).count(),
         holds: hold_table::hold_table(&rows, |run| !run.is_session, MAX_TABLE_ROWS),
         session_holds: hold_table::hold_table(&rows, |run| run.is_session, MAX_TABLE_ROWS),
         flaky: gate_tables::flaky_table(&gates, MAX_TABLE_ROWS, &scope),
@@ -174,6 +179,7 @@ fn summary_rows(rows: &StatsRows) -> Vec<RunSummaryRow> {
         stops: run.stops,
         held: run.held,
         micro_usd: run.micro_usd,
+        cost_basis: run.cost_basis,
     };
     runs.into_iter().take(LEAST_COMPARED + MAX_TABLE_ROWS).map(row).collect()
 }
@@ -233,6 +239,11 @@ fn detail(page: &StatsPage) -> String {
                     "{ended} runs ended and cost {spent}; {verified} were verified, at a median of {alone}"
                 ),
             });
+            let estimated = page.cost_estimated;
+            if estimated > 0 {
+                let known = page.cost_known;
+                parts.push(format!("{estimated} of the {known} known costs are estimates"));
+            }
         }
     } else if page.ended > 0 {
         parts.push(format!(

@@ -1,6 +1,7 @@
 //! The rows that the stats are computed from. The index of runs provides them; tests write them by hand.
 
 use crate::page::RunStanding;
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::text;
 use serde::Serialize;
 use std::path::Path;
@@ -40,8 +41,7 @@ pub struct StatsRun {
     pub max_time_ms: Option<u64>,
     /// `None` if it is unknown.
     pub micro_usd: Option<u64>,
-    /// Whether that is all of it. Otherwise a part has no known price, or nothing is known.
-    pub is_cost_known: bool,
+    pub cost_basis: CostBasis,
     pub max_micro_usd: Option<u64>,
     pub tokens: Option<u64>,
     pub stops: u32,
@@ -173,6 +173,16 @@ impl StatsRun {
             Some(standing) => standing.name(),
             None => &self.status,
         }
+    }
+
+    /// Whether all of its cost is known. Otherwise a part has no known price, or nothing is known.
+    pub(super) fn is_cost_known(&self) -> bool {
+        self.micro_usd.is_some() && self.cost_basis != CostBasis::Incomplete
+    }
+
+    /// Whether that cost is not what the client reported.
+    pub(super) fn is_cost_estimated(&self) -> bool {
+        self.is_cost_known() && self.cost_basis != CostBasis::Reported
     }
 
     /// Which limit it ran into, if its status says that it did. The index keeps numbers, not the limit's name.

@@ -1,5 +1,6 @@
 use super::*;
 use insta::assert_snapshot;
+use ralph_core::cost_reading::CostBasis;
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::lesson::Lesson;
 use ralph_core::limits::RunLimits;
@@ -23,7 +24,7 @@ fn ended_run(id: usize, status: &str, micro_usd: u64) -> StatsRun {
         iteration: 3,
         max_iterations: Some(25),
         micro_usd: Some(micro_usd),
-        is_cost_known: true,
+        cost_basis: CostBasis::Reported,
         max_micro_usd: Some(20_000_000),
         stops: 4,
         held: 3,
@@ -308,15 +309,32 @@ fn a_limit_is_raised_for_runs_that_it_stopped() {
 fn an_unknown_cost_is_no_cost_of_zero() {
     let mut rows = sample_rows();
     for run in rows.runs.iter_mut().filter(|run| !run.is_session).skip(1) {
-        (run.micro_usd, run.is_cost_known) = (None, false);
+        (run.micro_usd, run.cost_basis) = (None, CostBasis::Unknown);
     }
     rows.runs[0].micro_usd = Some(11_160);
-    rows.runs[1].micro_usd = Some(4_200);
+    (rows.runs[1].micro_usd, rows.runs[1].cost_basis) = (Some(4_200), CostBasis::Incomplete);
     let page = page_of(rows, &[]);
     assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @r"
     The one verified run whose cost is known cost $0.01
     14 runs ended and cost more than $0.02 (the cost of 1 is known); 12 verified. `tsc` holds agents most; `e2e` is flaky.
     ");
+}
+
+/// A cost that the client did not report is no fact, and the page says how many there are.
+#[test]
+fn estimated_costs_are_counted() {
+    let mut rows = sample_rows();
+    rows.runs[0].cost_basis = CostBasis::Estimated;
+    rows.runs[1].cost_basis = CostBasis::PartlyAssumed;
+    let page = page_of(rows.clone(), &[]);
+    assert_snapshot!(page.detail, @"Median of 2026-W47: $4.75, down from $7.15. 14 runs ended and cost $83.30; 12 were verified, at a median of $5.95. 2 of the 14 known costs are estimates. `tsc` holds agents most; `e2e` is flaky.");
+    rows.runs.truncate(3);
+    let costs: Vec<_> = page_of(rows, &[])
+        .runs
+        .iter()
+        .map(|run| run.cost_basis.column_text(run.micro_usd))
+        .collect();
+    assert_snapshot!(costs.join("; "), @"≈ $4; ~$4.30; $4.60");
 }
 
 /// One verified run of many is no price of a verified run, and has no quarters.

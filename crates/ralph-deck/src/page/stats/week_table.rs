@@ -84,7 +84,7 @@ fn week_row(week: &str, runs: &[&StatsRun]) -> WeekRow {
 /// The cost of the verified runs among these.
 pub(super) fn verified_cost<'a>(runs: impl Iterator<Item = &'a StatsRun>) -> Option<CostRange> {
     // What is only a lower bound would make the median too low.
-    let known = runs.filter(|run| run.is_verified() && run.is_cost_known);
+    let known = runs.filter(|run| run.is_verified() && run.is_cost_known());
     let mut costs: Vec<u64> = known.filter_map(|run| run.micro_usd).collect();
     costs.sort_unstable();
     let bound = |quarter| quartile(&costs, quarter).filter(|_| costs.len() >= LEAST_FOR_QUARTERS);

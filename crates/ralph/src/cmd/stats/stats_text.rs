@@ -75,7 +75,7 @@ impl PageView<'_> {
                 state_label(&run.state),
                 self.named(&ralph_core::text::truncate(&run.title, MAX_TITLE_CHARS), &run.project),
                 format!("{} of {}", run.held, run.stops),
-                run.micro_usd.map(format_usd).unwrap_or_default(),
+                run.cost_basis.column_text(run.micro_usd),
                 run.ended_ms.map(|ended| ago(page.now_ms, ended)).unwrap_or_default(),
             ]
         };
