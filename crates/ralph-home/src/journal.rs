@@ -3,14 +3,13 @@
 
 use ralph_core::record::{FORMAT_VERSION, JournalEntry};
 use ralph_sys::fs::{self, FileError};
+use ralph_sys::parallel;
 use serde::Deserialize;
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::thread;
 
 /// A run's limits bound its journal; ralph did not write a larger one.
 pub const MAX_JOURNAL_BYTES: usize = 256 * 1024 * 1024;
-/// From this length on, starting threads takes much less time than they save.
+/// A shorter journal is parsed by this thread alone.
 const PARALLEL_BYTES: usize = 1024 * 1024;
 const USUAL_LINE: usize = 512;
 
@@ -104,7 +103,9 @@ pub fn parse_journal(bytes: &[u8], offset: u64, head: &str) -> JournalContents {
     };
     let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let (complete, torn) = bytes.split_at(complete);
-    let mut lines = parse_lines(complete).into_iter().enumerate();
+    let parts = parse_lines(complete);
+    read.entries.reserve_exact(parts.iter().map(Vec::len).sum());
+    let mut lines = parts.into_iter().flatten().enumerate();
     while let Some((number, line)) = lines.next() {
         match line.entry {
             Some(entry) if entry.prev == read.head && entry.v <= FORMAT_VERSION => {
@@ -142,20 +143,12 @@ impl<'a> ParsedLine<'a> {
 }
 
 /// Parses each line by itself, those of a long journal on all processors: only a command that shows a whole run reads one.
-fn parse_lines(bytes: &[u8]) -> Vec<ParsedLine<'_>> {
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    if bytes.len() < PARALLEL_BYTES || processors == 1 {
-        return parse_part(bytes);
+fn parse_lines(bytes: &[u8]) -> Vec<Vec<ParsedLine<'_>>> {
+    if bytes.len() < PARALLEL_BYTES {
+        return vec![parse_part(bytes)];
     }
-    thread::scope(|scope| {
-        let parts = split_at_lines(bytes, processors).into_iter();
-        let workers: Vec<_> = parts.map(|part| scope.spawn(move || parse_part(part))).collect();
-        let join = |worker: thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
-            Ok(lines) => lines,
-            Err(panic) => resume_unwind(panic),
-        };
-        workers.into_iter().flat_map(join).collect()
-    })
+    let parts = split_at_lines(bytes, parallel::processor_count());
+    parallel::map_in_parallel(parts, parse_part)
 }
 
 fn parse_part(bytes: &[u8]) -> Vec<ParsedLine<'_>> {

@@ -9,6 +9,7 @@ pub mod learning_file;
 pub mod ledger;
 pub mod lesson_store;
 pub mod paths;
+pub mod run_outline;
 pub mod run_process;
 pub mod session_pointer;
 pub mod store;

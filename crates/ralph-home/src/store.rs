@@ -13,8 +13,8 @@ use ralph_sys::fs::{self, Durability, FileError, FileLock, LockError};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-const MAX_RUN_BYTES: usize = 1024 * 1024;
-const MAX_STATE_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_RUN_BYTES: usize = 1024 * 1024;
+pub(crate) const MAX_STATE_BYTES: usize = 16 * 1024 * 1024;
 const MAX_COUNT_BYTES: usize = 64;
 const MAX_RUNS: usize = 100_000;
 

@@ -10,8 +10,10 @@ use ralph_core::record::{JournalEntry, RunChange, StopOutcome};
 use ralph_core::run::RunPhase;
 use ralph_home::journal::{self, JournalDamage};
 use ralph_home::paths::RalphHome;
+use ralph_home::run_outline::{self, OutlinedRun};
 use ralph_home::store::{self, LoadedRun, StoreError};
 use ralph_sys::fs::{self, FileError};
+use std::cmp::Reverse;
 use std::path::Path;
 
 const MAX_SESSION_JOURNAL_BYTES: usize = 16 * 1024 * 1024;
@@ -45,18 +47,65 @@ pub struct UnreadableRun {
 
 /// Every run, most recently active first, and those that cannot be read.
 pub fn list_run_views(home: &RalphHome) -> Result<(Vec<RunView>, Vec<UnreadableRun>), FileError> {
-    let mut runs = Vec::new();
+    Ok(load_run_views(home, store::list_runs(home)?))
+}
+
+/// These runs, most recently active first, and those that cannot be read.
+pub fn load_run_views(
+    home: &RalphHome,
+    runs: impl IntoIterator<Item = RunId>,
+) -> (Vec<RunView>, Vec<UnreadableRun>) {
+    let mut views = Vec::new();
     let mut unreadable = Vec::new();
-    for run in store::list_runs(home)? {
+    for run in runs {
         match store::load_run(home, &run) {
-            Ok(opened) => {
-                runs.push(RunView::new(home, opened));
-            }
+            Ok(opened) => views.push(RunView::new(home, opened)),
             Err(error) => unreadable.push(UnreadableRun { run, error }),
         }
     }
-    runs.sort_by_key(|view| std::cmp::Reverse(view.opened.state.last_seen_ms));
-    Ok((runs, unreadable))
+    views.sort_by_key(|view| Reverse(view.opened.state.last_seen_ms));
+    (views, unreadable)
+}
+
+/// Every run with its outline.
+pub fn outline_runs(home: &RalphHome) -> Result<Vec<OutlinedRun>, FileError> {
+    Ok(run_outline::read_outlines(home, store::list_runs(home)?))
+}
+
+/// The runs that may belong to the project; without one, all of them.
+pub fn outlined_in(scope: Option<&ProjectScope>, runs: Vec<OutlinedRun>) -> Vec<OutlinedRun> {
+    match scope {
+        Some(scope) => scope.partition_outlined(runs).0,
+        None => runs,
+    }
+}
+
+/// The latest run of a project, or of all of them.
+pub fn latest_run(
+    home: &RalphHome,
+    scope: Option<&ProjectScope>,
+) -> Result<Option<LoadedRun>, FileError> {
+    Ok(load_latest(home, outline_runs(home)?, scope))
+}
+
+/// Loads the most recently active of these runs. An outline has the time of the last entry, so of the runs with an
+/// outline only the latest ones are loaded.
+fn load_latest(
+    home: &RalphHome,
+    runs: Vec<OutlinedRun>,
+    scope: Option<&ProjectScope>,
+) -> Option<LoadedRun> {
+    let mut runs = outlined_in(scope, runs);
+    let seen_ms = |run: &OutlinedRun| run.outline.as_ref().map(|outline| outline.last_seen_ms);
+    runs.sort_by_key(|run| Reverse(seen_ms(run)));
+    let load = |run: &OutlinedRun| {
+        let opened = store::load_run(home, &run.id).ok()?;
+        scope.is_none_or(|scope| scope.contains_run(&opened.run)).then_some(opened)
+    };
+    let (outlined, others): (Vec<_>, Vec<_>) = runs.iter().partition(|run| run.outline.is_some());
+    let latest = outlined.into_iter().find_map(load);
+    let others = others.into_iter().filter_map(load);
+    others.chain(latest).max_by_key(|opened| opened.state.last_seen_ms)
 }
 
 /// A session that only files of other tools hold, with its last journal entry.
@@ -86,7 +135,7 @@ pub fn list_held_sessions(home: &RalphHome) -> (Vec<HeldSession>, Vec<FileError>
             Err(error) => unreadable.push(error),
         }
     }
-    held.sort_by_key(|view| std::cmp::Reverse(view.last.at_ms));
+    held.sort_by_key(|view| Reverse(view.last.at_ms));
     (held, unreadable)
 }
 
@@ -142,7 +191,7 @@ pub fn list_ungated_sessions(
             is_shown.then_some(UngatedSession { session, at_ms })
         })
         .collect();
-    found.sort_by_key(|one| std::cmp::Reverse(one.at_ms));
+    found.sort_by_key(|one| Reverse(one.at_ms));
     Ok(found)
 }
 
@@ -185,15 +234,23 @@ pub fn list_gated_sessions(
     scope: Option<&ProjectScope>,
     since_ms: u64,
 ) -> Result<Vec<GatedSession>, FileError> {
-    let mut found = Vec::new();
-    for opened in session_note::latest_records(home)? {
+    let mut records = outlined_in(scope, outline_session_records(home)?);
+    records.retain(|record| {
+        record.outline.as_ref().is_none_or(|outline| outline.last_seen_ms >= since_ms)
+    });
+    let load = |record: &OutlinedRun| store::load_run(home, &record.id).ok();
+    let mut records: Vec<_> = records.iter().filter_map(load).collect();
+    records.retain(|opened| {
         let is_meant = scope.is_none_or(|scope| scope.contains_run(&opened.run));
-        if !is_meant || opened.state.last_seen_ms < since_ms {
-            continue;
-        }
-        found.extend(gated_session(home, &opened));
-    }
-    Ok(found)
+        is_meant && opened.state.last_seen_ms >= since_ms
+    });
+    records.sort_by_key(|opened| Reverse(opened.state.last_seen_ms));
+    Ok(records.iter().filter_map(|opened| gated_session(home, opened)).collect())
+}
+
+/// Every record of a session without a run, with its outline.
+pub fn outline_session_records(home: &RalphHome) -> Result<Vec<OutlinedRun>, FileError> {
+    Ok(run_outline::read_outlines(home, store::list_session_records(home)?))
 }
 
 /// The decisions about a run or a session, oldest first.
@@ -250,10 +307,9 @@ fn latest_decided(
     home: &RalphHome,
     scope: Option<&ProjectScope>,
 ) -> Result<Option<RunOrSession>, ControlError> {
-    let is_meant = |one: &LoadedRun| scope.is_none_or(|scope| scope.contains_run(&one.run));
-    let run = list_run_views(home)?.0.into_iter().map(|view| view.opened).find(is_meant);
-    let records = session_note::latest_records(home)?;
-    let records = run.into_iter().chain(records.into_iter().find(is_meant));
+    let run = latest_run(home, scope)?;
+    let record = load_latest(home, outline_session_records(home)?, scope);
+    let records = run.into_iter().chain(record);
     let records = records.map(|one| (one.state.last_seen_ms, RunOrSession::Run(one.run.id)));
     let held = list_held_sessions(home).0.into_iter();
     let held = held.map(|one| (one.last.at_ms, RunOrSession::Session(one.session)));

@@ -33,6 +33,10 @@ pub fn choose_run(
     scope: &ProjectScope,
     purpose: RunPurpose,
 ) -> Result<ProjectRun, FileError> {
+    if purpose == RunPurpose::Read {
+        let latest = overview::latest_run(home, Some(scope))?;
+        return Ok(latest.map_or(ProjectRun::NoneHere, |opened| ProjectRun::One(opened.run.id)));
+    }
     let (mut views, _) = overview::list_run_views(home)?;
     views.retain(|view| scope.contains_run(&view.opened.run));
     let suitable = |rank: u8| {

@@ -1,8 +1,10 @@
 //! Which runs belong to the project around a directory.
 
 use ralph_core::record::RunRecord;
+use ralph_home::run_outline::OutlinedRun;
 use ralph_policy::config;
 use ralph_sys::fs;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// The project around a directory.
@@ -29,6 +31,24 @@ impl ProjectScope {
     pub fn contains_run(&self, run: &RunRecord) -> bool {
         let directories = [run_directory(run), &run.project];
         directories.iter().any(|directory| self.contains_directory(Path::new(directory)))
+    }
+
+    /// Splits runs into those of this project, with those that have no outline, and the others.
+    pub fn partition_outlined(
+        &self,
+        runs: Vec<OutlinedRun>,
+    ) -> (Vec<OutlinedRun>, Vec<OutlinedRun>) {
+        // Thousands of runs are in a few directories, and finding the project of one takes several system calls.
+        let mut known = HashMap::new();
+        let mut is_here = |directory: &String| {
+            *known
+                .entry(directory.clone())
+                .or_insert_with(|| self.contains_directory(Path::new(directory)))
+        };
+        runs.into_iter().partition(|run| {
+            let outline = run.outline.as_ref();
+            outline.is_none_or(|outline| outline.directories.iter().any(&mut is_here))
+        })
     }
 
     pub fn contains_directory(&self, directory: &Path) -> bool {

@@ -3,7 +3,6 @@
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::record::RunBase;
 use ralph_home::paths::RalphHome;
-use ralph_home::store::{self, LoadedRun};
 use ralph_sys::fs::{self, Durability, FileError};
 use serde::{Deserialize, Serialize};
 
@@ -103,12 +102,4 @@ impl SessionNote {
 /// The record of the decisions about a session without a run.
 pub(crate) fn find_record(home: &RalphHome, session: &SessionId) -> Option<RunId> {
     SessionNote::read(home, session)?.record
-}
-
-/// The records that can be read, most recently decided first.
-pub(crate) fn latest_records(home: &RalphHome) -> Result<Vec<LoadedRun>, FileError> {
-    let ids = store::list_session_records(home)?;
-    let mut records: Vec<_> = ids.iter().filter_map(|id| store::load_run(home, id).ok()).collect();
-    records.sort_by_key(|record| std::cmp::Reverse(record.state.last_seen_ms));
-    Ok(records)
 }

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod env;
 pub mod fs;
 mod os;
+pub mod parallel;
 pub mod proc;
 pub mod process_identity;
 pub mod stdin;

@@ -20,6 +20,7 @@ use ralph_install::doctor::protection::{UnprotectedReason, find_unprotected};
 use ralph_policy::config;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
+use ralph_sys::parallel;
 use std::path::Path;
 
 const MAX_ENDED_RUNS: usize = 50;
@@ -58,9 +59,10 @@ impl BoardPage {
         };
         let open = page.open_views(home, index, scope)?;
         let unprotected = find_unprotected(env, home, &open);
-        let rows = open.iter().zip(&unprotected);
-        let mut rows: Vec<_> =
-            rows.map(|(view, why)| open_row(home, view, why.as_ref(), now_ms)).collect();
+        let mut rows =
+            parallel::map_in_parallel(open.iter().zip(&unprotected).collect(), |(view, why)| {
+                open_row(home, view, why.as_ref(), now_ms)
+            });
         let projects = scope.map(|scope| projects_in(index, scope)).transpose()?;
         let projects = projects.as_deref();
         if let Some(projects) = projects {

@@ -87,8 +87,8 @@ pub(super) fn select_gated_sessions(
             Ok(gated.into_iter().collect())
         }
         BoardSelection::Run(_)
-        | BoardSelection::Recent
-        | BoardSelection::All
+        | BoardSelection::Recent(_)
+        | BoardSelection::All(_)
         | BoardSelection::Queue(_) => overview::list_gated_sessions(home, scope, since_ms),
     }
 }

@@ -29,6 +29,8 @@ use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
+use ralph_home::run_outline::{OutlinedRun, RunOutline};
+use ralph_home::store;
 use ralph_hook::control::off_reason;
 use ralph_hook::overview::{
     self, GatedSession, HeldSession, RunView, UngatedSession, UnreadableRun,
@@ -38,6 +40,7 @@ use ralph_install::doctor::protection;
 use ralph_sys::clock;
 use ralph_sys::env::Env;
 use ralph_sys::fs::FileError;
+use ralph_sys::parallel;
 use serde::Serialize;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -47,9 +50,9 @@ const MAX_RECENT_RUNS: usize = 50;
 /// Which runs the board shows.
 #[derive(Debug)]
 pub enum BoardSelection {
-    /// Runs in progress, and those that ended within a day; at most fifty.
-    Recent,
-    All,
+    /// Of all runs, those in progress, and those that ended within a day; at most fifty.
+    Recent(Vec<OutlinedRun>),
+    All(Vec<OutlinedRun>),
     Run(RunId),
     /// The runs of a queue.
     Queue(Box<QueueStatus>),
@@ -80,11 +83,12 @@ impl RunBoard {
     pub fn load(
         env: &Env,
         home: &RalphHome,
-        selection: BoardSelection,
+        mut selection: BoardSelection,
         scope: Option<&ProjectScope>,
     ) -> Result<Self, FileError> {
-        let (mut runs, mut unreadable) = overview::list_run_views(home)?;
-        let (mut left_out, mut elsewhere) = (0, Vec::new());
+        let LoadedRuns { mut runs, unreadable, mut left_out } =
+            LoadedRuns::select(home, &mut selection, scope)?;
+        let mut elsewhere = Vec::new();
         if let Some(scope) = scope {
             let (here, others): (Vec<_>, Vec<_>) =
                 runs.into_iter().partition(|view| scope.contains_run(&view.opened.run));
@@ -92,38 +96,26 @@ impl RunBoard {
             let going = others.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
             elsewhere = going.map(|view| open_standing(home, view)).collect();
         }
-        match &selection {
-            BoardSelection::Recent => {
-                let (all, now_ms) = (runs.len(), clock::now_ms());
-                runs.retain(|view| !is_old(view, now_ms));
-                runs.truncate(MAX_RECENT_RUNS);
-                left_out = all - runs.len();
-            }
-            BoardSelection::All => {}
-            BoardSelection::Run(run) => {
-                runs.retain(|view| view.opened.run.id == *run);
-                unreadable.retain(|one| one.run == *run);
-            }
-            BoardSelection::Queue(queue) => {
-                runs.retain(|view| queue.has_run(&view.opened.run.id));
-                unreadable.retain(|one| queue.has_run(&one.run));
-            }
+        if let BoardSelection::Recent(_) = &selection {
+            let (all, now_ms) = (runs.len(), clock::now_ms());
+            runs.retain(|view| !is_old(view, now_ms));
+            runs.truncate(MAX_RECENT_RUNS);
+            left_out += all - runs.len();
         }
         let unprotected = protection::find_unprotected(env, home, &runs);
-        let runs = runs
-            .into_iter()
-            .zip(unprotected)
-            .map(|(view, unprotected)| BoardRun::load(home, view, unprotected.as_ref()));
-        let runs = runs.collect();
-        let is_overview = matches!(selection, BoardSelection::Recent | BoardSelection::All);
+        let runs = parallel::map_in_parallel(
+            runs.into_iter().zip(unprotected).collect(),
+            |(view, unprotected)| BoardRun::load(home, view, unprotected.as_ref()),
+        );
+        let is_overview = matches!(selection, BoardSelection::Recent(_) | BoardSelection::All(_));
         let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
         let gated = select_gated_sessions(home, &selection, scope, since_ms)?;
         let gates_off = overview::list_ungated_sessions(home, scope, since_ms)?;
         let ((mut queues, queue_errors), (held, session_errors)) = match selection {
-            BoardSelection::Recent => {
+            BoardSelection::Recent(_) => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
             }
-            BoardSelection::All => {
+            BoardSelection::All(_) => {
                 (queue_status::all_queues(home), overview::list_held_sessions(home))
             }
             BoardSelection::Run(_) => Default::default(),
@@ -183,9 +175,69 @@ impl RunBoard {
     }
 }
 
+/// The runs that a selection may show.
+struct LoadedRuns {
+    runs: Vec<RunView>,
+    unreadable: Vec<UnreadableRun>,
+    /// How many runs of the project were not loaded, because they ended long ago.
+    left_out: usize,
+}
+
+impl LoadedRuns {
+    fn select(
+        home: &RalphHome,
+        selection: &mut BoardSelection,
+        scope: Option<&ProjectScope>,
+    ) -> Result<Self, FileError> {
+        let (wanted, left_out) = match selection {
+            BoardSelection::Recent(runs) => {
+                let now_ms = clock::now_ms();
+                let is_recent = |run: &OutlinedRun| {
+                    let outline = run.outline.as_ref();
+                    outline.is_none_or(|outline| !is_old_outline(outline, now_ms))
+                };
+                let (here, elsewhere) = split_by_scope(std::mem::take(runs), scope);
+                let (recent, old): (Vec<_>, Vec<_>) = here.into_iter().partition(is_recent);
+                (recent.into_iter().chain(elsewhere).map(|run| run.id).collect(), old.len())
+            }
+            BoardSelection::All(runs) => {
+                let (here, elsewhere) = split_by_scope(std::mem::take(runs), scope);
+                (here.into_iter().chain(elsewhere).map(|run| run.id).collect(), 0)
+            }
+            BoardSelection::Run(run) if run.is_of_session() => (Vec::new(), 0),
+            BoardSelection::Run(run) => (vec![run.clone()], 0),
+            BoardSelection::Queue(queue) => {
+                let mut runs = store::list_runs(home)?;
+                runs.retain(|run| queue.has_run(run));
+                (runs, 0)
+            }
+        };
+        let (runs, unreadable) = overview::load_run_views(home, wanted);
+        Ok(Self { runs, unreadable, left_out })
+    }
+}
+
+/// The runs of the project, and those in progress in other projects.
+fn split_by_scope(
+    runs: Vec<OutlinedRun>,
+    scope: Option<&ProjectScope>,
+) -> (Vec<OutlinedRun>, Vec<OutlinedRun>) {
+    let Some(scope) = scope else { return (runs, Vec::new()) };
+    let (here, mut elsewhere) = scope.partition_outlined(runs);
+    elsewhere.retain(|run| run.outline.as_ref().is_none_or(|outline| !outline.has_ended()));
+    (here, elsewhere)
+}
+
 pub(super) fn is_old(view: &RunView, now_ms: u64) -> bool {
-    matches!(view.phase, RunPhase::Ended(_))
-        && now_ms.saturating_sub(view.opened.state.last_seen_ms) > DAY_MS
+    has_ended_long_ago(view.phase, view.opened.state.last_seen_ms, now_ms)
+}
+
+fn is_old_outline(outline: &RunOutline, now_ms: u64) -> bool {
+    has_ended_long_ago(outline.phase, outline.last_seen_ms, now_ms)
+}
+
+fn has_ended_long_ago(phase: RunPhase, last_seen_ms: u64, now_ms: u64) -> bool {
+    matches!(phase, RunPhase::Ended(_)) && now_ms.saturating_sub(last_seen_ms) > DAY_MS
 }
 
 impl BoardRun {

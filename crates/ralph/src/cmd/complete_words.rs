@@ -5,11 +5,13 @@ use crate::failure::CommandFailure;
 use crate::term;
 use clap::Args;
 use ralph_core::text;
+use ralph_home::run_outline::OutlinedRun;
 use ralph_home::store;
 use ralph_hook::overview;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_policy::config;
 use ralph_sys::env::Env;
+use std::cmp::Reverse;
 
 const MAX_NAMES: usize = 100;
 const LONGEST_NAME: usize = 120;
@@ -98,10 +100,13 @@ fn known_names(env: &Env, kind: WordKind) -> Result<Vec<String>, CommandFailure>
 /// The runs of this project, or of all projects if it has none.
 fn run_names(env: &Env) -> Result<Vec<String>, CommandFailure> {
     let home = open_home(env)?;
-    let scope = run_choice::scope_with_runs(env, &home)?;
-    let (mut views, _) = overview::list_run_views(&home)?;
-    views.retain(|view| scope.as_ref().is_none_or(|scope| scope.contains_run(&view.opened.run)));
-    Ok(views.iter().map(|view| view.opened.run.id.to_string()).collect())
+    let runs = overview::outline_runs(&home)?;
+    let scope = run_choice::scope_among(env, &home, &runs)?;
+    let mut runs = overview::outlined_in(scope.as_ref(), runs);
+    let seen_ms = |run: &OutlinedRun| run.outline.as_ref().map(|outline| outline.last_seen_ms);
+    // A run without an outline is at work or was just changed.
+    runs.sort_by_key(|run| Reverse(seen_ms(run).unwrap_or(u64::MAX)));
+    Ok(runs.iter().map(|run| run.id.to_string()).collect())
 }
 
 fn gate_names(env: &Env) -> Result<Vec<String>, CommandFailure> {

@@ -20,6 +20,7 @@ use ralph_deck::wording::{FactMark, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::LoadedRun;
+use ralph_hook::overview;
 use ralph_install::doctor::protection;
 use ralph_install::install::install_notes;
 use ralph_policy::config;
@@ -40,7 +41,8 @@ enum GateReadiness {
 pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let scope = run_choice::current_scope(env)?;
-    let board = RunBoard::load(env, &home, BoardSelection::All, Some(&scope))?;
+    let all = BoardSelection::All(overview::outline_runs(&home)?);
+    let board = RunBoard::load(env, &home, all, Some(&scope))?;
     let host = host_env::calling_host(env);
     let has_hooks = protection::is_stop_hook_registered(env, host, scope.root());
     let (readiness, gates) = gate_state(env, &home, scope.root(), has_hooks);

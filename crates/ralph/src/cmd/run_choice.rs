@@ -6,6 +6,7 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::text;
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
+use ralph_home::run_outline::OutlinedRun;
 use ralph_home::store;
 use ralph_hook::control::{self, ControlError, RunOrSession};
 use ralph_hook::overview;
@@ -32,11 +33,26 @@ pub(crate) fn scope_with_runs(
     env: &Env,
     home: &RalphHome,
 ) -> Result<Option<ProjectScope>, CommandFailure> {
+    scope_among(env, home, &overview::outline_runs(home)?)
+}
+
+/// Like [`scope_with_runs`], for a caller that has the outlines of all runs.
+pub(crate) fn scope_among(
+    env: &Env,
+    home: &RalphHome,
+    runs: &[OutlinedRun],
+) -> Result<Option<ProjectScope>, CommandFailure> {
     let scope = current_scope(env)?;
-    let is_here =
-        |id: &RunId| store::load_run(home, id).is_ok_and(|opened| scope.contains_run(&opened.run));
-    let is_known = store::list_runs(home)?.iter().any(is_here)
-        || store::list_session_records(home)?.iter().any(is_here);
+    let is_here = |record: &OutlinedRun| {
+        store::load_run(home, &record.id).is_ok_and(|opened| scope.contains_run(&opened.run))
+    };
+    let has_any = |records: Vec<OutlinedRun>| {
+        let mut records = overview::outlined_in(Some(&scope), records);
+        // Most often one with an outline decides.
+        records.sort_by_key(|record| record.outline.is_none());
+        records.iter().any(is_here)
+    };
+    let is_known = has_any(runs.to_vec()) || has_any(overview::outline_session_records(home)?);
     Ok(is_known.then_some(scope))
 }
 
@@ -154,8 +170,7 @@ fn no_run_failure(
     scope: &ProjectScope,
 ) -> Result<CommandFailure, CommandFailure> {
     let what = format!("there is no run in `{}`", scope.root().display());
-    let (views, _) = overview::list_run_views(home)?;
-    let hint = match views.first() {
+    let hint = match store::list_runs(home)?.first() {
         Some(_) => "name a run of another project; `ralph status --all` lists them",
         None => "`ralph run \"…\"` starts one, `ralph start \"…\"` holds an open session",
     };

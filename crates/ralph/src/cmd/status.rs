@@ -105,13 +105,14 @@ fn print_status(
     request: &StatusRequest<'_>,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    let scope = request_scope(env, home, request)?;
     if json {
-        let board = RunBoard::load(env, home, select(home, request)?, scope.as_ref())?;
+        let selection = select(home, request)?;
+        let scope = request_scope(env, home, request, &selection)?;
+        let board = RunBoard::load(env, home, selection, scope.as_ref())?;
         super::print_json(&board.view(clock::now_ms()))?;
         return Ok(());
     }
-    term::out_wrapped(&render_status(env, home, request, scope.as_ref())?, WRAP_INDENT)?;
+    term::out_wrapped(&render_status(env, home, request)?, WRAP_INDENT)?;
     Ok(())
 }
 
@@ -119,20 +120,26 @@ fn request_scope(
     env: &Env,
     home: &RalphHome,
     request: &StatusRequest<'_>,
+    selection: &BoardSelection,
 ) -> Result<Option<ProjectScope>, CommandFailure> {
-    if request.all || request.name.is_some() {
-        return Ok(None);
+    match selection {
+        BoardSelection::Recent(runs) | BoardSelection::All(runs) if !request.all => {
+            run_choice::scope_among(env, home, runs)
+        }
+        BoardSelection::Recent(_)
+        | BoardSelection::All(_)
+        | BoardSelection::Run(_)
+        | BoardSelection::Queue(_) => Ok(None),
     }
-    run_choice::scope_with_runs(env, home)
 }
 
 fn render_status(
     env: &Env,
     home: &RalphHome,
     request: &StatusRequest<'_>,
-    scope: Option<&ProjectScope>,
 ) -> Result<String, CommandFailure> {
     let selection = select(home, request)?;
+    let scope = request_scope(env, home, request, &selection)?;
     if let BoardSelection::Queue(queue) = &selection {
         return Ok(render_queue_tasks(queue));
     }
@@ -141,6 +148,7 @@ fn render_status(
     {
         return render_run(home, run);
     }
+    let scope = scope.as_ref();
     let board = RunBoard::load(env, home, selection, scope)?;
     let is_one = request.name.is_some();
     let shown = match scope {
@@ -166,9 +174,7 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
     let screen = term::AlternateScreen::enter();
     let (mut shown, mut drawn) = (String::new(), String::new());
     let watched = loop {
-        let scope = request_scope(env, home, request);
-        let text = scope.and_then(|scope| render_status(env, home, request, scope.as_ref()));
-        match text {
+        match render_status(env, home, request) {
             Ok(text) => {
                 let on_screen = term::screen_text(&text, WRAP_INDENT);
                 if on_screen != drawn {
@@ -194,7 +200,9 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
 
 fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelection, CommandFailure> {
     let Some(name) = request.name else {
-        return Ok(if request.older { BoardSelection::All } else { BoardSelection::Recent });
+        let runs = overview::outline_runs(home)?;
+        let select = if request.older { BoardSelection::All } else { BoardSelection::Recent };
+        return Ok(select(runs));
     };
     if let Some(queue) = named_queue(home, name)? {
         return Ok(BoardSelection::Queue(Box::new(queue)));

@@ -1,10 +1,12 @@
 //! System calls of a stop in a session without a run. Each additional call is a cost for every stop of every session.
 
+use crate::sandbox::{SESSION, Sandbox, is_tool_missing, run_command};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+const TRACED: &str = "trace=%file,%process,%network";
 const STOP_EVENT_FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../fixtures/hosts/claude-code/2.1.325/stdin/Stop.first.json"
@@ -44,21 +46,67 @@ fn a_stop_without_a_run_looks_up_four_files() {
     ");
 }
 
+/// What a stop that blocks looks up in ralph's home, in order. It asks for the number of processors only to read the work
+/// tree.
+#[test]
+fn a_stop_that_blocks_looks_up_few_files_of_its_run() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(["--goal-file", "-"]);
+    assert!(sandbox.send_stop(SESSION, "").is_block());
+    let log = sandbox.root().join("trace");
+    let mut strace = sandbox.tool_command("strace");
+    strace.args(["-f", "-qq", "-s", "4096", "-e", TRACED, "-e", "signal=none", "-o"]).arg(&log);
+    strace.args([env!("CARGO_BIN_EXE_ralph"), "hook", "claude"]);
+    if is_tool_missing("strace") {
+        return;
+    }
+    let more = r#","prompt_id":"p2","last_assistant_message":"again""#;
+    let stop = run_command(&mut strace, sandbox.stop_event(SESSION, more).as_bytes());
+    assert!(stop.is_block(), "{stop}");
+    let log = fs::read_to_string(&log).unwrap();
+    let calls = log.lines().filter_map(TracedCall::parse).filter(|call| !call.is_runtime_call());
+    let calls: Vec<_> = calls.map(|call| call.render(sandbox.root())).collect();
+    let quota =
+        calls.iter().filter(|call| call.contains("cpu.cfs_quota_us") || call.contains("cpu.max"));
+    assert!(quota.count() <= 1, "{calls:#?}");
+    // The work tree is read meanwhile.
+    let is_own = |call: &&String| call.contains("$HOME/.ralph/") && !call.contains("/cache/");
+    let own: Vec<_> = calls.iter().filter(is_own).cloned().collect();
+    let own = own.join("\n").replace(&run, "RUN").replace(SESSION, "SESSION");
+    insta::assert_snapshot!(own, @r"
+    openat $HOME/.ralph/sessions/SESSION = 3
+    openat $HOME/.ralph/heard/RUN = 3
+    openat $HOME/.ralph/runs/RUN/run.json = 3
+    openat $HOME/.ralph/runs/RUN/state.json = 3
+    openat $HOME/.ralph/runs/RUN/count = 3
+    openat $HOME/.ralph/runs/RUN/journal.jsonl = 3
+    access $HOME/.ralph/cancelled/RUN = ENOENT
+    access $HOME/.ralph/off = ENOENT
+    openat $HOME/.ralph/runs/RUN/goal.txt = 3
+    access $HOME/.ralph/state/SESSION = 0
+    openat $HOME/.ralph/state/SESSION/orchestrator.json = ENOENT
+    openat $HOME/.ralph/state/SESSION/loop.json = 3
+    openat $HOME/.ralph/state/SESSION/quality-gate.json = ENOENT
+    access $HOME/.ralph/state/SESSION/tasks = ENOENT
+    openat $HOME/.ralph/runs/RUN/lock = 3
+    statx $HOME/.ralph/runs/RUN/journal.jsonl = 0
+    access $HOME/.ralph/cancelled/RUN = ENOENT
+    access $HOME/.ralph/off = ENOENT
+    openat $HOME/.ralph/runs/RUN/goal.txt = 4
+    openat $HOME/.ralph/runs/RUN/journal.jsonl = 4
+    openat $HOME/.ralph/runs/RUN/count = 4
+    openat $HOME/.ralph/state/SESSION/loop.json = 3
+    mkdir $HOME/.ralph/state/SESSION = EEXIST
+    statx $HOME/.ralph/state/SESSION = 0
+    openat $HOME/.ralph/state/SESSION/loop.json = 3
+    ");
+}
+
 fn trace_stop(root: &Path) -> io::Result<Vec<TracedCall>> {
     let log = root.join("trace");
     let home = root.join("home");
     let ran = Command::new("strace")
-        .args([
-            "-f",
-            "-qq",
-            "-s",
-            "4096",
-            "-e",
-            "trace=%file,%process,%network",
-            "-e",
-            "signal=none",
-            "-o",
-        ])
+        .args(["-f", "-qq", "-s", "4096", "-e", TRACED, "-e", "signal=none", "-o"])
         .arg(&log)
         .args([env!("CARGO_BIN_EXE_ralph"), "hook", "claude"])
         .env_clear()

@@ -31,6 +31,9 @@ const FILTERED: &str = "ralph sql, a filtered page";
 const STATS: &str = "ralph sql, requirements, gates and weeks";
 const BOARD_SCREEN: &str = "ralph watch --once";
 const STATS_SCREEN: &str = "ralph stats --all --json";
+const STATUS: &str = "ralph status";
+const STATUS_RUN: &str = "ralph status RUN, 10,000 stops";
+const WHY: &str = "ralph why --all";
 const RUN_SCREEN: &str = "ralph watch RUN --once, 10,000 stops";
 const REPORT: &str = "ralph report RUN --json, 10,000 stops";
 const JQ_RUN: &str = "jq -c ., its journal";
@@ -81,12 +84,14 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
         (APPENDED, 0.5),
         (BOARD_SCREEN, 1.0),
         (STATS_SCREEN, 1.0),
+        (STATUS, 1.0),
+        (WHY, 1.0),
     ] {
         let what = format!("{name} ÷ wc -l");
         judged.push(BudgetResult::new(&what, median(name) / median(COUNT_LINES), most));
     }
     // The journal of one run has the same length whatever the number of others.
-    for name in [RUN_SCREEN, REPORT] {
+    for name in [STATUS_RUN, RUN_SCREEN, REPORT] {
         let what = format!("{name} ÷ jq -c .");
         judged.push(BudgetResult::new(&what, median(name) / median(JQ_RUN), 0.5));
     }
@@ -219,7 +224,10 @@ impl DeckStage {
             ask(STATS, STATS_QUERY),
             show(BOARD_SCREEN, &["watch", "--once"]),
             show(STATS_SCREEN, &["stats", "--all", "--json"]),
+            show(STATUS, &["status"]),
+            show(WHY, &["why", "--all"]),
             self.parse_long_journal()?,
+            show(STATUS_RUN, &["status", LONG_RUN]),
             show(RUN_SCREEN, &["watch", LONG_RUN, "--once"]),
             show(REPORT, &["report", LONG_RUN, "--json"]),
         ];

@@ -13,12 +13,14 @@ use ralph_core::record::{
     DecisionRule, FORMAT_VERSION, GateRecord, JournalEntry, MeasuredSite, ReportLine,
     ReportedStatus, RunChange, RunRecord, StopOutcome, StopRecord, StopReport, TranscriptReading,
 };
+use ralph_core::run::RunState;
 use ralph_core::status::RunStatus;
 use ralph_home::journal::hash_bytes;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, RunFiles, RunTransaction, TransactionStep};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs::Durability;
+use serde_json::json;
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -26,6 +28,8 @@ use std::time::Duration;
 pub(super) const LONG_RUN: &str = "long";
 /// Four of ten lines are stops.
 pub(super) const LONG_RUN_LINES: u64 = 25_000;
+/// The link of lines whose chain is not checked.
+const PREVIOUS: &str = "9513dafdf19efd0da02c7a68cf337a08";
 const LINE_MS: u64 = 40_000;
 const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 const HOUR_MS: u64 = 3_600_000;
@@ -41,6 +45,13 @@ const GOALS: [&str; 6] = [
     "speed up the search index",
     "fix the time zone of invoices",
 ];
+
+/// A journal between its first and its last line.
+struct JournalTemplate {
+    lines: Vec<LineTemplate>,
+    /// How many iterations it charges.
+    iteration: u32,
+}
 
 /// A line without the time of its entry.
 struct LineTemplate {
@@ -59,25 +70,53 @@ pub(super) fn write_journals(home: &Path, runs: u64, lines: u64, now_ms: u64) ->
         // The latest run began an hour ago, the earliest some months.
         let start_ms = now_ms - HOUR_MS - (runs - number) * HOUR_MS;
         let record = sample_record(number, start_ms)?;
-        // The screens load every open run. Without its state, ralph would read the whole journal each time.
-        if is_open(seed) {
-            length += write_chained_run(home, &record, seed, lines, None)?;
-            continue;
-        }
-        let id = record.id.clone();
-        let mut bytes = line(0, start_ms, 0, RunChange::Started(Box::new(record)))?;
-        for line in template {
-            bytes.extend(&line.before);
-            write!(bytes, "{}", start_ms + line.at_ms)?;
-            bytes.extend(&line.after);
-        }
-        length += bytes.len() as u64;
-        disk::write_with_parents(
-            &home.join("runs").join(id.as_str()).join("journal.jsonl"),
-            &bytes,
-        )?;
+        // Only of an open run is more than the end of the journal read.
+        length += if is_open(seed) {
+            write_chained_run(home, &record, seed, lines, None)?
+        } else {
+            write_ended_run(home, &record, seed, lines, template)?
+        };
     }
     Ok(length)
+}
+
+/// Writes a run that ended, with its state. Of its lines, only the last one is linked to the state. Returns the length of
+/// the journal.
+fn write_ended_run(
+    home: &Path,
+    record: &RunRecord,
+    seed: u64,
+    lines: u64,
+    template: &JournalTemplate,
+) -> Result<u64> {
+    let start_ms = record.started_ms;
+    let started = RunChange::Started(Box::new(record.clone()));
+    let mut bytes = line(0, start_ms, 0, started)?;
+    for line in &template.lines {
+        bytes.extend(&line.before);
+        write!(bytes, "{}", start_ms + line.at_ms)?;
+        bytes.extend(&line.after);
+    }
+    let (seq, mut iteration) = (lines - 1, template.iteration);
+    let change = change(seed, seq, lines, &mut iteration)?;
+    let mut last = entry(seq, start_ms + seq * LINE_MS, iteration, change, PREVIOUS.to_owned());
+    let mut state = RunState { seq, iteration, ..RunState::new(record) };
+    state.apply(&last);
+    last.after = hash_bytes(&serde_json::to_vec(&state)?);
+    let last = encode(&last)?;
+    let last_start = bytes.len();
+    bytes.extend(&last);
+    let run = serde_json::to_vec(record)?;
+    let state = json!({
+        "v": FORMAT_VERSION, "head": hash_bytes(&last), "last_start": last_start,
+        "journal_length": bytes.len(), "seal": hash_bytes(&run), "state": state,
+    });
+    let paths = RalphHome::new(home.to_owned()).run(&record.id);
+    disk::write_with_parents(&paths.journal(), &bytes)?;
+    disk::write_file(&paths.run_record(), &run)?;
+    disk::write_file(&paths.state(), &serde_json::to_vec(&state)?)?;
+    disk::write_file(&paths.count(), format!("{iteration}\n").as_bytes())?;
+    Ok(bytes.len() as u64)
 }
 
 /// Writes a run of 10,000 stops.
@@ -117,7 +156,7 @@ fn write_chained_run(
     for seq in 1..last {
         let change = change(seed, seq, lines, &mut iteration)?;
         let at_ms = record.started_ms + seq * LINE_MS;
-        let line = chained_line(seq, at_ms, iteration, change, prev)?;
+        let line = encode(&entry(seq, at_ms, iteration, change, prev))?;
         prev = hash_bytes(&line);
         bytes.extend(line);
     }
@@ -158,30 +197,26 @@ fn run_id(id: &str) -> Result<RunId> {
 }
 
 fn line(seq: u64, at_ms: u64, iteration: u32, change: RunChange) -> Result<Vec<u8>> {
-    chained_line(seq, at_ms, iteration, change, "9513dafdf19efd0da02c7a68cf337a08".to_owned())
+    encode(&entry(seq, at_ms, iteration, change, PREVIOUS.to_owned()))
 }
 
-fn chained_line(
-    seq: u64,
-    at_ms: u64,
-    iteration: u32,
-    change: RunChange,
-    prev: String,
-) -> Result<Vec<u8>> {
+fn entry(seq: u64, at_ms: u64, iteration: u32, change: RunChange, prev: String) -> JournalEntry {
     let after = "0bd6678c825b130b".repeat(2);
-    let entry =
-        JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration, after, change, by: None };
-    let mut bytes = serde_json::to_vec(&entry)?;
+    JournalEntry { v: FORMAT_VERSION, seq, at_ms, prev, iteration, after, change, by: None }
+}
+
+fn encode(entry: &JournalEntry) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(entry)?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-/// The lines after the first. Times count from the start of the run.
-fn template(seed: u64, lines: u64) -> Result<Vec<LineTemplate>> {
+/// The lines between the first and the last one. Times count from the start of the run.
+fn template(seed: u64, lines: u64) -> Result<JournalTemplate> {
     const TIME: &[u8] = b"\"at_ms\":";
     let mut all = Vec::new();
     let mut iteration = 0;
-    for seq in 1..lines {
+    for seq in 1..lines - 1 {
         let at_ms = seq * LINE_MS;
         let change = change(seed, seq, lines, &mut iteration)?;
         let bytes = line(seq, at_ms, iteration, change)?;
@@ -191,7 +226,7 @@ fn template(seed: u64, lines: u64) -> Result<Vec<LineTemplate>> {
         let after = rest.get(digits..).context("no time")?.to_vec();
         all.push(LineTemplate { before: before.to_vec(), at_ms, after });
     }
-    Ok(all)
+    Ok(JournalTemplate { lines: all, iteration })
 }
 
 fn change(seed: u64, seq: u64, lines: u64, iteration: &mut u32) -> Result<RunChange> {
