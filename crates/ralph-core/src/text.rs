@@ -79,6 +79,46 @@ pub fn reveal(text: &str) -> String {
     out
 }
 
+/// Like [`reveal`], for the lines of files, whose tabs and line ends matter too.
+pub fn reveal_source(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(char) = chars.next() {
+        let is_line_end = char == '\n' || char == '\r' && chars.peek() == Some(&'\n');
+        if is_line_end || char == '\t' || !is_hidden(char) {
+            out.push(char);
+        } else {
+            out.extend(char.escape_unicode());
+        }
+    }
+    out
+}
+
+/// The name of a file on one line. Hidden characters and bytes that are no text are escapes, so two names never look the
+/// same.
+pub fn reveal_name(name: &[u8]) -> String {
+    let is_plain = |name: &str| {
+        !name.chars().any(is_hidden) && !name.contains("\\u{") && !name.contains("\\x")
+    };
+    if let Ok(name) = str::from_utf8(name)
+        && is_plain(name)
+    {
+        return name.into();
+    }
+    let mut out = String::with_capacity(name.len());
+    for chunk in name.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match char {
+                '\\' => out.push_str("\\\\"),
+                _ if is_hidden(char) => out.extend(char.escape_unicode()),
+                _ => out.push(char),
+            }
+        }
+        out.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
+    }
+    out
+}
+
 /// Replaces spaces other than U+0020 with it. For prose, where a no-break or an ideographic space is typography.
 pub fn with_plain_spaces(text: &str) -> String {
     text.chars().map(|char| if is_foreign_space(char) { ' ' } else { char }).collect()
@@ -255,6 +295,16 @@ mod tests {
     /// character of Unicode counts, apart from the three that a shell knows.
     #[test]
     fn blanks_that_are_no_spaces_for_a_shell_are_revealed() {
+        assert_eq!(
+            reveal_source("a\u{202e}\tb\r\n\u{1b}]c\rd\n"),
+            "a\\u{202e}\tb\r\n\\u{1b}]c\\u{d}d\n"
+        );
+        let names: [&[u8]; 6] =
+            [b"a b", "a\u{200b}".as_bytes(), b"a\\u{200b}", b"a\xff", b"a\\xff", b"a\n"];
+        assert_eq!(
+            names.map(reveal_name),
+            ["a b", r"a\u{200b}", r"a\\u{200b}", r"a\xff", r"a\\xff", r"a\u{a}"]
+        );
         assert_eq!(reveal("sh main.sh\u{a0}# a test"), "sh main.sh\\u{a0}# a test");
         let plain = [' ', '\t', '\n'];
         let blanks =

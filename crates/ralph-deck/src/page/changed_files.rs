@@ -14,7 +14,6 @@ use std::ffi::OsStr;
 use std::ops::Range;
 
 const MAX_FILES: usize = 2_000;
-const LONGEST_PATH: usize = 1_000;
 const LARGEST_FILE: usize = 1024 * 1024;
 const LONGEST_LINE: usize = 2_000;
 const MAX_LINES: usize = 5_000;
@@ -75,10 +74,11 @@ impl ChangedFiles {
         let total = |count: fn(&ChangedFileRow) -> Option<u64>, rows: &[ChangedFileRow]| {
             rows.iter().filter_map(count).fold(0, u64::saturating_add)
         };
-        let mut files: Vec<_> = views
-            .into_iter()
-            .map(|view| ChangedFileRow {
-                path: text::clean_line(&view.path, LONGEST_PATH),
+        let mut files: Vec<_> = changes
+            .iter()
+            .zip(views)
+            .map(|(change, view)| ChangedFileRow {
+                path: listed_name(&change.path),
                 status: view.status,
                 added: view.added,
                 removed: view.removed,
@@ -89,6 +89,10 @@ impl ChangedFiles {
         files.truncate(MAX_FILES);
         Ok(Self { from: from.number, to: to.number, files, left_out, added, removed })
     }
+}
+
+fn listed_name(path: &OsStr) -> String {
+    text::reveal_name(path.as_encoded_bytes())
 }
 
 /// A file to compare, by the name that [`ChangedFiles`] lists.
@@ -108,8 +112,7 @@ impl ComparedFile<'_> {
     ) -> Result<Option<FileComparison>, CheckpointError> {
         let path = self.path;
         let changes = repository.diff(from, to, deadline)?;
-        let listed = |name: &OsStr| text::clean_line(&name.to_string_lossy(), LONGEST_PATH) == path;
-        let Some(file) = changes.iter().find(|file| listed(&file.path)) else {
+        let Some(file) = changes.iter().find(|file| listed_name(&file.path) == path) else {
             return Ok(None);
         };
         let ids: Vec<_> =
@@ -221,10 +224,12 @@ fn looks_of(shown: &str) -> String {
     shown.trim_end().to_string()
 }
 
-/// A line of a source file as it looks: its spaces are kept, tabs reach to the next stop.
+/// A line of a source file: its spaces are kept, tabs reach to the next stop. Hidden characters are escapes, and so is the
+/// beginning of a terminal sequence: what a terminal would hide is what a reader has to see.
 fn source_line(line: &str) -> String {
     let line = line.strip_suffix('\n').unwrap_or(line);
-    shorten(line, |line| text::clean(&with_tabs(line, ' ')))
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    shorten(line, |line| text::reveal(&with_tabs(line, ' ')))
 }
 
 /// A line with signs for spaces at both ends, tabs, hidden characters, and for a line end that is missing.
@@ -310,7 +315,10 @@ mod tests {
         ! 13 l13  | --
           14 l14  | 14 l14
         ");
-        assert_eq!(show("", "a\u{1b}[31m\u{202e}b\n"), "! --      |  1 ab");
+        assert_eq!(
+            show("", "a\u{1b}]; rm x; \u{7}\u{202e}b\n"),
+            r"! --      |  1 a\u{1b}]; rm x; \u{7}\u{202e}b"
+        );
     }
 
     #[test]

@@ -176,7 +176,7 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
         term::out(&stat_lines(&file_views(repository, &changes, &lines)))?;
     } else {
         let patch = repository.patch(&from, &newest, MAX_PATCH_BYTES, deadline)?;
-        term::out(&color_patch(&text::clean(&String::from_utf8_lossy(&patch.bytes))))?;
+        term::out(&color_patch(&text::reveal_source(&String::from_utf8_lossy(&patch.bytes))))?;
         if patch.truncated {
             term::err("the diff is cut off here; `--stat` lists every file\n");
         }
@@ -236,14 +236,18 @@ fn stat_lines(files: &[CheckpointFileView]) -> String {
             ),
             (_, None) | (None, _) => format!("{:>15}", "not text"),
         };
-        out.push_str(&format!("{:<12} {lines}  {}\n", file.status, safe_line(&file.path)));
+        out.push_str(&format!(
+            "{:<12} {lines}  {}\n",
+            file.status,
+            text::reveal_name(file.path.as_bytes())
+        ));
     }
     out
 }
 
 fn color_patch(patch: &str) -> String {
     let mut out = String::with_capacity(patch.len());
-    for line in patch.lines() {
+    for line in patch.split_terminator('\n') {
         match line.as_bytes().first() {
             Some(b'+') => out.push_str(&paint(term::GOOD, line)),
             Some(b'-') => out.push_str(&paint(term::BAD, line)),

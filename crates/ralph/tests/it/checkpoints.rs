@@ -138,6 +138,37 @@ fn re_included_files_are_in_checkpoints() {
     ");
 }
 
+/// A terminal would hide what follows the beginning of a sequence, and a reader does not see invisible characters: a
+/// diff shows both. Tabs and line ends stay, so the patch of ordinary text can be applied.
+#[test]
+fn a_diff_shows_hidden_code() {
+    let sandbox = Sandbox::new();
+    let run = sandbox.start_run(GOAL_FROM_STDIN);
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    sandbox.write("main.sh", "echo fixed\u{1b}]; rm -rf x; echo \u{7}\n\ttab\r\nadm\u{200b}in\n");
+    sandbox.write("conf\u{200b}test.py", "evil\n");
+    sandbox.write("conftest.py", "harmless\n");
+    checkpoint_succeeds(&sandbox, &["make", &run]);
+    let patch = checkpoint_succeeds(&sandbox, &["diff", &run, "0", "1"]).stdout;
+    let added: Vec<_> = patch.split('\n').filter(|line| line.starts_with('+')).collect();
+    assert_snapshot!(added.join("\n").replace('\t', "<tab>").replace('\r', "<return>"), @r"
+    +++ b/conftest.py
+    +harmless
+    +++ b/conf\u{200b}test.py
+    +evil
+    +++ b/main.sh
+    +echo fixed\u{1b}]; rm -rf x; echo \u{7}
+    +<tab>tab<return>
+    +adm\u{200b}in
+    ");
+    let listed = checkpoint_succeeds(&sandbox, &["diff", &run, "0", "1", "--stat"]).stdout;
+    assert_snapshot!(listed, @r"
+    added             +1      -0  conftest.py
+    added             +1      -0  conf\u{200b}test.py
+    added             +3      -0  main.sh
+    ");
+}
+
 #[test]
 fn refusals_come_with_a_hint() {
     let (sandbox, run) = run_with_checkpoints();
