@@ -47,15 +47,23 @@ const TOKEN_SHAPES: &[TokenShape] = &[
 ];
 
 const PRIVATE_KEY_BEGIN: &str = "-----BEGIN ";
-pub const PRIVATE_KEY_MARK: &str = "PRIVATE KEY-----";
+/// The last words of the first line of a key, also of PGP.
+pub const PRIVATE_KEY_MARKS: [&str; 2] = ["PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"];
 pub const PRIVATE_KEY_END: &str = "-----END ";
 const URL_AUTHORITY: &str = "://";
 /// A password in an address is not longer. The search for its end must not take quadratic time.
 const MAX_URL_PASSWORD: usize = 256;
 
 /// Addresses whose path is the secret.
-const WEBHOOK_ADDRESSES: &[&str] =
-    &["hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/"];
+const WEBHOOK_ADDRESSES: &[&str] = &[
+    "hooks.slack.com/services/",
+    "hooks.slack.com/workflows/",
+    "hooks.slack.com/triggers/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    // Below a host of the customer's.
+    "webhook.office.com/webhookb2/",
+];
 /// A path behind a webhook's address that is too short to be a secret occurs in documentation.
 const MIN_WEBHOOK_PATH: usize = 24;
 
@@ -161,8 +169,7 @@ impl Redactor {
         let mut found = Vec::new();
         let mut from = 0;
         while let Some(at) = self.next_candidate(text.as_bytes(), from) {
-            let before = text[..at].chars().next_back();
-            let hidden = self.secret_len_at(&text[at..], before);
+            let hidden = self.secret_len_at(&text[at..], WordPosition::after(&text[..at]));
             if hidden > 0 {
                 found.push(at..at + hidden);
             }
@@ -185,7 +192,7 @@ impl Redactor {
     }
 
     /// The length of the secret at the start of `rest`; 0 if there is none.
-    fn secret_len_at(&self, rest: &str, before: Option<char>) -> usize {
+    fn secret_len_at(&self, rest: &str, position: WordPosition) -> usize {
         if let Some(secret) =
             self.known_secrets.iter().find(|secret| rest.starts_with(secret.as_str()))
         {
@@ -195,7 +202,7 @@ impl Redactor {
             return password;
         }
         // A token starts at the start of a word: `task-12` does not contain `sk-12`.
-        if before.is_some_and(|char| char.is_ascii_alphanumeric()) {
+        if position == WordPosition::Inside {
             return unmistakable_token_len(rest).unwrap_or(0);
         }
         let shaped = TOKEN_SHAPES.iter().find_map(|shape| {
@@ -207,17 +214,59 @@ impl Redactor {
     }
 }
 
+/// Whether a word can begin behind a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WordPosition {
+    Start,
+    Inside,
+}
+
+impl WordPosition {
+    fn after(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let is_inside = bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+        if is_inside && !ends_with_color(bytes) && !ends_with_escaped_char(bytes) {
+            Self::Inside
+        } else {
+            Self::Start
+        }
+    }
+}
+
+/// Whether the last letter ends a control sequence of a terminal: `ESC [ 31 m`.
+fn ends_with_color(bytes: &[u8]) -> bool {
+    const LONGEST_PARAMETERS: usize = 32;
+    let parameters = bytes.get(..bytes.len().saturating_sub(1)).unwrap_or_default();
+    let is_parameter = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b';' | b':' | b'?');
+    let length = parameters.iter().rev().take(LONGEST_PARAMETERS).take_while(is_parameter).count();
+    parameters.get(..parameters.len() - length).is_some_and(|rest| rest.ends_with(b"\x1b["))
+}
+
+/// Whether the last letter or number belongs to an escaped character of JSON or source code: `\n`, `\u000a`, `\x1b`.
+fn ends_with_escaped_char(bytes: &[u8]) -> bool {
+    let escape = |length: usize, letters: &[u8]| match bytes.len().checked_sub(length + 2) {
+        Some(at) => match bytes.get(at..) {
+            Some([b'\\', letter, digits @ ..]) => {
+                letters.contains(letter) && digits.iter().all(u8::is_ascii_hexdigit)
+            }
+            _ => false,
+        },
+        None => false,
+    };
+    escape(0, b"abefnrtv0") || escape(4, b"u") || escape(2, b"x")
+}
+
 fn pair_bit(first: u8, second: u8) -> (usize, u64) {
     let number = usize::from(first) << 8 | usize::from(second);
     (number / 64, 1 << (number % 64))
 }
 
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=')
+}
+
 fn token_len(text: &str) -> usize {
-    text.bytes()
-        .take_while(|byte| {
-            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'/' | b'=')
-        })
-        .count()
+    text.bytes().take_while(|byte| is_token_byte(*byte)).count()
 }
 
 fn announced_secret_len(rest: &str) -> Option<usize> {
@@ -234,8 +283,9 @@ fn private_key_len(rest: &str) -> Option<usize> {
     while !body.is_char_boundary(near) {
         near -= 1;
     }
-    let head = body[..near].find(PRIVATE_KEY_MARK)?;
-    let from = PRIVATE_KEY_BEGIN.len() + head + PRIVATE_KEY_MARK.len();
+    let find = |mark: &str| body[..near].find(mark).map(|at| at + mark.len());
+    let head = PRIVATE_KEY_MARKS.into_iter().find_map(find)?;
+    let from = PRIVATE_KEY_BEGIN.len() + head;
     // A truncated key is still a secret.
     let end = rest[from..].find(PRIVATE_KEY_END).map_or(rest.len(), |at| {
         let line = &rest[from + at..];
@@ -256,7 +306,9 @@ fn unmistakable_token_len(rest: &str) -> Option<usize> {
 /// `hooks.slack.com/services/T…/B…/…`
 fn webhook_len(rest: &str) -> Option<usize> {
     WEBHOOK_ADDRESSES.iter().find_map(|address| {
-        let path = token_len(rest.strip_prefix(address)?);
+        let path = rest.strip_prefix(address)?;
+        let is_path = |byte: &u8| is_token_byte(*byte) || *byte == b'@';
+        let path = path.bytes().take_while(is_path).count();
         (path >= MIN_WEBHOOK_PATH).then_some(address.len() + path)
     })
 }
@@ -349,6 +401,28 @@ mod tests {
                 "a [redacted]\nb".to_string(),
             ),
             ("-----BEGIN PRIVATE KEY-----\ncut off".to_string(), "[redacted]".to_string()),
+            (
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----\nb"
+                    .to_string(),
+                "[redacted]\nb".to_string(),
+            ),
+            (
+                "\u{1b}[1;33mAKIAIOSFODNN7EXAMPLE\u{1b}[0m".to_string(),
+                "\u{1b}[1;33m[redacted]\u{1b}[0m".to_string(),
+            ),
+            (
+                r#"{"msg":"boom\nAKIAIOSFODNN7EXAMPLE\u000aAKIAIOSFODNN7EXAMPLE"}"#.to_string(),
+                r#"{"msg":"boom\n[redacted]\u000a[redacted]"}"#.to_string(),
+            ),
+            ("nAKIAIOSFODNN7EXAMPLE".to_string(), "nAKIAIOSFODNN7EXAMPLE".to_string()),
+            (
+                format!("https://discord.com/api/webhooks/123456789/{long} x"),
+                "https://[redacted] x".to_string(),
+            ),
+            (
+                format!("https://a.webhook.office.com/webhookb2/{long}@{long}"),
+                "https://a.[redacted]".to_string(),
+            ),
             (
                 "x hunter2hunter2-long y hunter2hunter2z".to_string(),
                 "x [redacted] y [redacted]z".to_string(),

@@ -21,6 +21,7 @@ use ralph_policy::config;
 use ralph_sys::env;
 use ralph_sys::fs::{self, Durability};
 use ralph_sys::proc::worker::{self, WorkerSpawnError};
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -177,6 +178,28 @@ fn policy_directory(sealed: &str, project: &Path) -> PathBuf {
     Path::new(sealed).strip_prefix(project).map(Path::to_path_buf).unwrap_or_default()
 }
 
+/// The input of a call without secrets, which are found only in strings that are not escaped.
+fn redact_call(input: &str, redactor: &Redactor) -> String {
+    match serde_json::from_str::<Value>(input) {
+        Ok(mut input) => {
+            redact_strings(&mut input, redactor);
+            input.to_string()
+        }
+        Err(_) => input.to_string(),
+    }
+}
+
+fn redact_strings(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact_strings(value, redactor)),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(|value| redact_strings(value, redactor));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// Records the denied call in the journal.
 fn record_denial(world: &World, opened: &LoadedRun, call: &ToolCallEvent, denied: &DeniedCall) {
     let redactor = Redactor::new(world.env.secrets());
@@ -186,7 +209,7 @@ fn record_denial(world: &World, opened: &LoadedRun, call: &ToolCallEvent, denied
     let change = RunChange::Denied {
         tool: shorten(&call.tool, 60),
         what: denied.target.name().to_string(),
-        call: shorten(call.input.get(), MAX_RECORDED_CALL_CHARS),
+        call: shorten(&redact_call(call.input.get(), &redactor), MAX_RECORDED_CALL_CHARS),
     };
     let run = &opened.run.id;
     let durability = Durability::Cached;

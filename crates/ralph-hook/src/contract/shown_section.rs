@@ -4,7 +4,7 @@
 //! two of them. A secret is removed whatever it looks like, but the places are counted, and lines between the marks of a
 //! private key must be a key: otherwise code could hide there.
 
-use ralph_core::redact::{PRIVATE_KEY_END, PRIVATE_KEY_MARK, Redactor};
+use ralph_core::redact::{PRIVATE_KEY_END, PRIVATE_KEY_MARKS, Redactor};
 use ralph_core::text;
 
 /// A line of a key has at least this many characters, except for the last one.
@@ -49,7 +49,7 @@ fn touches_change(text: &str, start: usize, end: usize) -> bool {
 fn is_private_key(hidden: &str) -> bool {
     let mut lines: Vec<&str> = hidden.lines().collect();
     let first = lines.remove(0);
-    let Some((_, rest)) = first.split_once(PRIVATE_KEY_MARK) else { return false };
+    let Some((_, rest)) = split_at_mark(first) else { return false };
     let is_ended = lines.last().is_some_and(|last| last.contains(PRIVATE_KEY_END));
     if is_ended && !lines.pop().is_some_and(is_key_end) {
         return false;
@@ -59,10 +59,15 @@ fn is_private_key(hidden: &str) -> bool {
         && lines.iter().enumerate().all(|(at, line)| is_key_line(line, is_ended && at == last))
 }
 
+/// The kind of a key, and what follows its mark.
+fn split_at_mark(line: &str) -> Option<(&str, &str)> {
+    PRIVATE_KEY_MARKS.iter().find_map(|mark| line.split_once(mark))
+}
+
 /// `-----END RSA PRIVATE KEY-----`
 fn is_key_end(line: &str) -> bool {
     let Some((before, after)) = line.split_once(PRIVATE_KEY_END) else { return false };
-    let Some((kind, rest)) = after.split_once(PRIVATE_KEY_MARK) else { return false };
+    let Some((kind, rest)) = split_at_mark(after) else { return false };
     let is_kind = |byte: u8| byte.is_ascii_uppercase() || byte == b' ';
     kind.bytes().all(is_kind) && key_text(before).is_empty() && key_text(rest).is_empty()
 }

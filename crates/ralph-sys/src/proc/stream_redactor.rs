@@ -5,7 +5,7 @@
 //! secret.
 
 use memchr::{memmem, memrchr};
-use ralph_core::redact::Redactor;
+use ralph_core::redact::{PRIVATE_KEY_MARKS, Redactor};
 
 /// Longer lines are passed on in parts.
 const MAX_HELD_LINE_BYTES: usize = 64 * 1024;
@@ -14,8 +14,7 @@ const HELD_BACK_BYTES: usize = 8 * 1024;
 /// Longer text is not a key, even if it begins like one.
 const MAX_KEY_BYTES: usize = 64 * 1024;
 const KEY_START: &[u8] = b"-----BEGIN ";
-const KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
-/// [`KEY_LABEL`] must appear within this many bytes after [`KEY_START`].
+/// One of [`PRIVATE_KEY_MARKS`] must appear within this many bytes after [`KEY_START`].
 const KEY_LABEL_WINDOW: usize = 64;
 const KEY_END: &[u8] = b"-----END ";
 
@@ -99,7 +98,8 @@ fn cut_before_open_key(pending: &[u8], cut: usize) -> usize {
     };
     let body = out.get(begin + KEY_START.len()..).unwrap_or_default();
     let words = body.get(..KEY_LABEL_WINDOW).unwrap_or(body);
-    let is_key = memmem::find(words, KEY_LABEL).is_some();
+    let is_key =
+        PRIVATE_KEY_MARKS.iter().any(|mark| memmem::find(words, mark.as_bytes()).is_some());
     let is_open = memmem::find(body, KEY_END).is_none();
     let is_short = pending.len() - begin <= MAX_KEY_BYTES;
     if is_key && is_open && is_short { begin } else { cut }

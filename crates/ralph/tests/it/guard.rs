@@ -71,6 +71,22 @@ fn forbidden_calls_are_denied_and_recorded() {
     assert_eq!(log.lines().filter(|line| line.contains("  denied ")).count(), 12, "{log}");
 }
 
+/// R-S7a: a secret in a denied call is found behind characters that JSON escapes.
+#[test]
+fn secrets_of_denied_calls_are_not_recorded() {
+    let (sandbox, run) = start_goal_run(GATE_POLICY);
+    let command = "rm -rf ~/.ralph\nAKIAIOSFODNN7EXAMPLE\tAWS_SECRET_ACCESS_KEY=\"0123456789012345678901234567890123456789\"";
+    let escaped = json_string(command).replace("EXAMPLE", "\\u0045XAMPLE");
+    let more = format!(r#","tool_name":"Bash","tool_input":{{"command":{escaped}}}"#);
+    assert_eq!(parse_decision(&sandbox.send_event("PreToolUse", SESSION, &more)).0, "deny");
+    let journal = sandbox.ralph(["log", &run, "--json"]).stdout;
+    let last: serde_json::Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    insta::assert_snapshot!(
+        last["change"]["denied"]["call"].as_str().unwrap(),
+        @r#"{"command":"rm -rf ~/.ralph\n[redacted]\t[redacted]\""}"#
+    );
+}
+
 /// The reasons that ralph gives ask the agent to read logs, to ask, to wait, and to write its claims; none of that is
 /// denied.
 #[test]
