@@ -354,6 +354,7 @@ pub(crate) fn sample_run() -> RunPage {
             look(LookFirstKind::Undone, 16, "added lines: not met at stop 16, repaired by stop 17"),
         ],
         outside_goal: Vec::new(),
+        are_changes_known: true,
         matrix: matrix(),
         timeline: vec![
             event(0, (0, 4), TimelineKind::Started, None, "Upgrade to axum 0.8"),

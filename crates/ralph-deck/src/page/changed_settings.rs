@@ -77,6 +77,11 @@ impl<'a> RunFileRules<'a> {
         classify_file(&file.project_path, &self.classes).class == FileClass::Tests
     }
 
+    /// Whether it has tests and was there before the work.
+    pub(super) fn is_old_test(&self, file: &ChangedRunFile) -> bool {
+        file.status != ChangeStatus::Added && self.is_test(file)
+    }
+
     fn group(&self, file: &ChangedRunFile) -> Option<SettingGroup> {
         let path = file.project_path.as_str();
         let is_ci = is_ci_file(path) || is_ci_file(&file.path);
@@ -97,6 +102,29 @@ impl<'a> RunFileRules<'a> {
     /// Whether a line of [`Self::changed_settings`] is about this file.
     pub(super) fn is_setting(&self, file: &ChangedRunFile) -> bool {
         self.group(file).is_some()
+    }
+
+    /// A line that names old test files that were changed, apart from those that `named` is about. Their tests can be
+    /// weaker now, also if no runner names them.
+    pub(super) fn changed_test_files(
+        &self,
+        files: &[ChangedRunFile],
+        named: &[LookFirst],
+    ) -> Option<LookFirst> {
+        let named = named.iter().filter(|one| one.kind.is_about_tests());
+        let words = named.flat_map(|one| one.text.split([' ', ',', ':', '`', '(', ')']));
+        let words: Vec<_> = words.collect();
+        let is_named = |file: &ChangedRunFile| {
+            [&file.path, &file.project_path].iter().any(|path| words.contains(&path.as_str()))
+        };
+        let is_old = |file: &&ChangedRunFile| file.status != ChangeStatus::Added;
+        let is_shown = |file: &&ChangedRunFile| {
+            self.is_test(file) && !self.is_setting(file) && !is_named(file)
+        };
+        let shown: Vec<_> =
+            files.iter().filter(is_old).filter(is_shown).map(describe_change).collect();
+        let text = join_names(&shown, MAX_NAMED);
+        (!shown.is_empty()).then(|| look_first_line(LookFirstKind::ChangedTestFile, &text, None))
     }
 
     /// A line for each group with changed files, so that many files of one do not hide the others.
@@ -123,7 +151,7 @@ fn describe_change(file: &ChangedRunFile) -> String {
         ChangeStatus::Modified => "modified",
         ChangeStatus::TypeChanged => "type changed",
     };
-    format!("{} ({change})", text::clean_line(&file.path, LONGEST_NAME))
+    format!("{} ({change})", text::truncate(&text::reveal_name(file.path.as_bytes()), LONGEST_NAME))
 }
 
 #[cfg(test)]
@@ -188,7 +216,29 @@ mod tests {
         ");
         assert_eq!(show(&[("src/cart.js", Modified)], Some(&seal)), "");
         let hostile = format!("scripts/\u{1b}[31m\u{202e}{}/check.sh", "a".repeat(500));
-        insta::assert_snapshot!(show(&[(&hostile, Added)], None), @"checks may have changed: settings and scripts: scripts/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (added)");
+        insta::assert_snapshot!(show(&[(&hostile, Added)], None), @r"checks may have changed: settings and scripts: scripts/\u{1b}[31m\u{202e}aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa… (added)");
+    }
+
+    /// Test files that were there before are named once, whether or not a runner names their tests.
+    #[test]
+    fn changed_test_files_are_named_once() {
+        use ChangeStatus::{Added, Deleted, Modified};
+        let changes = [
+            ("tests/a.sh", Modified),
+            ("tests/b.sh", Deleted),
+            ("tests/c.sh", Modified),
+            ("tests/new.sh", Added),
+            ("src/cart.js", Modified),
+        ];
+        let files: Vec<_> = changes.iter().map(|(path, status)| changed(path, *status)).collect();
+        let named =
+            [look_first_line(LookFirstKind::AmendedTest, "tests/c.sh was allowed to change", None)];
+        let line = RunFileRules::new(None).changed_test_files(&files, &named).unwrap();
+        insta::assert_snapshot!(
+            format!("{}: {}", line.kind.label(), line.text),
+            @"an old test file was changed: tests/a.sh (modified), tests/b.sh (deleted)"
+        );
+        assert_eq!(RunFileRules::new(None).changed_test_files(&files[2..], &named), None);
     }
 
     /// A proof needs new tests, whatever files the goal names.

@@ -51,6 +51,8 @@ pub enum LookFirstKind {
     AmendedTest,
     /// A test of the base no longer runs.
     RemovedTest,
+    /// A file with tests was there before and was changed or deleted.
+    ChangedTestFile,
     /// A judge that holds nothing says that the work is not done.
     Advice,
     /// A person accepted the work without proof.
@@ -69,6 +71,11 @@ pub enum LookFirstKind {
 }
 
 impl LookFirstKind {
+    /// Whether it is about tests that were there before the work.
+    pub(super) fn is_about_tests(self) -> bool {
+        matches!(self, Self::BrokenTest | Self::AmendedTest | Self::RemovedTest)
+    }
+
     /// The kind for people, before or after the text.
     pub fn label(self) -> &'static str {
         match self {
@@ -81,6 +88,7 @@ impl LookFirstKind {
             Self::BrokenTest => "an old test no longer passes",
             Self::AmendedTest => "an old test was changed",
             Self::RemovedTest => "an old test no longer runs",
+            Self::ChangedTestFile => "an old test file was changed",
             Self::Advice => "an advisory judge says not met",
             Self::Accepted => "accepted without proof",
             Self::Waiver => "waived",

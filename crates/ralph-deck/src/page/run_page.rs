@@ -61,6 +61,9 @@ pub struct RunPage {
     /// Changed files that the goal does not seem to be about: a guess from their names, made only if the goal names
     /// files.
     pub outside_goal: Vec<String>,
+    /// Whether it is known which files changed, so that an empty list of changes says something.
+    #[serde(skip)]
+    pub are_changes_known: bool,
     pub matrix: RequirementMatrix,
     pub timeline: Vec<TimelineRow>,
     pub gates: Vec<GateHistoryRow>,
@@ -159,6 +162,7 @@ impl RunPage {
             next,
             look_first,
             outside_goal: Vec::new(),
+            are_changes_known: false,
             matrix: requirement_matrix(entries, MAX_COLUMNS),
             timeline: timeline(entries),
             gates: gate_history(entries),
@@ -195,8 +199,10 @@ impl RunPage {
             goal: &self.goal,
             seal: record.seal.as_deref(),
             rests_on_new_tests: self.proof.as_ref().is_some_and(ProofTable::has_telling_tests),
+            look_first: &self.look_first,
         };
         let hints = changed_file_hints(&about, changed);
+        self.are_changes_known = hints.is_complete;
         self.look_first.extend(hints.look_first);
         self.look_first.sort_by_key(|one| one.kind);
         self.outside_goal = hints.outside_goal;

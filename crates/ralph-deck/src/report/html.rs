@@ -127,7 +127,7 @@ impl HtmlPage<'_> {
         html! {
             h2 { "Look at this first" }
             @if lines.is_empty() {
-                p { "Nothing stands out: no changed or removed test, no waiver, no dispute." }
+                p { (report_lines::nothing_stands_out(&self.report.page)) }
             } @else {
                 ol class="first" {
                     @for line in &lines { li { span { (self.line(line)) } } }

@@ -84,7 +84,7 @@ impl MarkdownPage<'_> {
         let (lines, more) = report_lines::look_first(&report.page);
         self.add("\n## Look at this first\n\n");
         if lines.is_empty() {
-            self.add("Nothing stands out: no changed or removed test, no waiver, no dispute.\n");
+            self.add(&format!("{}\n", report_lines::nothing_stands_out(&report.page)));
         }
         for (index, line) in lines.iter().enumerate() {
             let line = self.line(line);

@@ -171,6 +171,15 @@ fn short_hash(hash: &str) -> String {
     hash.chars().take(SHORT_HASH_CHARS).collect()
 }
 
+/// In the place of an empty list. It claims nothing about files that could not be compared.
+pub(super) fn nothing_stands_out(page: &RunPage) -> &'static str {
+    if page.are_changes_known {
+        "Nothing stands out: no changed or removed test, no waiver, no dispute."
+    } else {
+        "Nothing on record stands out. Which files changed is not known."
+    }
+}
+
 /// The lines of "Look at this first", and how many were left out. The guess comes last and is never left out.
 pub(super) fn look_first(page: &RunPage) -> (Vec<ReportLine>, usize) {
     let (guess, known): (Vec<_>, Vec<_>) =

@@ -94,6 +94,7 @@ pub(super) fn run_page(value: u64, now_ms: u64, numbers: &[u64]) -> RunPage {
         next: None,
         look_first: Vec::new(),
         outside_goal: Vec::new(),
+        are_changes_known: true,
         matrix: RequirementMatrix::default(),
         timeline: Vec::new(),
         gates: vec![gate(value, measurements.clone()), gate(value, measurements)],
