@@ -1,5 +1,5 @@
-//! Everything that is shown of runs, before it is laid out: nothing here prints, decides or knows colours, and answering
-//! a hook event needs nothing of this crate.
+//! What screens, reports and `--json` show of runs, before layout. Nothing here prints, decides or knows colours, and no
+//! hook event needs this crate.
 //!
 //! - [`page`]: what the screens show (board, one run, history, statistics). The terminal and the web page draw these
 //!   types, and `--json` prints them.

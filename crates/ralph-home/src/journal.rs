@@ -142,7 +142,7 @@ impl<'a> ParsedLine<'a> {
     }
 }
 
-/// Parses each line by itself, those of a long journal on all processors: only a command that shows a whole run reads one.
+/// Parses each line on its own. A long journal is parsed on all processors; only commands that show a whole run read one.
 fn parse_lines(bytes: &[u8]) -> Vec<Vec<ParsedLine<'_>>> {
     if bytes.len() < PARALLEL_BYTES {
         return vec![parse_part(bytes)];

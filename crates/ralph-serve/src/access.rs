@@ -14,7 +14,7 @@ use std::time::Duration;
 const MAX_SESSIONS: usize = 16;
 /// Messages of actions that a session can still show.
 const MAX_NOTICES: usize = 16;
-/// Used links whose second use is noticed. Only entries add to them.
+/// How many used links are remembered, so that a second use is detected.
 const MAX_USED_LINKS: usize = 64;
 /// How long a link is valid that other processes can see: as long as a browser needs to start.
 const SHORT_LINK_TIMEOUT: Duration = Duration::from_mins(2);

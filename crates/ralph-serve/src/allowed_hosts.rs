@@ -3,6 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// The port of `http` addresses without one.
+const DEFAULT_PORT: u16 = 80;
+
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedHosts {
     /// `host:port` in lower case.
@@ -19,12 +22,21 @@ impl AllowedHosts {
         if !address.ip().is_unspecified() && !loopback.contains(&address.ip()) {
             names.push(address.to_string());
         }
+        if port == DEFAULT_PORT {
+            // Browsers leave this port out.
+            let hosts: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(":80")).collect();
+            let hosts: Vec<_> = hosts.into_iter().map(str::to_string).collect();
+            names.extend(hosts);
+        }
         Self { names }
     }
 
     /// Also allows the addresses of the machine, for a server that listens on all of them.
     pub(crate) fn with_local_address(mut self, address: SocketAddr) -> Self {
         self.names.push(address.to_string());
+        if address.port() == DEFAULT_PORT {
+            self.names.push(address.to_string().trim_end_matches(":80").to_string());
+        }
         self
     }
 
@@ -36,5 +48,27 @@ impl AllowedHosts {
     pub(crate) fn is_own_origin(&self, host: &str, origin: &str) -> bool {
         let name = origin.strip_prefix("http://");
         self.contains(host) && name.is_some_and(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_port_may_be_left_out() {
+        let hosts = |address: &str| AllowedHosts::of(address.parse().unwrap());
+        for (address, host, expected) in [
+            ("127.0.0.1:80", "localhost", true),
+            ("127.0.0.1:80", "LOCALHOST:80", true),
+            ("127.0.0.1:80", "[::1]", true),
+            ("10.0.0.2:80", "10.0.0.2", true),
+            ("127.0.0.1:80", "localhost:8080", false),
+            ("127.0.0.1:80", "evil.example", false),
+            ("127.0.0.1:8080", "localhost", false),
+        ] {
+            assert_eq!(hosts(address).contains(host), expected, "{address} {host}");
+        }
+        assert!(hosts("127.0.0.1:80").is_own_origin("localhost", "http://localhost"));
     }
 }

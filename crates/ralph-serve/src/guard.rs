@@ -29,7 +29,7 @@ pub(crate) const PUBLIC_PATHS: [&str; 4] = ["/enter", "/favicon.svg", "/live.js"
 /// What a scraper may read with its token.
 pub(crate) const METRICS_PATH: &str = "/metrics";
 
-/// Without inline scripts and styles, so that escaped text that is not escaped after all still runs nothing.
+/// Forbids inline scripts and styles, so that text that was not escaped by mistake still cannot run.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types ralph";

@@ -1,4 +1,4 @@
-//! What pages do, as the binary does it.
+//! The actions of pages, which the binary carries out.
 
 use ralph_core::id::RunId;
 use ralph_deck::person_action::PersonAction;
@@ -15,7 +15,7 @@ pub trait RunCommands: Send + Sync + 'static {
     fn report_entry(&self, report: &EntryReport);
 }
 
-/// What became of the links of the server.
+/// What happened to a link of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryReport {
     /// A browser used the printed link. This one is for the next browser.

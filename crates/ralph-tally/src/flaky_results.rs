@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 /// How many measured contents are remembered.
 const MAX_KEYS: usize = 20_000;
 
-/// A result of a gate, as far as it can be flaky.
+/// The parts of a gate result that decide whether it is flaky.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyedResult<'a> {
     /// Identifies gate and content.

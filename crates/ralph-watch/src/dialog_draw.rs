@@ -198,7 +198,7 @@ const HELP: &str = "\
   + green         ¿ needs human   # gate broken       % rate limited
   ▁ exhausted     = stuck         ✗ crashed           → overridden
   - cancelled     • working       … waiting           ‖ paused
-  o orphaned      p parked        ≡ queue
+  o orphaned      u unprotected   p parked        ≡ queue
 
   In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
                  ? no result   w waived or advisory   • still running

@@ -57,7 +57,7 @@ pub struct WatchState {
     pub(crate) now_ms: u64,
     pub(crate) time_text: TimeText,
     pub(crate) look: TerminalLook,
-    /// Whether keys are read and changes shown; otherwise it is one frame for a reader.
+    /// Whether this is the interactive screen; otherwise one frame is printed.
     pub(crate) is_live: bool,
     pub(crate) board: BoardPage,
     pub(crate) is_board_loaded: bool,

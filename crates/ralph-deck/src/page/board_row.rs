@@ -240,8 +240,8 @@ impl BoardRow {
         })
     }
 
-    /// The row of a run in progress, with what its journal and its gate log have. `entries` is `None` if the journal cannot
-    /// be read, which adds nothing to the row; the page of the run reports it.
+    /// The row of a loaded run. `entries` is `None` if its journal was not read; the row then lacks the trend, the times of
+    /// a question and the reason for the end.
     pub fn of_view(
         home: &RalphHome,
         view: &RunView,

@@ -1,4 +1,4 @@
-//! Leaves out of the rows of a timeline what earlier rows say.
+//! Removes text from timeline rows that an earlier row already shows.
 
 use super::timeline::{TimelineKind, TimelineRow};
 

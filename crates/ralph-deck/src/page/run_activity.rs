@@ -80,11 +80,16 @@ impl RunActivity {
 }
 
 impl ActiveGateRow {
+    /// How long it usually takes, unless that is too short to wait for.
+    pub fn shown_usual_ms(&self) -> Option<u64> {
+        self.usual_ms.filter(|ms| *ms >= SHORTEST_USUAL_MS)
+    }
+
     fn describe(&self, now_ms: u64) -> String {
         let took = self
             .since_ms
             .map(|since| format!(" {}", wording::short_duration(now_ms.saturating_sub(since))));
-        let usual = self.usual_ms.filter(|ms| took.is_some() && *ms >= SHORTEST_USUAL_MS);
+        let usual = self.shown_usual_ms().filter(|_| took.is_some());
         let usual = usual.map(wording::short_duration);
         let usual = usual.map(|usual| format!(" of about {usual}"));
         let step = self.step.as_deref().map(|step| format!(" ({step})"));
@@ -100,7 +105,7 @@ impl ActiveStepRow {
     }
 }
 
-/// `gates` has the names of `running`.
+/// In JSON, `gates` lists the names and `running` the gates.
 impl Serialize for RunActivity {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let names: Vec<_> = self.gates.iter().map(|gate| &gate.name).collect();

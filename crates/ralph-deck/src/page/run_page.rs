@@ -7,7 +7,9 @@ use super::cost_rows::{CostRow, cost_rows};
 use super::curves::{CurvePoint, context_curve, context_points, spend_curve, spend_points};
 use super::gate_history::{GateHistoryRow, gate_history};
 use super::judge_history::{JudgeHistoryRow, judge_history, judged_count};
-use super::look_first::{LookFirst, LookFirstContext, run_look_first};
+use super::look_first::{
+    LookFirst, LookFirstContext, LookFirstKind, look_first_line, run_look_first,
+};
 use super::proof_table::{ProofTable, proof_table};
 use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
@@ -133,7 +135,7 @@ impl RunPage {
         let owner = state.owner(record).map(ToString::to_string);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
-        let look_first = run_look_first(
+        let mut look_first = run_look_first(
             entries,
             &LookFirstContext {
                 standing: row.standing,
@@ -142,6 +144,9 @@ impl RunPage {
                 journal_edit: history.broken.as_ref().filter(|damage| damage.is_edit()),
             },
         );
+        if let Some(edit) = goal_file::find_goal_edit(home, record) {
+            look_first.insert(0, look_first_line(LookFirstKind::Tampering, &edit, None));
+        }
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());

@@ -18,7 +18,7 @@ pub enum RunStanding {
     Paused,
     /// Its session or its runner has died.
     Orphaned,
-    /// No hook of its session reaches ralph, so nothing holds it. No state records that: it is found when the run is shown.
+    /// No hook of its session reaches ralph, so nothing holds it. Nothing records this; it is detected when the run is shown.
     Unprotected,
     /// Its runner gave up; it continues when a person resumes it.
     Parked(RunStatus),
@@ -89,8 +89,8 @@ impl RunStanding {
         }
     }
 
-    /// Of an active run, whether or not it has a question that is not answered yet. The state has only what the agent
-    /// declared; the journal has what a runner asks, and that an answer was given.
+    /// The standing of an active run, given whether it has an open question. The state has only the question that the
+    /// agent declared; those of the runner, and the answers, are in the journal.
     #[must_use]
     pub fn with_question(self, is_asked: bool) -> Self {
         match self {
@@ -141,9 +141,19 @@ impl RunStanding {
         }
     }
 
-    /// The status in the index and in filters: that under which a run was parked, else the name.
+    /// The status in the index and in filters: that under which a run was parked, else the name. The index does not know
+    /// `unprotected`; such a run is `working` there.
     pub fn status_name(self) -> &'static str {
-        if let Self::Parked(status) = self { status.name() } else { self.name() }
+        match self {
+            Self::Parked(status) => status.name(),
+            Self::Unprotected => Self::Working.name(),
+            Self::Working
+            | Self::Waiting
+            | Self::Asks
+            | Self::Paused
+            | Self::Orphaned
+            | Self::Ended(_) => self.name(),
+        }
     }
 
     /// The name for people: `needs review`.

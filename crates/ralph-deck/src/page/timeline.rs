@@ -42,7 +42,7 @@ pub struct TimelineRow {
     pub reason: Option<String>,
     /// How long the gates of the stop took together, without cached results.
     pub gates_ms: Option<u64>,
-    /// What was spent since the stop before.
+    /// What was spent since the previous stop.
     #[serde(rename = "cost_usd", serialize_with = "json_units::optional_usd")]
     pub cost_micro_usd: Option<u64>,
     /// The number of the checkpoint that was judged.
@@ -98,7 +98,8 @@ impl TimelineKind {
     }
 }
 
-/// The timeline of a journal, oldest first. Readings of the meter are not lines of their own: they are the costs of stops.
+/// The timeline of a journal, oldest first. Cost readings have no line of their own; they become the costs of
+/// stops.
 pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     let mut reader = TimelineReader::new(entries);
     let mut repeated = RepeatedText::default();
@@ -142,7 +143,7 @@ impl<'a> TimelineReader<'a> {
         }
     }
 
-    /// `None` for a line that a timeline leaves out.
+    /// `None` for a line that has no row. [`timeline`] also leaves out repeated stops.
     pub(crate) fn read(&mut self, entry: &'a JournalEntry) -> Option<TimelineRow> {
         self.meter.read(&entry.change);
         let mut row = TimelineRow {
@@ -233,7 +234,9 @@ fn add_decision(
         StopOutcome::Blocked { .. } | StopOutcome::Awaited { .. } => TimelineKind::Held,
         StopOutcome::HandedOver => TimelineKind::HandedOver,
         StopOutcome::Ended(_) => TimelineKind::Ended,
-        StopOutcome::Allowed | StopOutcome::Orphaned | StopOutcome::Repeated => TimelineKind::LetGo,
+        StopOutcome::Allowed | StopOutcome::Orphaned => TimelineKind::LetGo,
+        // The previous answer again, whichever it was.
+        StopOutcome::Repeated => TimelineKind::Note,
     };
     let change = decided.report.as_ref().map(|report| report_change(report, before));
     row.text = match (row.kind, change) {

@@ -128,7 +128,8 @@ fn find_landed_commit(run: &RunRecord, tree: &str, deadline: &Deadline) -> Optio
 
 fn describe_waiver(waiver: &Waiver) -> String {
     let Waiver { requirement, why, by, until_ms } = waiver;
-    let until = clock::local_date(*until_ms);
+    let until =
+        format!("{} {}", clock::local_date(*until_ms), crate::wording::local_time(*until_ms));
     text::clean_line(&format!("{requirement}, waived by {by} until {until}: {why}"), LONGEST_LINE)
 }
 

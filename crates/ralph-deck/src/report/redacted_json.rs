@@ -17,7 +17,7 @@ pub(super) fn redacted_line(value: &impl Serialize, redactor: &Redactor) -> Stri
 
 struct RedactingFormatter<'a> {
     redactor: &'a Redactor,
-    /// The string that is being written, as it is without escapes.
+    /// The string being written, not yet escaped.
     text: String,
     /// Whether it is the name of a field, which is ralph's own.
     is_name: bool,

@@ -2,7 +2,8 @@
 //!
 //! It is a cache over the journals of runs and of sessions without a run, and can be deleted at any time. A refresh reads
 //! only what was appended since. A line is parsed as far as the index needs it; the hash chain of a journal is not
-//! checked here, so nothing in the index is evidence. `ralph verify` and `ralph why` read the journal itself.
+//! checked here, so nothing in the index is evidence. Only `ralph why` and `ralph report`
+//! read the whole journal and check it.
 
 mod detail_views;
 mod run_filter;

@@ -39,7 +39,7 @@ CREATE TABLE run (
     tokens INTEGER,           -- NULL unless `ralph run` drives it
     sessions INTEGER NOT NULL, -- how many sessions `ralph run` started
     stops INTEGER NOT NULL,   -- decided stops
-    held INTEGER NOT NULL,    -- of them, how many held the agent
+    held INTEGER NOT NULL,    -- of them, how many held the agent or handed over unfinished work
     policy_hash TEXT,         -- NULL without a policy
     driven INTEGER NOT NULL,  -- 1 if `ralph run` drives it
     met INTEGER NOT NULL,     -- requirements that were met at the last stop

@@ -12,7 +12,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Bounds a value that a query builds, and with it how long one function call takes: the time is not checked during it.
-const MAX_VALUE_BYTES: i32 = 4 * 1024 * 1024;
+const MAX_VALUE_BYTES: i32 = 256 * 1024;
+/// A pattern is compared at every position of a value.
+const MAX_PATTERN_BYTES: i32 = 1_000;
 /// A row with one such value takes about twenty instructions, and milliseconds.
 const STEPS_PER_CHECK: i32 = 200;
 /// Of longer values, only the beginning is returned: no row with many of them may fill the memory.
@@ -51,6 +53,8 @@ pub enum SqlError {
     SeveralQueries,
     #[error("the query is not allowed: only `SELECT` is")]
     NotAllowed,
+    #[error("the index was deleted meanwhile; run the query again")]
+    IndexReplaced,
     #[error("the query took longer than {} s", .0.as_secs())]
     TimedOut(Duration),
     #[error("{0}")]
@@ -84,6 +88,7 @@ impl SqlSession {
         detail_views::create_views(&connection, home, &deadline)?;
         connection.execute_batch("PRAGMA query_only = ON")?;
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, MAX_PATTERN_BYTES)?;
         connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0)?;
         let watched = deadline.clone();
         let is_late = move || detail_views::is_late(&watched);
@@ -192,9 +197,8 @@ fn describe_fault(error: &rusqlite::Error, timeout: Duration) -> SqlError {
         return SqlError::SeveralQueries;
     }
     match error.sqlite_error_code() {
-        Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
-            SqlError::NotAllowed
-        }
+        Some(ErrorCode::AuthorizationForStatementDenied) => SqlError::NotAllowed,
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => SqlError::IndexReplaced,
         Some(ErrorCode::OperationInterrupted) => SqlError::TimedOut(timeout),
         _ => SqlError::Wrong(error.to_string()),
     }

@@ -34,12 +34,14 @@ impl BoardRun {
         let drive = view.opened.run.drive.as_ref();
         let has_worktree = drive.is_some_and(|drive| drive.worktree.is_some());
         let has_ended = matches!(view.phase, RunPhase::Ended(_));
-        let is_checked = journal_check::is_journal_checked(&view);
+        let needs_check = journal_check::needs_journal_check(&view);
         // Reading the journal of every run that ended would make a long list slow.
-        let is_read = !has_ended || is_checked || has_worktree || needs_person(&view);
+        let needs_history = !has_ended || needs_check || has_worktree || needs_person(&view);
         let read = |run: &RunId| overview::run_history(home, run).ok();
-        let history = is_read.then(|| read(&view.opened.run.id)).flatten();
-        if is_checked && let Some(edit) = history.as_ref().and_then(journal_check::journal_edit) {
+        let history = needs_history.then(|| read(&view.opened.run.id)).flatten();
+        if needs_check
+            && let Some(edit) = history.as_ref().and_then(journal_check::describe_journal_edit)
+        {
             view.opened.tampering = Some(edit);
         }
         let run = &view.opened.run;
@@ -70,7 +72,7 @@ fn needs_person(view: &RunView) -> bool {
         && !matches!(view.opened.state.declared, Some(DeclaredPause::NeedsHuman(_)))
 }
 
-/// What a run in progress is doing. Its journal is read only if it can change that.
+/// The standing of a run in progress. Reads the journal only if it can change the result.
 pub(super) fn open_standing(home: &RalphHome, view: &RunView) -> RunStanding {
     let standing = RunStanding::from_state(&view.opened.state, view.phase);
     standing.with_question(view_question(home, view).is_some())

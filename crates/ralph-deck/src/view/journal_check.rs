@@ -15,9 +15,9 @@ pub(super) fn tampering_line(run: &LoadedRun) -> Option<Vec<MarkedText>> {
     Some(vec![MarkedText::new(FactMark::Bad, safe_line(what))])
 }
 
-/// Whether the journal has to be checked: that of a recent run with a good end. Checking every journal would make a long
-/// list slow; `ralph report` and `ralph why` check that of any run.
-pub(super) fn is_journal_checked(view: &RunView) -> bool {
+/// Whether `ralph status` checks the journal: only of recent runs with a good end, because checking every journal would
+/// make a long list slow. `ralph report` and `ralph why` check any run.
+pub(super) fn needs_journal_check(view: &RunView) -> bool {
     let is_good_end = matches!(
         view.phase,
         RunPhase::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
@@ -26,7 +26,7 @@ pub(super) fn is_journal_checked(view: &RunView) -> bool {
 }
 
 /// How the journal of a run with a good end was changed.
-pub(super) fn journal_edit(history: &DecisionHistory) -> Option<String> {
+pub(super) fn describe_journal_edit(history: &DecisionHistory) -> Option<String> {
     let damage = history.broken.as_ref().filter(|damage| damage.is_edit())?;
     Some(format!("{}; do not rely on this result", journal_damage_text(damage)))
 }

@@ -1,7 +1,8 @@
-//! The views: one file for each, with the JSON shape that `docs/json.md` documents and the words for its facts.
+//! The views that `--json` prints, each with the words for its facts; `docs/json.md` documents them. Runs and decisions
+//! share the types of [`crate::page`].
 //!
 //! A view is built from journals, stores and reports, and borrows from them. The order of its fields is the order of the
-//! JSON. Fields are only ever added.
+//! JSON. After a release, fields are only added.
 
 pub mod acceptance;
 pub mod approvals;

@@ -1,6 +1,6 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
-use super::{acceptance::AcceptanceView, limit_fields::LimitFields};
+use super::acceptance::AcceptanceView;
 use crate::gate_wording;
 use crate::page::{BoardRow, RunStanding};
 use crate::standing_wording;
@@ -21,7 +21,7 @@ use crate::wording::{self, FactMark, MarkedText, safe_line};
 use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
-use ralph_core::limits::{LimitKind, LimitUsage};
+use ralph_core::limits::LimitUsage;
 use ralph_core::part_stop;
 use ralph_core::record::{Dispute, ReportLine, StopReport};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
@@ -400,9 +400,6 @@ pub struct RunStatusView<'a> {
     /// What the last stop led to: `held`, `let go`, or `null` before the first one.
     pub last_stop: Option<&'static str>,
     pub session: Option<&'a str>,
-    /// The limits that the row does not have.
-    #[serde(flatten)]
-    pub limits: LimitFields,
     pub context_tokens: Option<u64>,
     /// Absent while no agent works on a chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -463,22 +460,16 @@ fn fault_view(fault: &Fault) -> FaultView<'_> {
     }
 }
 
-/// The limits that the row has, and that of the `driven` object.
-const SHOWN_ELSEWHERE: [LimitKind; 4] =
-    [LimitKind::MaxIterations, LimitKind::MaxDuration, LimitKind::MaxCost, LimitKind::MaxTokens];
-
 fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
     let view = &one.view;
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();
     let tally = part_stop::tally_agents(&state.parts, None);
-    let limits = state.limits(run);
     let usage = LimitUsage::recorded(state, state.effective_now_ms(view.phase, now_ms));
     RunStatusView {
         row: &one.row,
         last_stop: standing_wording::last_stop(state),
         session: state.owner(run).map(SessionId::as_str),
-        limits: LimitFields::default().and_other_usage(limits, &usage, &SHOWN_ELSEWHERE),
         context_tokens: state.observed.as_ref().and_then(|observed| observed.context_tokens),
         chunks: (tally.all > 0)
             .then_some(ChunkCountView { verified: tally.verified, total: tally.all }),

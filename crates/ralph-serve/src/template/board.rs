@@ -149,7 +149,7 @@ fn trouble(page: &BoardPage) -> Markup {
                 div.banner.st-damaged role="status" {
                     (marks::mark("damaged"))
                     div {
-                        b { "ralph failed to do something." }
+                        b { "Faults in ralph itself" }
                         @for fault in &page.faults { p { (fault) } }
                     }
                 }
@@ -258,6 +258,7 @@ fn pace(row: &BoardRow, now_ms: u64) -> Markup {
         div.pace {
             @if row.trend.len() > 1 { (trend(&row.trend)) }
             @if let (Some(met), Some(all)) = (row.met, row.requirements) { span { b { (met) " of " (all) " met" } } }
+            @if !row.open_names.is_empty() { span { "open: " (row.open_names.join(", ")) } }
             (activity(row, now_ms))
         }
     }
@@ -272,7 +273,7 @@ pub(super) fn activity(row: &BoardRow, now_ms: u64) -> Markup {
                 @if let Some(since_ms) = gate.since_ms {
                     " for " (units::format_duration(now_ms.saturating_sub(since_ms)))
                 }
-                @if let Some(usual_ms) = gate.usual_ms { ", usually " (units::format_duration(usual_ms)) }
+                @if let Some(usual_ms) = gate.shown_usual_ms() { ", usually " (units::format_duration(usual_ms)) }
                 @if let Some(step) = &gate.step { ": " (step) }
             }
         }

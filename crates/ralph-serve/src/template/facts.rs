@@ -106,7 +106,7 @@ pub(crate) fn code_text(sentence: &str) -> Markup {
     }
 }
 
-/// A run by its id. An id that is none is only text.
+/// A link to a run. Text that is not a run id stays text.
 pub(crate) fn run_link(id: &str) -> Markup {
     html! {
         @if RunId::parse(id).is_some() { a.mono href={ "/run/" (id) } { (id) } }

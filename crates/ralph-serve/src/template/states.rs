@@ -60,24 +60,26 @@ fn meaning(standing: RunStanding) -> &'static str {
         RunStanding::Paused => "A person paused it. The agent may stop freely.",
         RunStanding::Orphaned => "Its session or its runner is gone. Resume it, or cancel it.",
         RunStanding::Unprotected => {
-            "No hook of its session reaches ralph, so nothing holds it. Its note says why, and what repairs it."
+            "No hook of its session reaches ralph, so nothing holds it. Its note says why, and how to fix it."
         }
         RunStanding::Parked(_) => "Its runner gave up. It continues when a person resumes it.",
         RunStanding::Ended(status) => match status {
             RunStatus::Verified => {
-                "All requirements are met, ralph measured every one of them, and a test tells the new code from the old."
+                "All requirements are met, ralph measured every one of them, and a test fails without the change or a judge that counts confirms the goal."
             }
-            RunStatus::Green => "Every gate passes, but no test tells the new code from the old.",
+            RunStatus::Green => {
+                "Every requirement is met, but no test fails without the change, or nothing could be compared."
+            }
             RunStatus::Claimed => {
                 "Everything is met, but something rests on the agent’s word or on a waiver."
             }
             RunStatus::Exhausted => "A limit on iterations, time or cost was reached.",
-            RunStatus::Stuck => "The last stops brought nothing new.",
-            RunStatus::NeedsHuman => "Only a person can decide how it goes on.",
+            RunStatus::Stuck => "The last stops made no progress.",
+            RunStatus::NeedsHuman => "Only a person can decide how to continue.",
             RunStatus::NeedsReview => {
-                "Everything is met, but something was changed that a person should look at."
+                "Old tests fail on the new code, or something that decides what is checked was changed. A person has to look at it."
             }
-            RunStatus::GateBroken => "A gate gave no result, so ralph cannot tell.",
+            RunStatus::GateBroken => "A gate gave no result twice in a row, so ralph cannot tell.",
             RunStatus::RateLimited => "The provider’s limit lasts longer than the run may wait.",
             RunStatus::Cancelled => "A person ended it.",
             RunStatus::Overridden => "The host ended a turn that ralph had held.",

@@ -189,8 +189,10 @@ fn problem_lines(board: &BoardPage) -> Vec<ScreenLine> {
     if problems.is_empty() {
         return Vec::new();
     }
-    let mut lines =
-        vec![ScreenLine::blank(), ScreenLine::text(1, "PROBLEMS OF RALPH ITSELF", TextInk::Strong)];
+    let mut lines = vec![
+        ScreenLine::blank(),
+        ScreenLine::text(1, "UNREADABLE RUNS AND FAULTS", TextInk::Strong),
+    ];
     let ink = TextInk::Attention(Attention::Broken);
     lines.extend(problems.iter().take(MAX_PROBLEMS).map(|text| ScreenLine::text(4, *text, ink)));
     let more = problems.len().saturating_sub(MAX_PROBLEMS);

@@ -225,7 +225,7 @@ impl RowLines<'_> {
 /// `tests 41 s of about 55 s`
 pub(crate) fn gate_progress(gate: &ActiveGateRow, now_ms: u64) -> String {
     let elapsed = gate.since_ms.map(|since| exact_duration(now_ms.saturating_sub(since)));
-    let usual = gate.usual_ms.map(|usual| format!("about {}", exact_duration(usual)));
+    let usual = gate.shown_usual_ms().map(|usual| format!("about {}", exact_duration(usual)));
     match (elapsed, usual) {
         (Some(elapsed), Some(usual)) => format!("{} {elapsed} of {usual}", gate.name),
         (Some(elapsed), None) => format!("{} {elapsed}", gate.name),

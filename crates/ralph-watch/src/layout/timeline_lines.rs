@@ -25,11 +25,11 @@ pub(crate) fn timeline_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenL
     lines
 }
 
-/// The rows that are listed, oldest first, and a line that stands for the older ones.
+/// The newest rows, oldest first, and a line that counts the older ones.
 pub(crate) fn newest_rows(page: &RunPage) -> (Option<ScreenLine>, &[TimelineRow]) {
     let (older, rows) = page.timeline.split_at(page.timeline.len().saturating_sub(MAX_ROWS));
     let count = count_noun(older.len() as u64, "older line");
-    let text = format!("{count}: `ralph log {}`", page.row.run);
+    let text = format!("{count}; `ralph log {}` shows them", page.row.run);
     let line = (!older.is_empty()).then(|| ScreenLine::text(1, text, TextInk::Quiet));
     (line, rows)
 }

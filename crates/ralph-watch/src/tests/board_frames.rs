@@ -263,7 +263,7 @@ fn empty_board_with_problems() {
     |
     | no runs yet; `ralph run "goal"` starts one
     |
-    | PROBLEMS OF RALPH ITSELF
+    | UNREADABLE RUNS AND FAULTS
     |    zz99: the journal is not readable
     |
     |

@@ -213,7 +213,7 @@ fn help_at_80_by_24() {
     |  + green         ¿ needs human   # gate broken       % rate limited
     |  ▁ exhausted     = stuck         ✗ crashed           → overridden
     |  - cancelled     • working       … waiting           ‖ paused
-    |  o orphaned      p parked        ≡ queue
+    |  o orphaned      u unprotected   p parked        ≡ queue
     |  In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
     |                 ? no result   w waived or advisory   • still running
     |                 a waits for approval
@@ -239,7 +239,7 @@ fn help_at_80_by_24() {
     |  + green         h needs human   # gate broken       % rate limited
     |  _ exhausted     = stuck         X crashed           > overridden
     |  - cancelled     * working       . waiting           " paused
-    |  o orphaned      p parked        Q queue
+    |  o orphaned      u unprotected   p parked        Q queue
     |  In the matrix: V met   X or a number: not met, findings   . not reached
     |                 ? no result   w waived or advisory   * still running
     |                 a waits for approval

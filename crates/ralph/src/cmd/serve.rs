@@ -39,8 +39,8 @@ Examples:
 
 Prints a link that opens one browser, and the next link once it was used.
 The page shows which runs wait for you, which are working and which ended,
-and updates by itself; there you can answer, pause, resume, cancel, waive,
-change limits and accept. It is served until Ctrl-C, and only to this
+and updates by itself. There you can answer, approve, pause, resume, waive,
+change limits, cancel and accept. It is served until Ctrl-C, and only to this
 machine unless you use `--bind`. `--metrics` also prints a token that lets
 Prometheus read `/metrics`, and nothing else.
 
@@ -125,7 +125,7 @@ pub(crate) fn run(env: &Env, args: &ServeArgs) -> Result<(), CommandFailure> {
         };
         term::err(&format!(
             "{}: other machines can reach {place}, and nothing is encrypted. Anyone with the link, also from the network traffic,\n\
-             can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.\n",
+             can read every goal, question, finding and diff, and answer, approve, pause, resume, cancel, waive and change limits.\n",
             paint(term::WARN, "warning")
         ));
         if server.is_at_every_address() {

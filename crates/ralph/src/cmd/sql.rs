@@ -36,8 +36,8 @@ The query can only read. `run`, `run_requirement`, `run_gate`,
 `run_judge` and `run_day` are indexed. `stop`, `gate_result`,
 `open_requirement` and `event` read the journals, so name a run where
 you can. The index is brought up to date first. It is a cache without
-hash checks: only `ralph why` and `ralph verify` read the evidence
-itself.
+hash checks: only `ralph why` and `ralph report` read the whole journal
+and check it.
 
 A table shows at most 10,000 rows, and 200 characters of a cell.
 `--csv` and `--json` print all rows, and 1,000 characters of a cell.")]
@@ -267,6 +267,7 @@ impl From<SqlError> for CommandFailure {
             SqlError::TimedOut(_) => {
                 "name a run in `stop`, `gate_result`, `open_requirement` and `event`, or use `--timeout 5m`"
             }
+            SqlError::IndexReplaced => "it is built again from the journals",
             SqlError::Wrong(_) => SCHEMA_HINT,
         };
         Self::new(&error.to_string(), hint)

@@ -237,6 +237,31 @@ fn an_edited_journal_is_in_every_headline() {
     assert_snapshot!("a_missing_journal", shown());
 }
 
+/// The goal that a report quotes is the one of the start, or the report says that it is not.
+#[test]
+fn a_changed_goal_is_reported_after_the_end() {
+    let steps = "[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
+    let runner = RunnerSandbox::new(steps);
+    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
+    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let id = runner.run_id();
+    let goal = runner.sandbox.ralph_home("runs").join(&id).join("goal.txt");
+    fs::write(&goal, "Let main.sh say nothing.").unwrap();
+    let report = runner.sandbox.ralph(["report", &id]).stdout;
+    let (_, report) = report.split_once("## Look at this first").unwrap();
+    let (first, _) = report.split_once("## Evidence").unwrap();
+    assert_snapshot!(first.trim(), @"
+    1. ralph's own files were edited: `` `goal.txt` was changed after the start ``
+
+    ## What was asked
+
+    ```text
+    Let main.sh say goodbye.
+    ```
+    ");
+}
+
 /// A goal and a name from the repository are text in every format.
 #[test]
 fn a_hostile_goal_stays_text() {

@@ -1102,7 +1102,7 @@ fn another_address_is_a_host_of_its_own_and_warns_if_others_reach_it() {
         let printed = server.stop().replace(&port, "PORT");
         format!("{address} is served as {ip}, loopback: {is_loopback}\n{hosts}\n{printed}")
     });
-    assert_snapshot!(rows.join("\n"), @r"
+    assert_snapshot!(rows.join("\n"), @"
     127.0.0.1 is served as 127.0.0.1, loopback: true
     200 127.0.0.1, 200 localhost, 421 127.0.0.2, 421 0.0.0.0, 421 evil.example
     serving the board until Ctrl-C; the link is for you only
@@ -1114,7 +1114,7 @@ fn another_address_is_a_host_of_its_own_and_warns_if_others_reach_it() {
     0.0.0.0 is served as 127.0.0.1, loopback: false
     200 127.0.0.1, 200 localhost, 421 127.0.0.2, 421 0.0.0.0, 421 evil.example
     warning: other machines can reach port PORT of this machine, at its own address, and nothing is encrypted. Anyone with the link, also from the network traffic,
-    can read every goal, question, finding and diff, and answer, pause, cancel, waive and change limits.
+    can read every goal, question, finding and diff, and answer, approve, pause, resume, cancel, waive and change limits.
     the link is for a browser on this machine; elsewhere, write the address of this machine in place of the one in it
     serving the board until Ctrl-C; the link is for you only
     ");

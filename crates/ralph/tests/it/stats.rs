@@ -75,16 +75,16 @@ fn few_runs_are_listed() {
     No runs yet
     ");
     let sandbox = sandbox_with_runs(2);
-    assert_snapshot!(mask(&stats(&sandbox, &[])), @r"
+    assert_snapshot!(mask(&stats(&sandbox, &[])), @"
     exit 0
     --- stdout
     2 runs ended, 2 verified
     With fewer than 10 ended runs, they are listed instead of compared. `types` holds agents most.
 
     Runs
-      Run   State     Goal            Held  Cost     Ended
-      [run] verified  make it work  1 of 2        just now
-      [run] verified  make it work  1 of 2        just now
+      Run   State     Goal            Held     Cost     Ended
+      [run] verified  make it work  1 of 2  unknown  just now
+      [run] verified  make it work  1 of 2  unknown  just now
       → `ralph why RUN` explains each of them
 
     What holds agents: 2 of 4 stops were held

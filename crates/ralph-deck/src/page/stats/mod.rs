@@ -95,6 +95,7 @@ pub struct StatsPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummaryRow {
     pub run: String,
+    #[serde(rename = "status")]
     pub state: String,
     pub title: String,
     pub project: StatsProject,
@@ -242,13 +243,24 @@ fn detail(page: &StatsPage) -> String {
             let estimated = page.cost_estimated;
             if estimated > 0 {
                 let known = page.cost_known;
-                parts.push(format!("{estimated} of the {known} known costs are estimates"));
+                let are = if estimated == 1 { "is" } else { "are" };
+                parts.push(format!(
+                    "{estimated} of the {known} known costs {are} estimated or assumed"
+                ));
             }
         }
     } else if page.ended > 0 {
         parts.push(format!(
             "With fewer than {LEAST_COMPARED} ended runs, they are listed instead of compared"
         ));
+        if page.cost_known > 0 {
+            let spent = format_usd(page.ended_micro_usd);
+            parts.push(if page.has_unknown_cost() {
+                format!("Together they cost more than {spent}")
+            } else {
+                format!("Together they cost {spent}")
+            });
+        }
     }
     let names = match (page.holds.rows.first(), page.flaky.rows.first()) {
         (Some(hold), Some(flaky)) => {

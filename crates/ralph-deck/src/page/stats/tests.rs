@@ -204,7 +204,7 @@ fn few_runs_are_listed() {
     let page = page_of(rows, &[settings(&["tsc"])]);
     assert_snapshot!(format!("{}\n{}", page.sentence, page.detail), @r"
     3 runs ended, 3 verified
-    With fewer than 10 ended runs, they are listed instead of compared. `tsc` holds agents most; `e2e` is flaky.
+    With fewer than 10 ended runs, they are listed instead of compared. Together they cost $12.90. `tsc` holds agents most; `e2e` is flaky.
     ");
     assert_eq!((page.runs.len(), page.proposals.len()), (3, 0));
     assert_eq!(page_of(StatsRows::default(), &[]).sentence, "No runs yet");
@@ -327,7 +327,7 @@ fn estimated_costs_are_counted() {
     rows.runs[0].cost_basis = CostBasis::Estimated;
     rows.runs[1].cost_basis = CostBasis::PartlyAssumed;
     let page = page_of(rows.clone(), &[]);
-    assert_snapshot!(page.detail, @"Median of 2026-W47: $4.75, down from $7.15. 14 runs ended and cost $83.30; 12 were verified, at a median of $5.95. 2 of the 14 known costs are estimates. `tsc` holds agents most; `e2e` is flaky.");
+    assert_snapshot!(page.detail, @"Median of 2026-W47: $4.75, down from $7.15. 14 runs ended and cost $83.30; 12 were verified, at a median of $5.95. 2 of the 14 known costs are estimated or assumed. `tsc` holds agents most; `e2e` is flaky.");
     rows.runs.truncate(3);
     let costs: Vec<_> = page_of(rows, &[])
         .runs

@@ -97,7 +97,7 @@ impl PageView<'_> {
                 self.named(&row.requirement, &row.project),
                 row.held_stops.to_string(),
                 percent(row.held_permille),
-                row.stops_until_met.map(|stops| stops.to_string()).unwrap_or_default(),
+                row.stops_until_met.map_or_else(|| "never".to_string(), |stops| stops.to_string()),
                 row.waived.to_string(),
                 row.false_holds.to_string(),
             ]
