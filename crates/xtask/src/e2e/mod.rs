@@ -24,6 +24,9 @@ const RALPH_SCENARIOS: &str = "ralph";
 const RUN_SCENARIOS: &str = "run";
 /// Scenarios that are played at the client's terminal.
 const TERMINAL_SCENARIOS: &str = "terminal";
+/// Very long scenarios, and the one of them that is played, by the simulator alone: the client takes minutes for it.
+const LONG_SCENARIOS: &str = "long";
+const LONG_RUN: &str = "long/night.toml";
 /// Number of attempts before a difference counts, because some scenarios depend on the client's timing.
 const ATTEMPTS: u32 = 3;
 /// Maximum number of differences shown per scenario.
@@ -175,7 +178,7 @@ fn select_scenarios(named: &[PathBuf]) -> Result<SelectedScenarios> {
     let mut found = SelectedScenarios::default();
     for path in all {
         let is_in = |name: &str| path.parent().is_some_and(|above| above.ends_with(name));
-        if is_in(RALPH_SCENARIOS) || is_in(RUN_SCENARIOS) {
+        if is_in(RALPH_SCENARIOS) || is_in(RUN_SCENARIOS) || is_in(LONG_SCENARIOS) {
             if path.ends_with(crashes::SCENARIO) {
                 found.crash = Some(path.clone());
             }
@@ -203,8 +206,12 @@ fn expand_directories(named: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn shipped_scenarios() -> Result<Vec<PathBuf>> {
-    let directories =
-        DIFFERENTIAL.into_iter().chain([RALPH_SCENARIOS, RUN_SCENARIOS, TERMINAL_SCENARIOS]);
+    let directories = DIFFERENTIAL.into_iter().chain([
+        RALPH_SCENARIOS,
+        RUN_SCENARIOS,
+        TERMINAL_SCENARIOS,
+        LONG_RUN,
+    ]);
     let root = shell::repository_root().join("scenarios");
     expand_directories(&directories.map(|directory| root.join(directory)).collect::<Vec<_>>())
 }
@@ -274,7 +281,8 @@ fn check_both_players(
     if !is_for("client") {
         simulate_scenario(ralph, scenario, None)?;
     }
-    if !is_for("simulator") && !is_for("pretend") {
+    let is_long = scenario.parent().is_some_and(|above| above.ends_with(LONG_SCENARIOS));
+    if !is_for("simulator") && !is_for("pretend") && !is_long {
         simulate_scenario(ralph, scenario, Some(client))?;
     }
     Ok(Vec::new())
