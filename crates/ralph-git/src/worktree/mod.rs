@@ -7,6 +7,7 @@ mod create_worktree;
 pub mod git_command;
 mod landing;
 mod open_worktree;
+mod run_repository;
 mod target_branch;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub use landing::{
     CommitResult, LandingResult, MergeResult, RemovalResult, branch_tip, commit_work, has_landed,
     land_commit, merge_target, remove_worktree, rewrite_files,
 };
+pub use run_repository::{RunRepository, find_landed_commit};
 pub use target_branch::{find_merged_target, has_target_moved};
 
 #[derive(Debug, thiserror::Error)]
