@@ -268,7 +268,7 @@ fn merged_work_is_shown_from_the_repository_that_it_came_from() {
     - [time] runner: session [id] starts
     - [time] stop 1, let go: all 5 requirements are met after 0 iterations and [duration]
     - [time] stop 2, let go: all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change
-    - [time] runner: `` settled merged into `main` as [id] ``
+    - [time] runner: merged into `main` as [id]
     - [time] stop 3, ended: verified: all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change
 
     ## Changes by file
