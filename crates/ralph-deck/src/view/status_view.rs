@@ -6,7 +6,7 @@ use crate::page::{BoardRow, RunStanding};
 use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
 use crate::view::board_run::{BoardRun, open_standing};
-use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
+use crate::view::driven_run::{self, DrivenRunView, UnmergedDetail, driven_run_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
@@ -259,10 +259,15 @@ impl BoardRun {
     }
 
     /// The lines below the headline, each a list of facts. `faults` may contain those of other runs.
-    pub fn detail_lines(&self, faults: &[Fault], now_ms: u64) -> Vec<Vec<MarkedText>> {
+    pub fn detail_lines(
+        &self,
+        faults: &[Fault],
+        now_ms: u64,
+        unmerged: UnmergedDetail,
+    ) -> Vec<Vec<MarkedText>> {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
         let outcome = self.worktree_outcome.as_deref();
-        let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
+        let driven = driven_run::status_lines(run, state, self.view.phase, outcome, unmerged);
         let remarks = wording::cost_gap(run, state).into_iter();
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
         let remarks =

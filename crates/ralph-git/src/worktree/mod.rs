@@ -15,6 +15,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use crate::git::{self, GitState};
 use ralph_core::drive::RunWorktree;
 use ralph_core::gate::shell_quote;
 use ralph_core::text;
@@ -158,6 +159,15 @@ pub fn describe_unmerged(worktree: &RunWorktree, changed: Option<usize>) -> Stri
         None => format!("{look} and `{there} status` show it, {merge} merges what is committed"),
     };
     format!("not merged: branch `{branch}`, work tree `{path}`; {how}")
+}
+
+/// Like [`describe_unmerged`], with the uncommitted paths that the work tree has now.
+pub fn locate_unmerged(worktree: &RunWorktree, deadline: &Deadline) -> String {
+    let changed = match git::repository_status(Path::new(&worktree.path), &[], deadline) {
+        GitState::Known(work) => Some(work.changed_count),
+        GitState::NotARepository | GitState::Unavailable(_) => None,
+    };
+    describe_unmerged(worktree, changed)
 }
 
 /// As [`has_landed`], but false for a branch without commits of its own: work that was never committed has not landed.

@@ -22,9 +22,12 @@ use ralph_hook::control::{self, ControlError};
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
+use std::time::Duration;
 
 /// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
+/// Without an answer of git, the advice fits work that is committed and work that is not.
+const GIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Args)]
 #[command(
@@ -119,5 +122,6 @@ fn acceptable_status(home: &RalphHome, opened: &LoadedRun) -> Result<RunStatus, 
 /// How to land work that is still in a work tree of its own.
 fn landing_advice(opened: &LoadedRun) -> Option<String> {
     let worktree = opened.run.worktree()?;
-    Some(text::clean_line(&worktree::describe_unmerged(worktree, None), LONGEST_ADVICE))
+    let deadline = Deadline::after(GIT_TIMEOUT);
+    Some(text::clean_line(&worktree::locate_unmerged(worktree, &deadline), LONGEST_ADVICE))
 }

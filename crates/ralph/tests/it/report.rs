@@ -148,11 +148,14 @@ fn unlanded_work_is_located() {
     let ended = run_quietly(&runner, &[&[GOAL, "--worktree"], &PERMISSION_FLAGS[..]].concat());
     let id = runner.run_id();
     let status = runner.sandbox.ralph(["status", &id]).stdout;
+    let list = runner.sandbox.ralph(["status"]).stdout;
+    let list: String = list.lines().filter(|line| line.contains("not merged")).collect();
     let why = runner.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
-    let why = why.lines().next().unwrap_or_default();
+    let why: Vec<_> = why.lines().rev().take(2).collect();
+    let why = format!("{}\n{}", why[1], why[0]);
     let log = runner.sandbox.ralph(["log", &id]).stdout;
     let log: String = log.lines().filter(|line| line.contains("  moved ")).collect();
-    let output = normalized_report(&runner, &format!("{ended}\n{status}\n{why}\n{log}\n"));
+    let output = normalized_report(&runner, &format!("{ended}\n{status}\n{list}\n\n{why}\n{log}\n"));
     snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
@@ -169,9 +172,12 @@ fn unlanded_work_is_located() {
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
           the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session
           next: `ralph why $RUN` shows what it is stuck on; help with that, then run `ralph run --fork $RUN`
-          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
 
-    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+          not merged; `ralph status $RUN` shows how to merge it
+
+    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
+    next: help with that, then run `ralph run --fork $RUN`
     [time]  moved      session [id] takes over
     "));
 }
