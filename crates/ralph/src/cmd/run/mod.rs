@@ -24,7 +24,7 @@ mod status_bar;
 
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
-use crate::term;
+use crate::term::{self, TextWidth};
 use drive_view::{DriveView, RunResult};
 use ralph_sys::env::Env;
 use run_args::RunArgs;
@@ -70,7 +70,7 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
         && let Some(path) = super::report::write_reports(env, &ended.report.run)
         && !args.json
     {
-        term::out(&run_report::report_line(&path, term::columns()))?;
+        term::out(&run_report::report_line(&path, TextWidth::of_stdout(run_screen::MAX_COLUMNS)))?;
     }
     if let Some(RunResult { report, gates }) = ended.filter(|_| args.comment) {
         match issue_run::comment_on_issue(env, &report, &gates) {
