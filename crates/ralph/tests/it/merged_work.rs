@@ -134,6 +134,13 @@ fn green_work_is_merged_if_a_person_accepts_green() {
       next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
       report  `$ROOT/home/.ralph/runs/[run]/report.html`
     ");
+    // Nothing is left to merge.
+    let (accepted, _) = sandbox.ralph_typing(["accept", "--why", "read it"], str::to_string);
+    assert_snapshot!(normalize(&sandbox, &accepted), @"
+    exit 0
+    --- stdout
+    [run]  verified (accepted by a person: read it)
+    ");
 
     let sandbox = adder();
     write_agent(&sandbox, WORK_WITHOUT_TEST);
