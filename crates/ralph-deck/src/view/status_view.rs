@@ -7,6 +7,7 @@ use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
 use crate::view::board_run::{BoardRun, open_standing};
 use crate::view::driven_run::{self, DrivenRunView, UnmergedDetail, driven_run_view};
+use crate::view::fault_list::{FaultView, fault_line, fault_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
@@ -364,18 +365,6 @@ fn plain(text: String) -> MarkedText {
     MarkedText::unmarked(text)
 }
 
-pub fn fault_line(fault: &Fault) -> MarkedText {
-    let (at, what) = (wording::local_time(fault.at_ms), safe_line(&fault.what));
-    MarkedText::new(FactMark::Unclear, format!("{at}  {} fault: {what}", fault.kind.name()))
-}
-
-/// The answer of `ralph status --clear-trouble --json`.
-#[derive(Debug, Serialize)]
-pub struct ClearedFaultsView {
-    pub v: u8,
-    pub forgotten: usize,
-}
-
 #[derive(Debug, Serialize)]
 pub struct StatusView<'a> {
     pub v: u8,
@@ -447,25 +436,6 @@ pub struct RunStatusView<'a> {
 pub struct ChunkCountView {
     pub verified: usize,
     pub total: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub struct FaultView<'a> {
-    pub at: String,
-    pub kind: &'static str,
-    pub what: &'a str,
-    pub run: Option<&'a str>,
-    pub session: Option<&'a str>,
-}
-
-fn fault_view(fault: &Fault) -> FaultView<'_> {
-    FaultView {
-        at: clock::format_rfc3339(fault.at_ms),
-        kind: fault.kind.name(),
-        what: &fault.what,
-        run: fault.run.as_deref(),
-        session: fault.session.as_deref(),
-    }
 }
 
 /// The limits that the row has, and that of the `driven` object.

@@ -13,8 +13,9 @@ use ralph_core::run::RunPhase;
 use ralph_deck::page::{BoardGroup, RunStanding};
 use ralph_deck::view::board_run::BoardRun;
 use ralph_deck::view::driven_run::UnmergedDetail;
+use ralph_deck::view::fault_list::{ClearedFaultsView, fault_line};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{self, BoardSelection, ClearedFaultsView, RunBoard};
+use ralph_deck::view::status_view::{BoardSelection, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
@@ -352,7 +353,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
     }
     let mut out = "\nfaults in ralph itself, newest first:\n".to_string();
     for fault in faults.iter().take(SHOWN_FAULTS) {
-        out.push_str(&format!("  {}\n", paint_marked(&status_view::fault_line(fault))));
+        out.push_str(&format!("  {}\n", paint_marked(&fault_line(fault))));
     }
     if faults.len() > SHOWN_FAULTS {
         let more = faults.len() - SHOWN_FAULTS;

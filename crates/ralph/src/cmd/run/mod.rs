@@ -21,6 +21,7 @@ pub(crate) mod run_plan;
 mod run_report;
 mod run_screen;
 mod status_bar;
+mod text_lines;
 
 use crate::SUCCESS;
 use crate::failure::CommandFailure;

@@ -1,7 +1,7 @@
 //! The report at the end of a run: one line that a person can forward, then the evidence and the next step.
 
 use super::permission_notes;
-use super::run_screen::{labelled_line, wrap_line};
+use super::text_lines::{labelled_line, wrap_line};
 use crate::describe::mark_style;
 use crate::term::{self, TextWidth, paint};
 use ralph_deck::view::run_report::{join_names, result_lines, status_mark, summary_sentence};

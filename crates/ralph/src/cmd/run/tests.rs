@@ -371,7 +371,7 @@ fn narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     let output = term::strip_styles(&shown(look(true), 60, &story));
     // The first line of the report is wrapped by other rules.
     let widest =
-        output.lines().filter(|line| !line.starts_with("cancelled: ")).map(text_width).max();
+        output.lines().filter(|line| !line.starts_with("cancelled: ")).map(term::text_width).max();
     assert_eq!(widest, Some(59));
     insta::assert_snapshot!(output);
 }

@@ -1,6 +1,6 @@
 //! The report at the end of a queue: a line for each task, and one for the queue.
 
-use super::super::run_screen::labelled_line;
+use super::super::text_lines::labelled_line;
 use super::task_process::LONGEST_REASON;
 use crate::term::{self, TextWidth, paint};
 use ralph_core::gate::shell_quote;

@@ -1,8 +1,9 @@
 //! The text output of a queue: a line for each event of a task, and a board at the bottom with the running tasks.
 
 use super::super::drive_view::DriveOutput;
-use super::super::run_screen::{SignSet, labelled_line};
+use super::super::run_screen::SignSet;
 use super::super::status_bar::join_fitting;
+use super::super::text_lines::labelled_line;
 use super::queue_report;
 use super::task_process::LONGEST_REASON;
 use crate::term::{self, TextWidth, paint};

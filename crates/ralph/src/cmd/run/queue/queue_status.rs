@@ -1,6 +1,6 @@
 //! The progress of queues as `ralph status` prints it, and the errors about their names.
 
-use super::super::run_screen::labelled_line;
+use super::super::text_lines::labelled_line;
 use super::queue_report;
 use crate::failure::CommandFailure;
 use crate::term::{self, TextWidth, paint};
