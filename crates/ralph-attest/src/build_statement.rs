@@ -18,7 +18,7 @@ use ralph_core::requirement::RequirementWeight;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_git::commit_content::CommitReader;
-use ralph_git::worktree::GitCommandError;
+use ralph_git::worktree::{GitCommandError, RunRepository, find_landed_commit};
 use ralph_home::goal_file::read_goal;
 use ralph_home::journal::{self, JournalDamage};
 use ralph_home::paths::RalphHome;
@@ -96,9 +96,7 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
     let (end, stop) = find_end(&read.entries, ended)
         .ok_or_else(|| AttestError::AmbiguousEnd { run: id(), status: ended })?;
     let judged = stop.judged.as_ref().ok_or_else(|| AttestError::NothingJudged { run: id() })?;
-    let (repository, directory) = find_repository(request.home, &run)
-        .map(|(directory, below)| (CommitReader::open(&directory, request.deadline), below))
-        .and_then(|(reader, below)| Some((reader?, below)))
+    let (repository, directory) = open_repository(&run, request.deadline)
         .ok_or_else(|| AttestError::NoRepository { run: id() })?;
     let seal = run.seal.as_deref();
     let policy = match seal {
@@ -108,7 +106,7 @@ pub fn build_statement(request: &AttestRequest<'_>) -> Result<BuiltStatement, At
             Some(policy.ok_or_else(|| AttestError::PolicyUnknown { run: id() })?)
         }
     };
-    let landed = find_landed_commit(&repository, &run, judged, &directory)?;
+    let landed = find_landed_commit(&repository, &run, &judged.tree, &directory)?;
     let ended = EndedRun { run: &run, state: &state, end, stop, status };
     let predicate = RunPredicate {
         ralph_version: request.version.to_string(),
@@ -137,38 +135,13 @@ fn find_end(entries: &[JournalEntry], status: RunStatus) -> Option<(&JournalEntr
     (ended == status && ends.next().is_none()).then_some((entry, stop))
 }
 
-/// The directory of the policy, and its path in the repository. A work tree that is gone is replaced by the repository
-/// that it belonged to.
-fn find_repository(home: &RalphHome, run: &RunRecord) -> Option<(std::path::PathBuf, String)> {
+/// The repository of the policy, and the path of its directory there.
+fn open_repository(run: &RunRecord, deadline: Deadline) -> Option<(CommitReader, String)> {
     let project = run.seal.as_deref().map_or(run.project.as_str(), |seal| seal.project.as_str());
-    let project = Path::new(project);
-    if let Some(real) = fs::resolve(project) {
-        let root = ralph_git::git::work_tree_root(&real)?;
-        let below = real.strip_prefix(root).ok()?.to_str()?.to_string();
-        return Some((real.clone(), below));
-    }
-    let worktree = run.drive.as_ref()?.worktree.as_ref()?;
-    let roots = [home.worktree(&run.id), home.hidden_worktree(&run.id)];
-    let below = roots.iter().find_map(|root| project.strip_prefix(root).ok())?;
-    Some((fs::resolve(Path::new(&worktree.from))?, below.to_str()?.to_string()))
-}
-
-/// The newest commit with the judged tree on the branch that the work belongs to.
-fn find_landed_commit(
-    repository: &CommitReader,
-    run: &RunRecord,
-    judged: &JudgedContent,
-    directory: &str,
-) -> Result<Option<String>, GitCommandError> {
-    let worktree = run.drive.as_ref().and_then(|drive| drive.worktree.as_ref());
-    let target = worktree.and_then(|worktree| worktree.into.as_deref());
-    let target = target.map(|branch| format!("refs/heads/{branch}"));
-    for from in target.iter().map(String::as_str).chain(["HEAD"]) {
-        if let Some(found) = repository.find_commit_with_tree(from, &judged.tree, directory)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    let place = RunRepository::of_directory(run, Path::new(project));
+    let reader = CommitReader::open(&fs::resolve(&place.directory)?, deadline)?;
+    let below = place.path_below(reader.root()).to_str()?.to_string();
+    Some((reader, below))
 }
 
 fn subjects(judged: &JudgedContent, landed: Option<&str>) -> Vec<StatementSubject> {

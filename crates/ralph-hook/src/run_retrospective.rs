@@ -7,13 +7,13 @@ use crate::notify;
 use crate::project_memory::{
     GivenMemory, goal_start, has_given, measured_requirements, memory_policy, memory_project,
 };
-use crate::project_scope::run_directory;
 use ralph_core::id::RunId;
 use ralph_core::lesson::{self, LearnedRun, Retrospective, RetrospectiveInput};
 use ralph_core::record::{RunOrigin, RunRecord};
 use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_git::checkpoint::{Checkpoint, CheckpointRepository};
+use ralph_git::worktree::RunRepository;
 use ralph_home::faults::{self, Fault, FaultKind};
 use ralph_home::journal;
 use ralph_home::lesson_store::{self, LessonStoreError};
@@ -22,7 +22,6 @@ use ralph_home::store::{self, StoreError};
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 /// A journal and the comparison of a few checkpoints take far less.
@@ -106,10 +105,8 @@ struct CheckpointComparison {
 
 impl CheckpointComparison {
     fn open(home: &RalphHome, run: &RunRecord, deadline: Deadline) -> Self {
-        // A work tree of its own may be gone; its objects are in the repository that it came from.
-        let own = Path::new(&run.project);
-        let project = if fs::is_directory(own) { own } else { Path::new(run_directory(run)) };
-        let repository = CheckpointRepository::open(home, &run.id, project, &deadline).ok();
+        let project = RunRepository::of_project(run).directory;
+        let repository = CheckpointRepository::open(home, &run.id, &project, &deadline).ok();
         let listed = repository.as_ref().and_then(|it| it.list(&deadline).ok());
         let checkpoints =
             listed.unwrap_or_default().into_iter().map(|one| (one.number, one)).collect();

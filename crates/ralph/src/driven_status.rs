@@ -6,19 +6,20 @@ use ralph_core::ending;
 use ralph_core::record::RunRecord;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
-use ralph_deck::view::driven_run;
+use ralph_deck::view::driven_run::{self, UnmergedDetail};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
 
-/// The status lines of a run that ralph drives itself; none for other runs.
+/// The status lines of a run that ralph drives itself, but for work that is not merged; none for other runs.
 pub(crate) fn status_lines(
     run: &RunRecord,
     state: &RunState,
     phase: RunPhase,
     worktree_outcome: Option<&str>,
 ) -> Vec<String> {
-    let lines = driven_run::status_lines(run, state, phase, worktree_outcome);
+    let lines =
+        driven_run::status_lines(run, state, phase, worktree_outcome, UnmergedDetail::Omitted);
     lines.iter().map(paint_marked).collect()
 }
 

@@ -256,6 +256,21 @@ pub(crate) fn columns() -> usize {
     ralph_sys::stdio::terminal_columns().unwrap_or(DEFAULT_COLUMNS)
 }
 
+/// The width at which lines of text are broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextWidth {
+    Columns(usize),
+    /// Lines stay whole in pipes and files, so that commands and paths can be copied from them.
+    Unlimited,
+}
+
+impl TextWidth {
+    /// The width of the terminal, but at most `most`.
+    pub(crate) fn of_stdout(most: usize) -> Self {
+        if is_terminal() { Self::Columns(columns().min(most)) } else { Self::Unlimited }
+    }
+}
+
 /// Cuts a line to `columns`, so that it does not wrap. The styles of [`paint`] take no room and are kept.
 pub(crate) fn fit(line: &str, columns: usize) -> String {
     let mut out = String::with_capacity(line.len());

@@ -7,10 +7,10 @@ use ralph_core::id::RunId;
 use ralph_core::redact::Redactor;
 use ralph_core::text;
 use ralph_git::checkpoint::{ChangedPath, Checkpoint, CheckpointError, CheckpointRepository};
+use ralph_git::worktree::RunRepository;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, StoreError};
 use ralph_sys::clock::Deadline;
-use ralph_sys::fs;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,8 @@ pub enum CheckpointReadError {
 #[derive(Debug)]
 pub struct CheckpointReader {
     repository: CheckpointRepository,
-    project: PathBuf,
+    /// In the repository.
+    project_path: PathBuf,
     deadline: Deadline,
 }
 
@@ -53,11 +54,10 @@ impl CheckpointReader {
         run: &RunId,
         deadline: Deadline,
     ) -> Result<Self, CheckpointReadError> {
-        let project = store::load_run(home, run)?.run.project;
-        let project = Path::new(&project);
-        let repository = CheckpointRepository::open(home, run, project, &deadline)?;
-        let project = fs::resolve(project).unwrap_or_else(|| project.to_owned());
-        Ok(Self { repository, project, deadline })
+        let place = RunRepository::of_project(&store::load_run(home, run)?.run);
+        let repository = CheckpointRepository::open(home, run, &place.directory, &deadline)?;
+        let project_path = place.path_below(repository.root());
+        Ok(Self { repository, project_path, deadline })
     }
 
     /// Oldest first.
@@ -99,11 +99,10 @@ impl CheckpointReader {
         last: Option<u32>,
     ) -> Result<Vec<ChangedRunFile>, CheckpointReadError> {
         let (from, to) = self.find_compared(last.map(|_| 0), last)?;
-        let below = self.project.strip_prefix(self.repository.root()).unwrap_or(Path::new(""));
         let changed = self.repository.diff(&from, &to, &self.deadline)?.into_iter();
         let file = |one: ChangedPath| {
             let path = Path::new(&one.path);
-            let project_path = path.strip_prefix(below).unwrap_or(path);
+            let project_path = path.strip_prefix(&self.project_path).unwrap_or(path);
             ChangedRunFile {
                 project_path: project_path.to_string_lossy().into_owned(),
                 path: path.to_string_lossy().into_owned(),

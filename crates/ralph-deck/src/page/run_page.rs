@@ -395,7 +395,7 @@ mod tests {
         15 hand-over: session 6a0b1c2d takes over
         16 runner: session 6a0b1c2d starts as a fork
         17 let go: all 3 requirements are met #4 +0 3/3
-        18 runner: settled kept as `ralph/k7f2`
+        18 runner: kept as `ralph/k7f2`
         19 runner: waits until TIME (declared wait): the nightly build
         20 runner: parked as rate limited: the limit is lifted at 6
         21 runner: passed on a person's message

@@ -401,6 +401,8 @@ fn describe_runner(drove: &RunnerEvent) -> Option<(TimelineKind, String)> {
             let text = format!("parked as {}: {why}", state_label(status.name()));
             Some((TimelineKind::Runner, line(&text)))
         }
+        // It has a verb of its own.
+        RunnerEvent::Settled { how } => Some((TimelineKind::Runner, line(how))),
         RunnerEvent::Session(_)
         | RunnerEvent::Waits(_)
         | RunnerEvent::Woke
@@ -408,7 +410,6 @@ fn describe_runner(drove: &RunnerEvent) -> Option<(TimelineKind, String)> {
         | RunnerEvent::Tried { .. }
         | RunnerEvent::Silent { .. }
         | RunnerEvent::Broke { .. }
-        | RunnerEvent::Settled { .. }
         | RunnerEvent::PassedOn
         | RunnerEvent::Granted { .. } => {
             // The log pads its first word to a column; here it is part of a sentence.

@@ -3,7 +3,7 @@
 
 use super::RunReport;
 use super::report_lines::{
-    self, LEFT_OUT_AFTER, ReportPart, attention_class, line_count, time_of_day,
+    self, LEFT_OUT_AFTER, ReportPart, attention_class, line_count, split_code, time_of_day,
 };
 use super::requirement_strip::{LEGEND, strip_table};
 use crate::page::ProofTable;
@@ -90,6 +90,7 @@ impl HtmlPage<'_> {
                 @match part {
                     ReportPart::Own(text) => (text),
                     ReportPart::Foreign(text) => (self.redacted(text)),
+                    ReportPart::Sentence(text) => (code_text(&self.redacted(text))),
                     ReportPart::Code(text) => code { (self.redacted(text)) },
                 }
             }
@@ -356,6 +357,14 @@ impl HtmlPage<'_> {
                 "Check the work against this report, and the report against the repository:"
                 @for command in report_lines::check_commands(self.report) { code { (command) } }
             }
+        }
+    }
+}
+
+fn code_text(sentence: &str) -> Markup {
+    html! {
+        @for (part, is_code) in split_code(sentence) {
+            @if is_code { code { (part) } } @else { (part) }
         }
     }
 }

@@ -2,7 +2,9 @@
 //! request.
 
 use super::RunReport;
-use super::report_lines::{self, LEFT_OUT_AFTER, ReportLine, ReportPart, line_count, time_of_day};
+use super::report_lines::{
+    self, LEFT_OUT_AFTER, ReportLine, ReportPart, line_count, split_code, time_of_day,
+};
 use super::requirement_strip::describe_row;
 use ralph_core::redact::Redactor;
 use ralph_core::text::count_noun;
@@ -56,9 +58,24 @@ impl MarkdownPage<'_> {
         let part = |part: &ReportPart| match part {
             ReportPart::Own(text) => text.clone(),
             ReportPart::Foreign(text) if is_inert(text) => self.redactor.redact(text),
+            ReportPart::Sentence(text) => self.sentence(text),
             ReportPart::Foreign(text) | ReportPart::Code(text) => code_span(text, self.redactor),
         };
         parts.iter().map(part).collect()
+    }
+
+    /// A code span for each name, if the words around them need none; otherwise one for the whole sentence.
+    fn sentence(&self, foreign: &str) -> String {
+        // Redacted as a whole, because a secret can contain a backtick.
+        let sentence = self.redactor.redact(foreign);
+        let parts = split_code(&sentence);
+        if !parts.iter().all(|(part, is_code)| *is_code || is_inert(part.trim_start())) {
+            return code_span(&sentence, self.redactor);
+        }
+        let part = |(part, is_code): (&str, bool)| {
+            if is_code { code_span(part, self.redactor) } else { part.to_string() }
+        };
+        parts.into_iter().map(part).collect()
     }
 
     fn add_line(&mut self, parts: &[ReportPart]) {

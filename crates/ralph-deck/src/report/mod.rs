@@ -20,14 +20,15 @@ use ralph_core::redact::Redactor;
 use ralph_core::run::RunState;
 use ralph_core::text;
 use ralph_git::commit_content::CommitReader;
+use ralph_git::worktree::{RunRepository, find_landed_commit};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::ControlError;
 use ralph_hook::overview::{self, RunView};
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::env::Env;
+use ralph_sys::fs;
 use serde::Serialize;
-use std::path::Path;
 
 const LONGEST_LINE: usize = 300;
 
@@ -74,7 +75,7 @@ impl RunReport {
         let landed = page
             .judged_tree
             .as_deref()
-            .and_then(|tree| find_landed_commit(&opened.run, tree, deadline));
+            .and_then(|tree| load_landed_commit(&opened.run, tree, deadline));
         let report = Self::new(page, &opened.run, &opened.state, journal, changes);
         Ok(Self { landed_commit: landed, ..report })
     }
@@ -119,10 +120,11 @@ struct JournalEnd {
 }
 
 /// The newest commit of the project with the judged tree.
-fn find_landed_commit(run: &RunRecord, tree: &str, deadline: &Deadline) -> Option<String> {
-    let reader = CommitReader::open(Path::new(&run.project), *deadline)?;
-    let below = Path::new(&run.project).strip_prefix(reader.root()).ok()?.to_str()?;
-    let found = reader.find_commit_with_tree("HEAD", tree, below).ok()??;
+fn load_landed_commit(run: &RunRecord, tree: &str, deadline: &Deadline) -> Option<String> {
+    let place = RunRepository::of_project(run);
+    let reader = CommitReader::open(&fs::resolve(&place.directory)?, *deadline)?;
+    let project = place.path_below(reader.root());
+    let found = find_landed_commit(&reader, run, tree, project.to_str()?).ok()??;
     Some(text::clean_line(&found, LONGEST_LINE))
 }
 

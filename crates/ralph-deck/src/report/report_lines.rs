@@ -33,6 +33,8 @@ const MAX_FILES: usize = 30;
 pub(super) enum ReportPart {
     Own(String),
     Foreign(String),
+    /// Words of the runner, with names and commands between backticks. They can quote foreign text.
+    Sentence(String),
     /// Foreign too: an id, a name or a path.
     Code(String),
 }
@@ -108,10 +110,20 @@ pub(super) fn next_step(page: &RunPage) -> String {
     page.next.clone().unwrap_or_else(watch)
 }
 
+/// The parts of a sentence and whether each one is between backticks. A backtick without a partner delimits nothing.
+pub(super) fn split_code(sentence: &str) -> Vec<(&str, bool)> {
+    let parts: Vec<_> = sentence.split('`').collect();
+    if parts.len().is_multiple_of(2) {
+        return vec![(sentence, false)];
+    }
+    let parts = parts.into_iter().enumerate().filter(|(_, part)| !part.is_empty());
+    parts.map(|(at, part)| (part, at % 2 == 1)).collect()
+}
+
 /// Words of ralph whose parts between backticks are commands or names.
 fn sentence_parts(sentence: &str) -> ReportLine {
-    let parts = sentence.split('`').enumerate().filter(|(_, part)| !part.is_empty());
-    parts.map(|(at, part)| if at % 2 == 0 { own(part) } else { code(part) }).collect()
+    let parts = split_code(sentence).into_iter();
+    parts.map(|(part, is_code)| if is_code { code(part) } else { own(part) }).collect()
 }
 
 pub(super) fn attention_class(attention: Attention) -> &'static str {
@@ -259,7 +271,9 @@ pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
         (None, TimelineKind::Started) => "started: ".to_string(),
         (None, kind) => format!("{}: ", kind.label()),
     };
-    vec![own(&head), foreign(&row.text)]
+    let is_own = row.kind == TimelineKind::Runner;
+    let text = row.text.clone();
+    vec![own(&head), if is_own { ReportPart::Sentence(text) } else { ReportPart::Foreign(text) }]
 }
 
 /// Number, beginning, model, turns, tokens and cost of a session, or of the judges.

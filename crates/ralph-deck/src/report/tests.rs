@@ -321,6 +321,41 @@ fn foreign_text_stays_text_in_html() {
     insta::assert_snapshot!(html.replace("><", ">\n<"));
 }
 
+/// The runner names branches and paths between backticks. Markdown of a branch stays text.
+#[test]
+fn names_in_the_words_of_the_runner_are_code() {
+    let mut shown = String::new();
+    for text in [
+        "merged into `main` as 5c59407cfb",
+        "`main` moved",
+        "merged into `<b>` as [x](https://evil.example)",
+        "one ` alone",
+    ] {
+        let mut report = recorded_report();
+        let row = report.page.timeline.first_mut().unwrap();
+        row.kind = TimelineKind::Runner;
+        row.text = text.to_string();
+        let line =
+            |page: &str| page.lines().find(|line| line.contains("runner: ")).unwrap().to_string();
+        let markdown = line(&render_markdown(&report, &Redactor::default()));
+        let markdown = markdown.replace('\u{2060}', "[word joiner]");
+        let html = render_html(&report, &Redactor::default());
+        let html = line(&html.replace("<td>", "\n").replace("</td>", "\n"));
+        shown.push_str(&format!("{markdown}\n  {html}\n"));
+    }
+    let _filter = without_times();
+    insta::assert_snapshot!(shown, @r"
+    - [time] runner: merged into `main` as 5c59407cfb
+      runner: merged into <code>main</code> as 5c59407cfb
+    - [time] runner: `main` moved
+      runner: <code>main</code> moved
+    - [time] runner: `` merged into `<b>` as [x](https:[word joiner]//evil.example) ``
+      runner: merged into <code>&lt;b&gt;</code> as [x](https://evil.example)
+    - [time] runner: `` one ` alone ``
+      runner: one ` alone
+    ");
+}
+
 #[test]
 fn secrets_are_removed_from_every_format() {
     let redactor = Redactor::new(vec!["hunter2-hunter2".to_string()]);

@@ -6,13 +6,27 @@ use ralph_core::record::{JournalEntry, RunChange, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_git::worktree;
+use ralph_git::worktree::{self, RunRepository};
 use ralph_hook::overview::RunView;
-use ralph_sys::clock;
+use ralph_sys::clock::{self, Deadline};
 use serde::Serialize;
+use std::time::Duration;
 
 /// Long enough for paths, which must stay complete to be copied.
 const LONGEST_ADVICE: usize = 2_000;
+/// Without an answer of git, the advice fits work that is committed and work that is not.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the status lines say about work that is not merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnmergedDetail {
+    /// That it is not merged, for a list of runs.
+    Brief,
+    /// Where it is, and the commands that show and merge it.
+    Commands,
+    /// Nothing: the caller adds [`unmerged_text`] itself.
+    Omitted,
+}
 
 #[derive(Debug, Serialize)]
 pub struct DrivenRunView<'a> {
@@ -87,6 +101,7 @@ pub fn status_lines(
     state: &RunState,
     phase: RunPhase,
     worktree_outcome: Option<&str>,
+    unmerged: UnmergedDetail,
 ) -> Vec<MarkedText> {
     let Some(settings) = &run.drive else { return Vec::new() };
     let mut lines = Vec::new();
@@ -115,7 +130,20 @@ pub fn status_lines(
         (_, RunPhase::Active | RunPhase::Ended(_)) => {}
     }
     if let Some(tree) = &settings.worktree {
-        lines.extend(worktree_line(tree, state, phase, worktree_outcome));
+        lines.extend(match (phase, worktree_outcome) {
+            _ if is_named_by_reason(tree, state, phase) => None,
+            (RunPhase::Ended(_), Some(how)) => Some(safe_line(how)),
+            (RunPhase::Ended(_) | RunPhase::Paused { .. }, None) => match unmerged {
+                UnmergedDetail::Brief => brief_unmerged_text(run, state, phase),
+                UnmergedDetail::Commands => unmerged_text(run, state, phase, None),
+                UnmergedDetail::Omitted => None,
+            },
+            (RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. }, _) => Some(format!(
+                "works in `{}`, on branch `{}`",
+                safe_line(&tree.path),
+                safe_line(&tree.branch)
+            )),
+        });
     }
     let mut lines: Vec<_> = lines.into_iter().map(MarkedText::unmarked).collect();
     if skips_permissions(settings) {
@@ -125,30 +153,56 @@ pub fn status_lines(
     lines
 }
 
-/// Where the work is, unless it has been merged or the reason for parking names it.
-fn worktree_line(
-    tree: &RunWorktree,
+/// The work tree with work that is not merged, unless the reason for parking names it.
+fn unmerged_tree<'a>(
+    run: &'a RunRecord,
     state: &RunState,
     phase: RunPhase,
-    settled: Option<&str>,
-) -> Option<String> {
-    let is_named = state.driving.parked.as_ref().is_some_and(|parked| {
+) -> Option<&'a RunWorktree> {
+    let tree = run.worktree()?;
+    let is_unmerged = match phase {
+        RunPhase::Ended(RunStatus::Verified) => state.accepted.is_some(),
+        RunPhase::Ended(_) | RunPhase::Paused { .. } => true,
+        RunPhase::Active | RunPhase::Orphaned => false,
+    };
+    (is_unmerged && !is_named_by_reason(tree, state, phase)).then_some(tree)
+}
+
+/// Whether the reason for which the run is parked says where the work is.
+fn is_named_by_reason(tree: &RunWorktree, state: &RunState, phase: RunPhase) -> bool {
+    state.driving.parked.as_ref().is_some_and(|parked| {
         let path = format!("`{}`", tree.path);
         matches!(phase, RunPhase::Paused { .. }) && parked.why.contains(&path)
-    });
-    match (phase, settled) {
-        _ if is_named => None,
-        (RunPhase::Ended(RunStatus::Verified), None) if state.accepted.is_none() => None,
-        (RunPhase::Ended(_), Some(how)) => Some(safe_line(how)),
-        (RunPhase::Ended(_) | RunPhase::Paused { .. }, None) => {
-            Some(text::clean_line(&worktree::describe_unmerged(tree, None), LONGEST_ADVICE))
-        }
-        (RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. }, _) => Some(format!(
-            "works in `{}`, on branch `{}`",
-            safe_line(&tree.path),
-            safe_line(&tree.branch)
-        )),
-    }
+    })
+}
+
+fn brief_unmerged_text(run: &RunRecord, state: &RunState, phase: RunPhase) -> Option<String> {
+    let tree = unmerged_tree(run, state, phase)?;
+    Some(
+        removed_text(run, tree).unwrap_or_else(|| {
+            format!("not merged; `ralph status {}` shows how to merge it", run.id)
+        }),
+    )
+}
+
+/// Where work is that is not merged, and the commands that show and merge it. Asks git whether it is committed.
+pub fn unmerged_text(
+    run: &RunRecord,
+    state: &RunState,
+    phase: RunPhase,
+    worktree_outcome: Option<&str>,
+) -> Option<String> {
+    let tree = unmerged_tree(run, state, phase).filter(|_| worktree_outcome.is_none())?;
+    Some(removed_text(run, tree).unwrap_or_else(|| {
+        let text = worktree::locate_unmerged(tree, &Deadline::after(GIT_TIMEOUT));
+        text::clean_line(&text, LONGEST_ADVICE)
+    }))
+}
+
+/// A fork works in the same tree, and may have merged it.
+fn removed_text(run: &RunRecord, tree: &RunWorktree) -> Option<String> {
+    let is_removed = RunRepository::of_project(run).is_work_tree_removed();
+    is_removed.then(|| format!("its work tree `{}` was removed", safe_line(&tree.path)))
 }
 
 #[cfg(test)]
@@ -193,7 +247,7 @@ mod tests {
         let word = wording::standing(state, state.phase);
         let progress = wording::progress(run, state, THEN + 60_000);
         let mut out = format!("{word}: {progress}\n");
-        for line in status_lines(run, state, state.phase, None) {
+        for line in status_lines(run, state, state.phase, None, UnmergedDetail::Brief) {
             out.push_str(&format!("  {line}\n"));
         }
         out
@@ -291,9 +345,12 @@ mod tests {
             (RunStatus::Verified, None),
         ] {
             let state = RunState::new(&unprompted);
-            let ended = status_lines(&unprompted, &state, RunPhase::Ended(status), settled);
-            let ended: Vec<_> = ended.iter().map(MarkedText::to_string).collect();
-            out.push_str(&format!("ended:\n  {}\n", ended.join("\n  ")));
+            for detail in [UnmergedDetail::Brief, UnmergedDetail::Commands] {
+                let phase = RunPhase::Ended(status);
+                let ended = status_lines(&unprompted, &state, phase, settled, detail);
+                let ended: Vec<_> = ended.iter().map(MarkedText::to_string).collect();
+                out.push_str(&format!("ended:\n  {}\n", ended.join("\n  ")));
+            }
         }
         insta::assert_snapshot!(out, @r"
         parked: claude s1 · iteration 0 of 25 · 1 s of 8 h
@@ -301,13 +358,21 @@ mod tests {
           ? the agent runs without permission prompts, as a person requested
         parked: claude s1 · iteration 0 of 25 · 1 s of 8 h
           parked: a limit; `ralph run --resume k7f2` continues
-          not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
+          not merged; `ralph status k7f2` shows how to merge it
+          ? the agent runs without permission prompts, as a person requested
+        ended:
+          not merged; `ralph status k7f2` shows how to merge it
           ? the agent runs without permission prompts, as a person requested
         ended:
           not merged: branch `ralph/k7f2`, work tree `/srv/parser-k7f2`; `git -C /srv/parser-k7f2 diff 3f1c2ab` and `git -C /srv/parser-k7f2 status` show it, `git -C /srv/parser merge ralph/k7f2` merges what is committed
           ? the agent runs without permission prompts, as a person requested
         ended:
           merged into `main` as 9e1f00d
+          ? the agent runs without permission prompts, as a person requested
+        ended:
+          merged into `main` as 9e1f00d
+          ? the agent runs without permission prompts, as a person requested
+        ended:
           ? the agent runs without permission prompts, as a person requested
         ended:
           ? the agent runs without permission prompts, as a person requested

@@ -14,6 +14,7 @@ pub mod decisions;
 pub mod doctor_report;
 pub mod driven_run;
 pub mod effective_policy;
+pub mod fault_list;
 pub mod feature_list;
 pub mod file_classes;
 pub mod gate_list;

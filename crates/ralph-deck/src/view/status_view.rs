@@ -6,7 +6,8 @@ use crate::page::{BoardRow, RunStanding};
 use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
 use crate::view::board_run::{BoardRun, open_standing};
-use crate::view::driven_run::{self, DrivenRunView, driven_run_view};
+use crate::view::driven_run::{self, DrivenRunView, UnmergedDetail, driven_run_view};
+use crate::view::fault_list::{FaultView, fault_line, fault_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
@@ -259,10 +260,15 @@ impl BoardRun {
     }
 
     /// The lines below the headline, each a list of facts. `faults` may contain those of other runs.
-    pub fn detail_lines(&self, faults: &[Fault], now_ms: u64) -> Vec<Vec<MarkedText>> {
+    pub fn detail_lines(
+        &self,
+        faults: &[Fault],
+        now_ms: u64,
+        unmerged: UnmergedDetail,
+    ) -> Vec<Vec<MarkedText>> {
         let (run, state) = (&self.view.opened.run, &self.view.opened.state);
         let outcome = self.worktree_outcome.as_deref();
-        let driven = driven_run::status_lines(run, state, self.view.phase, outcome);
+        let driven = driven_run::status_lines(run, state, self.view.phase, outcome, unmerged);
         let remarks = wording::cost_gap(run, state).into_iter();
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
         let remarks =
@@ -359,18 +365,6 @@ fn plain(text: String) -> MarkedText {
     MarkedText::unmarked(text)
 }
 
-pub fn fault_line(fault: &Fault) -> MarkedText {
-    let (at, what) = (wording::local_time(fault.at_ms), safe_line(&fault.what));
-    MarkedText::new(FactMark::Unclear, format!("{at}  {} fault: {what}", fault.kind.name()))
-}
-
-/// The answer of `ralph status --clear-trouble --json`.
-#[derive(Debug, Serialize)]
-pub struct ClearedFaultsView {
-    pub v: u8,
-    pub forgotten: usize,
-}
-
 #[derive(Debug, Serialize)]
 pub struct StatusView<'a> {
     pub v: u8,
@@ -439,25 +433,6 @@ pub struct RunStatusView<'a> {
 pub struct ChunkCountView {
     pub verified: usize,
     pub total: usize,
-}
-
-#[derive(Debug, Serialize)]
-pub struct FaultView<'a> {
-    pub at: String,
-    pub kind: &'static str,
-    pub what: &'a str,
-    pub run: Option<&'a str>,
-    pub session: Option<&'a str>,
-}
-
-fn fault_view(fault: &Fault) -> FaultView<'_> {
-    FaultView {
-        at: clock::format_rfc3339(fault.at_ms),
-        kind: fault.kind.name(),
-        what: &fault.what,
-        run: fault.run.as_deref(),
-        session: fault.session.as_deref(),
-    }
 }
 
 fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {

@@ -135,7 +135,7 @@ fn accepted_end(home: &RalphHome, opened: &LoadedRun, acceptance: &Acceptance) -
             QueueTaskEnd { how: QueueTaskEnding::Landed, status, why }
         }
         Some(worktree) => {
-            let kept = worktree::describe_unmerged(worktree, None);
+            let kept = worktree::locate_unmerged(worktree, &deadline);
             let why = format!("{}; {kept}", acceptance.describe());
             QueueTaskEnd { how: QueueTaskEnding::Parked, status, why }
         }

@@ -9,6 +9,7 @@ use ralph_core::id::RunId;
 use super::WorktreeError;
 use super::git_command::{GitCommand, GitCommandError, GitLocation};
 use super::open_worktree::{BRANCH_PREFIX, path_to_string, resolve_commit, uncommitted_files_are};
+use super::run_repository::checkout_name;
 use crate::git::{self, GitState};
 use ralph_home::paths::RalphHome;
 use ralph_sys::clock::Deadline;
@@ -83,14 +84,12 @@ fn missing_repository_error(project: &Path, deadline: &Deadline) -> WorktreeErro
     }
 }
 
-/// The directory has the same name as the user's, because tools display it and some depend on it.
 fn worktree_path(home: &RalphHome, run: &RunId, top: &Path) -> Result<PathBuf, WorktreeError> {
-    let name = top.file_name().and_then(OsStr::to_str).filter(|name| *name != ".git");
     let directory = home.worktree(run);
     fs::create_private_dir(&directory)?;
     // Git records the location without symbolic links.
     let directory = fs::resolve(&directory).unwrap_or(directory);
-    Ok(directory.join(name.unwrap_or("project")))
+    Ok(directory.join(checkout_name(top)))
 }
 
 fn refuse_existing(call: &GitCommand<'_>, branch: &str, place: &Path) -> Result<(), WorktreeError> {

@@ -7,6 +7,7 @@ mod create_worktree;
 pub mod git_command;
 mod landing;
 mod open_worktree;
+mod run_repository;
 mod target_branch;
 
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use crate::git::{self, GitState};
 use ralph_core::drive::RunWorktree;
 use ralph_core::gate::shell_quote;
 use ralph_core::text;
@@ -27,6 +29,7 @@ pub use landing::{
     CommitResult, LandingResult, MergeResult, RemovalResult, branch_tip, commit_work, has_landed,
     land_commit, merge_target, remove_worktree, rewrite_files,
 };
+pub use run_repository::{RunRepository, find_landed_commit};
 pub use target_branch::{find_merged_target, has_target_moved};
 
 #[derive(Debug, thiserror::Error)]
@@ -156,6 +159,15 @@ pub fn describe_unmerged(worktree: &RunWorktree, changed: Option<usize>) -> Stri
         None => format!("{look} and `{there} status` show it, {merge} merges what is committed"),
     };
     format!("not merged: branch `{branch}`, work tree `{path}`; {how}")
+}
+
+/// Like [`describe_unmerged`], with the uncommitted paths that the work tree has now.
+pub fn locate_unmerged(worktree: &RunWorktree, deadline: &Deadline) -> String {
+    let changed = match git::repository_status(Path::new(&worktree.path), &[], deadline) {
+        GitState::Known(work) => Some(work.changed_count),
+        GitState::NotARepository | GitState::Unavailable(_) => None,
+    };
+    describe_unmerged(worktree, changed)
 }
 
 /// As [`has_landed`], but false for a branch without commits of its own: work that was never committed has not landed.

@@ -96,13 +96,17 @@ pub(crate) fn limit_facts(row: &BoardRow) -> Markup {
     }
 }
 
-/// A sentence whose parts between backticks are names or commands.
+/// A sentence whose parts between backticks are names or commands. Foreign text can have a backtick without a partner,
+/// which delimits nothing.
 pub(crate) fn code_text(sentence: &str) -> Markup {
-    let parts = sentence.split('`').enumerate();
+    let parts: Vec<_> = sentence.split('`').collect();
+    let is_paired = !parts.len().is_multiple_of(2);
     html! {
-        @for (at, part) in parts {
-            @if at % 2 == 0 { (part) } @else { code { (part) } }
-        }
+        @if is_paired {
+            @for (at, part) in parts.iter().enumerate() {
+                @if at % 2 == 0 { (part) } @else { code { (part) } }
+            }
+        } @else { (sentence) }
     }
 }
 

@@ -96,7 +96,8 @@ fn reason_details(seq: u64, reason: &str) -> Markup {
 
 fn event_text(row: &TimelineRow) -> Markup {
     let label = wording::capitalized(row.kind.label());
-    html! { (label) ": " (row.text) }
+    let is_own = row.kind == TimelineKind::Runner;
+    html! { (label) ": " @if is_own { (facts::code_text(&row.text)) } @else { (row.text) } }
 }
 
 fn kind_mark(kind: TimelineKind) -> &'static str {

@@ -10,21 +10,18 @@ use ralph_core::id::RunId;
 use ralph_core::record::Acceptance;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
-use ralph_core::text;
 use ralph_deck::person_action::LONGEST_ACCEPT_REASON;
 use ralph_deck::view::acceptance::{AcceptanceView, AcceptedRunView};
+use ralph_deck::view::driven_run;
 use ralph_deck::wording::safe_line;
-use ralph_git::worktree;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, LoadedRun};
 use ralph_hook::adjustments::{self, RunAdjustment};
 use ralph_hook::control::{self, ControlError};
+use ralph_hook::overview;
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
-
-/// Long enough for paths, which must stay complete to be copied.
-const LONGEST_ADVICE: usize = 2_000;
 
 #[derive(Args)]
 #[command(
@@ -100,7 +97,7 @@ pub(crate) fn accept_work(
         // The reports from the end of the run would still call it unproved. That they cannot be written changes nothing.
         super::report::write_reports(env, run);
     }
-    let next = landing_advice(&accepted);
+    let next = landing_advice(home, &accepted);
     Ok(AcceptedWork { acceptance, next })
 }
 
@@ -117,7 +114,10 @@ fn acceptable_status(home: &RalphHome, opened: &LoadedRun) -> Result<RunStatus, 
 }
 
 /// How to land work that is still in a work tree of its own.
-fn landing_advice(opened: &LoadedRun) -> Option<String> {
-    let worktree = opened.run.worktree()?;
-    Some(text::clean_line(&worktree::describe_unmerged(worktree, None), LONGEST_ADVICE))
+fn landing_advice(home: &RalphHome, opened: &LoadedRun) -> Option<String> {
+    let LoadedRun { run, state, .. } = opened;
+    run.worktree()?;
+    let history = overview::run_history(home, &run.id).ok()?;
+    let outcome = driven_run::worktree_outcome(&history.entries);
+    driven_run::unmerged_text(run, state, state.phase, outcome.as_deref())
 }

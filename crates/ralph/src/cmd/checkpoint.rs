@@ -8,6 +8,7 @@ use super::{identify_caller, open_home, print_json, run_choice};
 use crate::failure::CommandFailure;
 use crate::term::{self, paint};
 use crate::value_parsers::parse_count;
+use ralph_core::gate::shell_quote;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
@@ -21,6 +22,7 @@ use ralph_git::checkpoint::{
     CheckpointSnapshot, RestoreFailure, RestorePlan,
 };
 use ralph_git::tree::{self, ListingRequest, WorkTreeListing};
+use ralph_git::worktree::{self, RunRepository};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_hook::control::{self};
@@ -41,6 +43,8 @@ struct RunCheckpoints {
     home: RalphHome,
     run: RunId,
     repository: CheckpointRepository,
+    /// Without it, checkpoints can be read and deleted, but neither created nor restored.
+    has_work_tree: bool,
     deadline: Deadline,
 }
 
@@ -64,10 +68,39 @@ impl RunCheckpoints {
             })?,
             None => run_choice::project_run(env, &home, RunPurpose::Steer)?,
         };
-        let project = PathBuf::from(store::load_run(&home, &run)?.run.project);
+        let place = RunRepository::of_project(&store::load_run(&home, &run)?.run);
         let deadline = Deadline::after(CHECKPOINT_TIMEOUT);
-        let repository = CheckpointRepository::open(&home, &run, &project, &deadline)?;
-        Ok(Self { home, run, repository, deadline })
+        let repository = CheckpointRepository::open(&home, &run, &place.directory, &deadline)?;
+        let has_work_tree = !place.is_work_tree_removed();
+        Ok(Self { home, run, repository, has_work_tree, deadline })
+    }
+
+    /// The repository that a removed work tree came from has the checkpoints, but its files are not those of the run.
+    fn require_work_tree(&self, what: &str, hint: &str) -> Result<(), CommandFailure> {
+        if self.has_work_tree {
+            return Ok(());
+        }
+        let run = &self.run;
+        Err(CommandFailure::new(&format!("the work tree of run `{run}` was removed, {what}"), hint))
+    }
+
+    fn require_current_files(&self) -> Result<(), CommandFailure> {
+        let hint = format!("`ralph checkpoint diff {}` compares its checkpoints", self.run);
+        self.require_work_tree("so it has no current files", &hint)
+    }
+
+    /// The hint leaves it to the person where the files go: the repository may have other changes.
+    fn require_restorable(&self, target: &Checkpoint) -> Result<(), CommandFailure> {
+        let (run, number) = (&self.run, target.number);
+        let root = self.repository.root();
+        let name = root.file_name().unwrap_or_default().to_string_lossy();
+        let copy = format!("../{name}-{run}-{number}");
+        let git = worktree::git_command_in(&root.to_string_lossy());
+        let hint = format!(
+            "`{git} worktree add --detach {} refs/ralph/{run}/{number}` writes the files of the checkpoint to a directory of their own",
+            shell_quote(&copy)
+        );
+        self.require_work_tree("so nothing can be restored in it", &hint)
     }
 
     /// ralph's home is never part of the project, even if it lies inside it.
@@ -102,6 +135,7 @@ impl RunCheckpoints {
     }
 
     fn current_state(&self) -> Result<Checkpoint, CommandFailure> {
+        self.require_current_files()?;
         let (listing, excluded) = (self.listing(&self.deadline)?, self.excluded());
         let snapshot = CheckpointSnapshot {
             listing: &listing,
@@ -122,6 +156,7 @@ pub(super) fn list(env: &Env, args: &CheckpointListArgs) -> Result<(), CommandFa
     }
     let mut out = format!("{}  ", paint(term::BOLD, run));
     out.push_str(&match found.len() {
+        0 if !scene.has_work_tree => "no checkpoints\n".to_string(),
         0 => format!("no checkpoint yet; `ralph checkpoint make {run}` creates one\n"),
         count => {
             let root = safe_line(&repository.root().to_string_lossy());
@@ -144,10 +179,12 @@ fn diff(env: &Env, args: &CheckpointDiffArgs) -> Result<(), CommandFailure> {
         Some(number) => repository.find(number, deadline)?,
         None => repository.list(deadline)?.into_iter().next().ok_or_else(|| {
             let what = format!("run `{}` has no checkpoint to compare with", scene.run);
-            CommandFailure::new(
-                &what,
-                &format!("`ralph checkpoint make {}` creates one", scene.run),
-            )
+            let hint = if scene.has_work_tree {
+                format!("`ralph checkpoint make {}` creates one", scene.run)
+            } else {
+                format!("`ralph why {}` shows its decisions", scene.run)
+            };
+            CommandFailure::new(&what, &hint)
         })?,
     };
     let last = if to.is_none() { scene.final_checkpoint(from.number)? } else { None };
@@ -265,6 +302,7 @@ fn restore(env: &Env, args: &CheckpointRestoreArgs) -> Result<(), CommandFailure
     let scene = RunCheckpoints::open(env, name)?;
     let (repository, deadline) = (&scene.repository, &scene.deadline);
     let target = repository.find(number, deadline)?;
+    scene.require_restorable(&target)?;
     if !args.dry_run {
         control::require_person_caller(&scene.home, &scene.run, identify_caller(env), "rewind")?;
         if !args.yes && (args.json || !std::io::stdin().is_terminal()) {
@@ -378,6 +416,7 @@ fn report_failures(
 
 fn make(env: &Env, args: &CheckpointRunArgs) -> Result<(), CommandFailure> {
     let scene = RunCheckpoints::open(env, args.name.as_deref())?;
+    scene.require_current_files()?;
     let (listing, excluded) = (scene.listing(&scene.deadline)?, scene.excluded());
     let snapshot = CheckpointSnapshot {
         listing: &listing,

@@ -12,8 +12,10 @@ use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
 use ralph_deck::page::{BoardGroup, RunStanding};
 use ralph_deck::view::board_run::BoardRun;
+use ralph_deck::view::driven_run::UnmergedDetail;
+use ralph_deck::view::fault_list::{ClearedFaultsView, fault_line};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{self, BoardSelection, ClearedFaultsView, RunBoard};
+use ralph_deck::view::status_view::{BoardSelection, RunBoard};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
@@ -223,7 +225,8 @@ pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, Comman
     let view = RunView::new(home, opened);
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
     let run = BoardRun::load(home, view, None);
-    Ok(run_paragraph(&run, &faults::list_faults(home)) + &phase_lines(&run, StatusScope::OneRun))
+    let scope = StatusScope::OneRun;
+    Ok(run_paragraph(&run, &faults::list_faults(home), scope) + &phase_lines(&run, scope))
 }
 
 /// A session without a run, with the next step.
@@ -265,7 +268,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
         out.push_str(&format!("{}\n", summary_line(&runs)));
     }
     for run in runs {
-        out.push_str(&run_paragraph(run, &board.faults));
+        out.push_str(&run_paragraph(run, &board.faults, scope));
         if projects.len() > 1 {
             out.push_str(&format!("      in `{}`\n", safe_line(&run.row.project)));
         }
@@ -350,7 +353,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
     }
     let mut out = "\nfaults in ralph itself, newest first:\n".to_string();
     for fault in faults.iter().take(SHOWN_FAULTS) {
-        out.push_str(&format!("  {}\n", paint_marked(&status_view::fault_line(fault))));
+        out.push_str(&format!("  {}\n", paint_marked(&fault_line(fault))));
     }
     if faults.len() > SHOWN_FAULTS {
         let more = faults.len() - SHOWN_FAULTS;
@@ -360,12 +363,16 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
     out
 }
 
-fn run_paragraph(run: &BoardRun, faults: &[Fault]) -> String {
+fn run_paragraph(run: &BoardRun, faults: &[Fault], scope: StatusScope) -> String {
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, &run.row.run);
     let word = run.row.standing.name();
     let mut out = format!("{id}  {word:<13} {}\n", run.headline(now_ms));
-    for line in run.detail_lines(faults, now_ms) {
+    let unmerged = match scope {
+        StatusScope::OneRun => UnmergedDetail::Commands,
+        StatusScope::Everything | StatusScope::Project => UnmergedDetail::Brief,
+    };
+    for line in run.detail_lines(faults, now_ms, unmerged) {
         let line: Vec<_> = line.iter().map(paint_marked).collect();
         out.push_str(&format!("      {}\n", line.join("  ")));
     }

@@ -159,7 +159,8 @@ pub(super) fn find_history(
     overview::find_history(home, name).map_err(|error| run_choice::name_failure(home, error))
 }
 
-/// The last decisions, newest first, after a damaged journal, the status lines and open remarks.
+/// The last decisions, newest first, after a damaged journal, the status lines and open remarks, and before the place of
+/// work that is not merged.
 pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     let decisions: Vec<_> = decisions::decisions(history).take(last).collect();
     let mut out = String::new();
@@ -167,8 +168,8 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
         out.push_str(&broken_line(broken));
     }
     let replayed = RunState::replay(&history.entries);
+    let outcome = driven_run::worktree_outcome(&history.entries);
     if let Some((run, state)) = &replayed {
-        let outcome = driven_run::worktree_outcome(&history.entries);
         let driven = driven_status::status_lines(run, state, state.phase, outcome.as_deref());
         let question =
             open_question(&history.entries).filter(|_| state.phase == RunPhase::Active).map(
@@ -184,7 +185,7 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     }
     if decisions.is_empty() {
         let name = &history.name;
-        out.push_str(&match replayed.map(|(_, state)| state.phase) {
+        out.push_str(&match replayed.as_ref().map(|(_, state)| state.phase) {
             _ if history.broken.as_ref().is_some_and(JournalDamage::is_edit) => {
                 format!("no decision about `{name}` can be trusted\n")
             }
@@ -205,6 +206,12 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
             DecisionEntry::Run(decided) => decision_paragraph(history, entry, decided),
             DecisionEntry::Part(part) => part_paragraph(entry, part),
         });
+    }
+    let unmerged = replayed.and_then(|(run, state)| {
+        driven_run::unmerged_text(&run, &state, state.phase, outcome.as_deref())
+    });
+    if let Some(unmerged) = unmerged {
+        out.push_str(&format!("{unmerged}\n"));
     }
     out
 }

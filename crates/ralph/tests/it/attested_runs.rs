@@ -2,7 +2,7 @@
 
 use crate::runner::RunnerSandbox;
 use crate::sandbox::{CommandOutcome, Sandbox, run_command};
-use insta::assert_snapshot;
+use insta::{allow_duplicates, assert_snapshot};
 use ralph_attest::{SignedEnvelope, load_signing_key};
 use ralph_home::paths::RalphHome;
 use serde_json::Value;
@@ -173,6 +173,40 @@ fn a_clone_checks_a_note_with_the_signers_key() {
       caused by: No such file or directory (os error 2)
       hint: `ralph report --public-key` prints the key of its signer
     ");
+}
+
+/// The work tree of a merged run is removed, and the statement is about the repository that it came from.
+#[test]
+fn a_statement_about_a_merged_run_is_valid() {
+    let below = Sandbox::without_git("repository/below");
+    below.git(&["init", "--quiet", "--initial-branch=main", ".."]);
+    for (sandbox, directory) in [(Sandbox::new(), ""), (below, "below")] {
+        let runner = RunnerSandbox::with_client_flags(sandbox, COMMITTED, "");
+        assert_eq!(runner.start(&["--worktree"]).code, Some(0));
+        let run = runner.run_id();
+        assert!(!runner.sandbox.home().join("ralph-worktrees").join(&run).exists());
+        let path = runner.root_path(STATEMENT);
+        let attest = ["report", &run, "--attest", "--out", path.to_str().unwrap()];
+        let attested = runner.sandbox.ralph(attest);
+        assert_eq!(attested.code, Some(0), "{attested}");
+        let statement =
+            serde_json::from_str::<Value>(&verify(&runner, &["--json"]).stdout).unwrap();
+        assert_eq!(statement["predicate"]["policy"]["directory"], directory);
+        let _masked = masked();
+        allow_duplicates!(assert_snapshot!(verify(&runner, &[]), @"
+        exit 0
+        --- stdout
+        valid: run [run], verified, Let main.sh say goodbye.
+        ✓ signature by key [key]
+        ✓ status    verified, as 2 gate results say
+        ✓ commit    HEAD has the judged tree [id]
+        ✓ policy    [policy], 2 files as judged
+        "));
+        let noted = runner.sandbox.ralph(["report", &run, "--attest", "--note"]);
+        assert_eq!(noted.code, Some(0), "{noted}");
+        let noted = runner.sandbox.ralph(["verify-report", "--note", "HEAD"]);
+        assert_eq!(noted.code, Some(0), "{noted}");
+    }
 }
 
 /// A note of another tool, or of a person, is not replaced.

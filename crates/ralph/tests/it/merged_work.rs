@@ -70,7 +70,6 @@ fn normalize(sandbox: &Sandbox, outcome: &CommandOutcome) -> String {
         (r"\b[0-9a-f]{7}([0-9a-f]{3})?\b", "[commit]"),
         (r"[≈ ]*\$[0-9.]+", " $$X"),
         (r"\b\d+(\.\d)? m?s\b", "[time]"),
-        (r"\n {6,}", " "),
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, with).into_owned();
     }
@@ -106,10 +105,12 @@ fn green_work_is_not_merged_by_default() {
     assert_snapshot!(normalize(&sandbox, &ended), @"
     exit 11
     --- stdout
-    ✗ sum  [run]  green $X no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”; not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
+    ✗ sum  [run]  green $X
+            no test fails without the change; 2 old tests pass on the new code; all 6 requirements are met after 1 iteration and [time]; the agent says: “It is done.”; not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` shows it, `git -C $ROOT/project merge ralph/[run]` merges it
 
     not done: queue.toml — 0 of 1 tasks landed, [time], $X
-    next    `ralph run --resume [queue]` continues with what is left a run that has ended is not repeated: change the goal or limits of its task to start another
+    next    `ralph run --resume [queue]` continues with what is left
+            a run that has ended is not repeated: change the goal or limits of its task to start another
     ");
 }
 
@@ -132,6 +133,13 @@ fn green_work_is_merged_if_a_person_accepts_green() {
       tree    merged into `main` as [commit]
       next    review the change (`ralph checkpoint diff [run]`, `ralph why [run]`), then run `ralph accept [run]`, or undo it
       report  `$ROOT/home/.ralph/runs/[run]/report.html`
+    ");
+    // Nothing is left to merge.
+    let (accepted, _) = sandbox.ralph_typing(["accept", "--why", "read it"], str::to_string);
+    assert_snapshot!(normalize(&sandbox, &accepted), @"
+    exit 0
+    --- stdout
+    [run]  verified (accepted by a person: read it)
     ");
 
     let sandbox = adder();

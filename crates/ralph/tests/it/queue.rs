@@ -622,7 +622,7 @@ fn a_queue_is_shown_with_its_runs() {
     [run]  exhausted     Write long-one.  (just now, 1 iteration, $X)
           its 1 iteration is used up, 1 not met
           next: `ralph why [run]` shows what is open; `ralph run --fork [run]` continues with fresh limits
-          not merged: branch `ralph/[run]`, work tree `$ROOT/home/ralph-worktrees/[run]/project`; `git -C $ROOT/home/ralph-worktrees/[run]/project diff [commit]` and `git -C $ROOT/home/ralph-worktrees/[run]/project status` show it, `git -C $ROOT/project merge ralph/[run]` merges what is committed
+          not merged; `ralph status [run]` shows how to merge it
           ? the agent runs without permission prompts, as a person requested
     [run]  verified      Write a.  (just now, 0 iterations, $X)
           merged into `main` as [commit]

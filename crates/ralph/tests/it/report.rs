@@ -14,6 +14,7 @@ const COMMIT_COMMAND: &str =
 fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\d\d:\d\d:\d\d", "[time]");
+    settings.add_filter(r"(?m)^- \d\d:\d\d ", "- [time] ");
     settings.add_filter(r"\b\d+ (ms|s)\b", "[duration]");
     settings.add_filter(r"\b[0-9a-f]{7,40}\b", "[id]");
     settings.add_filter(r"\$\d[\d.]*", "[money]");
@@ -29,8 +30,6 @@ fn run_quietly(runner: &RunnerSandbox, args: &[&str]) -> CommandOutcome {
 
 fn normalized_report(runner: &RunnerSandbox, text: &str) -> String {
     let root = fs::canonicalize(runner.sandbox.root()).unwrap();
-    // The position of line breaks in long paths depends on the machine.
-    let text = text.replace("\n          ", " ");
     text.replace(root.to_str().unwrap(), "$ROOT").replace(&runner.run_id(), "$RUN")
 }
 
@@ -147,11 +146,15 @@ fn unlanded_work_is_located() {
     let ended = run_quietly(&runner, &[&[GOAL, "--worktree"], &PERMISSION_FLAGS[..]].concat());
     let id = runner.run_id();
     let status = runner.sandbox.ralph(["status", &id]).stdout;
+    let list = runner.sandbox.ralph(["status"]).stdout;
+    let list: String = list.lines().filter(|line| line.contains("not merged")).collect();
     let why = runner.sandbox.ralph(["why", &id, "--last", "1"]).stdout;
-    let why = why.lines().next().unwrap_or_default();
+    let why: Vec<_> = why.lines().rev().take(2).collect();
+    let why = format!("{}\n{}", why[1], why[0]);
     let log = runner.sandbox.ralph(["log", &id]).stdout;
     let log: String = log.lines().filter(|line| line.contains("  moved ")).collect();
-    let output = normalized_report(&runner, &format!("{ended}\n{status}\n{why}\n{log}\n"));
+    let output =
+        normalized_report(&runner, &format!("{ended}\n{status}\n{list}\n\n{why}\n{log}\n"));
     snapshot_settings().bind(|| assert_snapshot!(output, @"
     exit 4
     --- stdout
@@ -168,11 +171,137 @@ fn unlanded_work_is_located() {
     $RUN  stuck         Let main.sh say goodbye.  (just now, 6 iterations over 2 sessions, [money])
           the last 3 stops made no progress on tests, 1 not met; tried another approach, then a fresh session
           next: `ralph why $RUN` shows what it is stuck on; help with that, then run `ralph run --fork $RUN`
-          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+          not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
 
-    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it, `git -C $ROOT/project merge ralph/$RUN` merges what is committed
+          not merged; `ralph status $RUN` shows how to merge it
+
+    not merged: branch `ralph/$RUN`, work tree `$ROOT/home/ralph-worktrees/$RUN/project`; 1 path not committed there: `git -C $ROOT/home/ralph-worktrees/$RUN/project diff [id]` and `git -C $ROOT/home/ralph-worktrees/$RUN/project status` show it; commit it, then `git -C $ROOT/project merge ralph/$RUN`
+    next: help with that, then run `ralph run --fork $RUN`
     [time]  moved      session [id] takes over
     "));
+}
+
+/// The work tree of a merged run is removed, and everything is read from the repository that it came from. Nothing is
+/// written there.
+#[test]
+fn merged_work_is_shown_from_the_repository_that_it_came_from() {
+    let runner =
+        RunnerSandbox::new(&format!("[[step]]\n{EDIT_STEP}\n\n[[step]]\nagent = \"Done.\"\n"));
+    let ended = run_quietly(&runner, &[&[GOAL, "--worktree"], &PERMISSION_FLAGS[..]].concat());
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let id = runner.run_id();
+    assert!(!runner.sandbox.home().join("ralph-worktrees").join(&id).exists());
+    let mut shown = String::new();
+    for args in [
+        &["list", "checkpoints", &id][..],
+        &["checkpoint", "diff", &id],
+        &["checkpoint", "diff", &id, "1"],
+        &["checkpoint", "make", &id],
+        &["checkpoint", "restore", &id, "0", "--yes"],
+    ] {
+        let shown_args = args.join(" ");
+        shown.push_str(&format!("$ ralph {shown_args}\n{}\n", runner.sandbox.ralph(args)));
+    }
+    let report = runner.sandbox.ralph(["report", &id]).stdout;
+    let is_shown = |section: &&str| {
+        ["What that rests on", "What happened", "Changes by file", "Check it"]
+            .iter()
+            .any(|title| section.starts_with(title))
+    };
+    for section in report.split("\n## ").filter(is_shown) {
+        shown.push_str(&format!("## {section}\n"));
+    }
+    let shown = normalized_report(&runner, &shown);
+    snapshot_settings().bind(|| assert_snapshot!(shown, @r"
+    $ ralph list checkpoints $RUN
+    exit 0
+    --- stdout
+    $RUN  2 checkpoints of `$ROOT/project`
+            0  [time]  start of the run
+            1  [time]  iteration 1
+
+
+    $ ralph checkpoint diff $RUN
+    exit 0
+    --- stdout
+    diff --git a/main.sh b/main.sh
+    index [id]..[id] 100644
+    --- a/main.sh
+    +++ b/main.sh
+    @@ -1 +1 @@
+    -echo hello
+    +echo goodbye
+
+    --- stderr
+    run `$RUN` has ended: comparing its checkpoints 0 and 1
+
+
+    $ ralph checkpoint diff $RUN 1
+    exit 1
+    --- stderr
+    error: the work tree of run `$RUN` was removed, so it has no current files
+      hint: `ralph checkpoint diff $RUN` compares its checkpoints
+
+
+    $ ralph checkpoint make $RUN
+    exit 1
+    --- stderr
+    error: the work tree of run `$RUN` was removed, so it has no current files
+      hint: `ralph checkpoint diff $RUN` compares its checkpoints
+
+
+    $ ralph checkpoint restore $RUN 0 --yes
+    exit 1
+    --- stderr
+    error: the work tree of run `$RUN` was removed, so nothing can be restored in it
+      hint: `git -C $ROOT/project worktree add --detach ../project-$RUN-0 refs/ralph/$RUN/0` writes the files of the checkpoint to a directory of their own
+
+
+    ## What that rests on
+
+    - **Measured** 6 of 6 requirements met, at stop 3 ([time]) on checkpoint 1
+    - 2 of 2 gate results passed; measured in a clean checkout
+    - all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change
+    - **On** commit `[id]` (checkpoint 1, `[id]`, tree `[id]`)
+    - **Policy** `[id]`, approved before the start
+    - **Journal** 8 lines, unbroken, last hash `[id]`
+    - **Next** review the change: `ralph checkpoint diff $RUN`
+
+    ## What happened
+
+    - [time] started: `Let main.sh say goodbye.`
+    - [time] runner: session [id] starts
+    - [time] stop 1, let go: all 5 requirements are met after 0 iterations and [duration]
+    - [time] stop 2, let go: all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change
+    - [time] runner: merged into `main` as [id]
+    - [time] stop 3, ended: verified: all 6 requirements are met after 0 iterations and [duration]; 1 check passes on the new code; 1 check fails without the change
+
+    ## Changes by file
+
+    1 file, +1 −1
+
+    | File | Added | Removed |
+    |---|--:|--:|
+    | `main.sh` | +1 | −1 |
+
+    ## Check it
+
+    ```sh
+    ralph why $RUN
+    git diff [id] [id]
+    ralph report $RUN --attest --out $RUN.intoto.json
+    ralph verify-report $RUN.intoto.json
+    ```
+    "));
+    assert_eq!(
+        fs::read_to_string(runner.sandbox.project().join("main.sh")).unwrap(),
+        "echo goodbye\n"
+    );
+    // The command of the hint.
+    let copy = ["worktree", "add", "--detach", "../copy", &format!("refs/ralph/{id}/0")];
+    runner.sandbox.git(&copy);
+    let copied = fs::read_to_string(runner.root_path("copy/main.sh")).unwrap();
+    assert_eq!(copied, "echo hello\n");
 }
 
 /// The suggested next command fits the reason for the ending.

@@ -64,7 +64,6 @@ impl ResumeSandbox {
             (r", \d+ (ms|s), ", ", [time], "),
             (r"at \d\d:\d\d", "at [time]"),
             (r"\d\d\d\d-\d\d-\d\d", "[day]"),
-            (r"\n {8,10}", " "),
             // A commit from the second in which a run starts may be counted as the run's own.
             (r"commits .*", "commits …"),
         ] {

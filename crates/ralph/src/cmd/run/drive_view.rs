@@ -2,10 +2,9 @@
 
 use super::run_args::RunArgs;
 use super::run_json::RunJsonLines;
-use super::run_report::FirstLineStyle;
 use super::run_screen::{RunScreen, RunScreenOptions, SignSet};
 use crate::failure::CommandFailure;
-use crate::term::{self, OutputReader};
+use crate::term::{self, OutputReader, TextWidth};
 use ralph_core::status::RunStatus;
 use ralph_deck::wording;
 use ralph_drive::run_event::{DriveReport, RunEvent, RunWatcher};
@@ -20,6 +19,9 @@ pub(super) trait DriveOutput {
     fn redraw(&mut self, lines: usize, text: &str);
 
     fn columns(&self) -> usize;
+
+    /// The width for text that is wrapped, at most `most`.
+    fn text_width(&self, most: usize) -> TextWidth;
 }
 
 /// Prints to stdout, and draws what is redrawn on stderr.
@@ -54,6 +56,10 @@ impl DriveOutput for TerminalOutput {
     fn columns(&self) -> usize {
         term::columns()
     }
+
+    fn text_width(&self, most: usize) -> TextWidth {
+        TextWidth::of_stdout(most)
+    }
 }
 
 pub(crate) struct DriveView {
@@ -84,11 +90,6 @@ impl DriveView {
                 signs: if env.supports_utf8() { SignSet::Unicode } else { SignSet::Ascii },
                 has_bar: term::is_watched(env) && !args.quiet,
                 is_quiet: args.quiet,
-                first_line: if term::is_terminal() {
-                    FirstLineStyle::Wrapped
-                } else {
-                    FirstLineStyle::Whole
-                },
                 now_ms: clock::now_ms,
                 format_time: wording::local_time,
             };

@@ -1,6 +1,6 @@
 //! The lines of gates, of steps of the proof and of judges in the text output of a run.
 
-use super::run_screen::cut_line;
+use super::text_lines::cut_line;
 use crate::term::{self, paint};
 use ralph_deck::wording::{self, safe_line};
 

@@ -21,10 +21,11 @@ pub(crate) mod run_plan;
 mod run_report;
 mod run_screen;
 mod status_bar;
+mod text_lines;
 
 use crate::SUCCESS;
 use crate::failure::CommandFailure;
-use crate::term;
+use crate::term::{self, TextWidth};
 use drive_view::{DriveView, RunResult};
 use ralph_sys::env::Env;
 use run_args::RunArgs;
@@ -70,7 +71,7 @@ fn run_driven(env: &Env, args: &RunArgs) -> Result<u8, CommandFailure> {
         && let Some(path) = super::report::write_reports(env, &ended.report.run)
         && !args.json
     {
-        term::out(&run_report::report_line(&path, term::columns()))?;
+        term::out(&run_report::report_line(&path, TextWidth::of_stdout(run_screen::MAX_COLUMNS)))?;
     }
     if let Some(RunResult { report, gates }) = ended.filter(|_| args.comment) {
         match issue_run::comment_on_issue(env, &report, &gates) {

@@ -4,7 +4,8 @@ use super::drive_view::DriveOutput;
 use super::gate_lines::{gate_line, step_line};
 use super::run_report;
 use super::status_bar::StatusBar;
-use crate::term::{self, paint, text_width};
+use super::text_lines::{LABEL_COLUMNS, cut_line, labelled_line, wrap_line};
+use crate::term::{self, TextWidth, paint};
 use ralph_core::drive::{SessionOrigin, SilenceResponse};
 use ralph_core::proof::ProofStep;
 use ralph_core::record::ReportedStatus;
@@ -15,10 +16,8 @@ use ralph_deck::wording::safe_line;
 use ralph_drive::run_event::{EventSpeaker, MissingRequirement, RunEvent};
 use std::path::PathBuf;
 
-/// The column where the text of labelled lines begins.
-const LABEL_COLUMNS: usize = 8;
 /// The maximum width: longer lines are hard to read.
-const MAX_COLUMNS: usize = 100;
+pub(super) const MAX_COLUMNS: usize = 100;
 /// How many lines of one message are shown.
 const MAX_TEXT_LINES: usize = 60;
 const MAX_MISSING: usize = 6;
@@ -27,7 +26,6 @@ pub(super) struct RunScreenOptions {
     pub signs: SignSet,
     pub has_bar: bool,
     pub is_quiet: bool,
-    pub first_line: run_report::FirstLineStyle,
     pub now_ms: fn() -> u64,
     /// Formats a time in the local time zone.
     pub format_time: fn(u64) -> String,
@@ -128,8 +126,13 @@ impl<O: DriveOutput> RunScreen<O> {
         }
     }
 
+    /// The width of lines that are cut.
     fn columns(&self) -> usize {
         self.output.columns().min(MAX_COLUMNS)
+    }
+
+    fn text_width(&self) -> TextWidth {
+        self.output.text_width(MAX_COLUMNS)
     }
 
     fn replace_signs(&self, text: &str) -> String {
@@ -178,7 +181,7 @@ impl<O: DriveOutput> RunScreen<O> {
     fn render_event(&mut self, event: &RunEvent) -> (PrintedKind, String) {
         match event {
             RunEvent::Said { by, text } => {
-                (PrintedKind::Text, message_lines(*by, text, self.columns()))
+                (PrintedKind::Text, message_lines(*by, text, self.text_width()))
             }
             RunEvent::Tool { by, name, what } => {
                 (PrintedKind::Tool, tool_line(*by, name, what, self.columns()))
@@ -206,8 +209,7 @@ impl<O: DriveOutput> RunScreen<O> {
             | RunEvent::ProofProgress { .. }
             | RunEvent::Standing(_) => (PrintedKind::Label, String::new()),
             RunEvent::Ended(report) => {
-                let first = self.options.first_line;
-                let text = run_report::render_report(report, &self.gates, self.columns(), first);
+                let text = run_report::render_report(report, &self.gates, self.text_width());
                 (PrintedKind::Label, text)
             }
             RunEvent::Prepared { .. }
@@ -227,11 +229,11 @@ impl<O: DriveOutput> RunScreen<O> {
 
     /// The text of an event of ralph itself.
     fn render_labelled(&mut self, event: &RunEvent) -> String {
-        let columns = self.columns();
-        let line = |label: &str, text: &str| styled_label_line(label, text, columns);
+        let width = self.text_width();
+        let line = |label: &str, text: &str| styled_label_line(label, text, width);
         match event {
             RunEvent::Prepared { title, project, gates, notes, run } => {
-                prepared_lines((run.as_str(), title, project), (gates, notes), columns)
+                prepared_lines((run.as_str(), title, project), (gates, notes), width)
             }
             RunEvent::Session { session, how, number, model, .. } => {
                 let how = match how {
@@ -307,7 +309,7 @@ impl<O: DriveOutput> RunScreen<O> {
         let again = if attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
         let until = (self.options.format_time)(until_ms);
         let text = format!("{} until {until}{again}: {}", format_duration(left), safe_line(why));
-        styled_label_line("waits", &text, self.columns())
+        styled_label_line("waits", &text, self.text_width())
     }
 
     /// The first requirements that are not met.
@@ -357,27 +359,27 @@ pub(super) fn replace_signs(signs: SignSet, text: &str) -> String {
 fn prepared_lines(
     (run, title, project): (&str, &str, &PathBuf),
     (gates, notes): (&[String], &[String]),
-    columns: usize,
+    width: TextWidth,
 ) -> String {
-    let mut out = labelled_line("", &paint(term::BOLD, run), &safe_line(title), columns);
+    let mut out = labelled_line("", &paint(term::BOLD, run), &safe_line(title), width);
     let names: Vec<_> = gates.iter().map(|name| safe_line(name)).collect();
     let names = if names.is_empty() { "none".to_string() } else { names.join(", ") };
     out.push_str(&styled_label_line(
         "project",
         &format!("`{}`", safe_line(&project.to_string_lossy())),
-        columns,
+        width,
     ));
-    out.push_str(&styled_label_line("gates", &names, columns));
+    out.push_str(&styled_label_line("gates", &names, width));
     for note in notes {
-        out.push_str(&styled_label_line("note", &safe_line(note), columns));
+        out.push_str(&styled_label_line("note", &safe_line(note), width));
     }
     let stop = format!(
         "Ctrl-C lets the turn end, twice ends it now; `ralph run --resume {run}` continues"
     );
-    out + &styled_label_line("stop", &stop, columns)
+    out + &styled_label_line("stop", &stop, width)
 }
 
-fn message_lines(by: EventSpeaker, foreign: &str, columns: usize) -> String {
+fn message_lines(by: EventSpeaker, foreign: &str, width: TextWidth) -> String {
     let foreign = text::clean(foreign);
     let foreign = foreign.trim_matches('\n').trim_end();
     if foreign.is_empty() {
@@ -387,7 +389,7 @@ fn message_lines(by: EventSpeaker, foreign: &str, columns: usize) -> String {
     let lines: Vec<_> = foreign.lines().collect();
     let mut out = String::new();
     for line in lines.iter().take(MAX_TEXT_LINES) {
-        out.push_str(&wrap_line(&indent, line, columns));
+        out.push_str(&wrap_line(&indent, line, width));
     }
     if lines.len() > MAX_TEXT_LINES {
         out.push_str(&format!("{indent}… {} more lines\n", lines.len() - MAX_TEXT_LINES));
@@ -409,80 +411,14 @@ fn indent(by: EventSpeaker) -> String {
     }
 }
 
-fn styled_label_line(label: &str, text: &str, columns: usize) -> String {
+fn styled_label_line(label: &str, text: &str, width: TextWidth) -> String {
     let style = match label {
         "held" | "trouble" | "silent" => term::BAD,
         "asks" | "waits" | "note" | "tries" => term::WARN,
         "over" | "session" | "resumes" => term::BOLD,
         _ => term::DIM,
     };
-    labelled_line("", &paint(style, label), text, columns)
-}
-
-/// A label and a text that wraps below itself, with an optional mark in front.
-pub(super) fn labelled_line(mark: &str, label: &str, text: &str, columns: usize) -> String {
-    let head = if mark.is_empty() { label.to_string() } else { format!("{mark} {label}") };
-    let column = if mark.is_empty() { LABEL_COLUMNS } else { LABEL_COLUMNS + 2 };
-    let taken = text_width(&head);
-    let gap = " ".repeat(column.saturating_sub(taken).max(1));
-    let body = wrap_line(&" ".repeat(column), text, columns);
-    format!("{head}{gap}{}", body.get(column..).unwrap_or_default())
-}
-
-/// Cuts a line to the terminal, so that it does not wrap.
-pub(super) fn cut_line(line: &str, columns: usize) -> String {
-    let is_whole = text_width(line) < columns;
-    if is_whole {
-        return format!("{line}\n");
-    }
-    format!("{}…\n", term::fit(line, columns.saturating_sub(2)))
-}
-
-/// Wraps one line of text, each line with `indent` and the line's own indentation. A word that is too wide is not
-/// broken, so that it can be copied.
-pub(super) fn wrap_line(indent: &str, line: &str, columns: usize) -> String {
-    let own: String = line.chars().take_while(|char| *char == ' ').take(columns / 3).collect();
-    let room = columns.saturating_sub(text_width(indent) + text_width(&own) + 1).max(20);
-    let mut out = String::new();
-    let mut taken = 0;
-    for word in breakable_words(line, room) {
-        let word_width = text_width(word);
-        if taken == 0 || taken + 1 + word_width > room {
-            if taken > 0 {
-                out.push('\n');
-            }
-            out.push_str(indent);
-            out.push_str(&own);
-            taken = 0;
-        } else {
-            out.push(' ');
-            taken += 1;
-        }
-        out.push_str(word);
-        taken += word_width;
-    }
-    out.push('\n');
-    out
-}
-
-/// Splits at spaces, but not between two backticks as long as there is room, so that commands can be copied.
-fn breakable_words(line: &str, room: usize) -> impl Iterator<Item = &str> {
-    let mut rest = line.trim_start_matches(' ');
-    std::iter::from_fn(move || {
-        let space = |from: usize| rest.get(from..)?.find(' ').map(|at| from + at);
-        let first = space(0).unwrap_or(rest.len());
-        let is_open =
-            |end: usize| rest.get(..end).is_some_and(|it| it.matches('`').count() % 2 == 1);
-        let closing = |from: usize| rest.get(from..)?.find('`').map(|at| from + at + 1);
-        let end = match is_open(first).then(|| closing(first)).flatten() {
-            Some(close) => space(close).unwrap_or(rest.len()),
-            None => first,
-        };
-        let end = if rest.get(..end).is_some_and(|it| text_width(it) > room) { first } else { end };
-        let (word, after) = rest.split_at_checked(end)?;
-        rest = after.trim_start_matches(' ');
-        (!word.is_empty()).then_some(word)
-    })
+    labelled_line("", &paint(style, label), text, width)
 }
 
 /// `, 31 of 148`

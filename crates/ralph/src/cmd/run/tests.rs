@@ -25,9 +25,10 @@ fn when(ms: u64) -> String {
     format!("{} s", (ms - NOW) / 1000)
 }
 
+/// The output at a terminal, or in a pipe if the width is unlimited.
 struct RecordedOutput {
     text: String,
-    columns: usize,
+    width: TextWidth,
 }
 
 impl DriveOutput for RecordedOutput {
@@ -45,24 +46,36 @@ impl DriveOutput for RecordedOutput {
     }
 
     fn columns(&self) -> usize {
-        self.columns
+        match self.width {
+            TextWidth::Columns(columns) => columns,
+            TextWidth::Unlimited => 80,
+        }
+    }
+
+    fn text_width(&self, most: usize) -> TextWidth {
+        match self.width {
+            TextWidth::Columns(columns) => TextWidth::Columns(columns.min(most)),
+            TextWidth::Unlimited => TextWidth::Unlimited,
+        }
     }
 }
 
 fn look(has_bar: bool) -> RunScreenOptions {
-    let first_line = run_report::FirstLineStyle::Wrapped;
     RunScreenOptions {
         signs: SignSet::Unicode,
         has_bar,
         is_quiet: false,
-        first_line,
         now_ms: now,
         format_time: when,
     }
 }
 
 fn shown(look: RunScreenOptions, columns: usize, story: &[RunEvent]) -> String {
-    let mut screen = RunScreen::new(RecordedOutput { text: String::new(), columns }, look);
+    shown_at(look, TextWidth::Columns(columns), story)
+}
+
+fn shown_at(look: RunScreenOptions, width: TextWidth, story: &[RunEvent]) -> String {
+    let mut screen = RunScreen::new(RecordedOutput { text: String::new(), width }, look);
     for event in story {
         screen.on_event(event);
         screen.tick();
@@ -358,7 +371,7 @@ fn narrow_terminal_has_a_bar_and_no_line_that_is_too_long() {
     let output = term::strip_styles(&shown(look(true), 60, &story));
     // The first line of the report is wrapped by other rules.
     let widest =
-        output.lines().filter(|line| !line.starts_with("cancelled: ")).map(text_width).max();
+        output.lines().filter(|line| !line.starts_with("cancelled: ")).map(term::text_width).max();
     assert_eq!(widest, Some(59));
     insta::assert_snapshot!(output);
 }
@@ -395,26 +408,17 @@ fn letters_replace_signs_without_utf8() {
 fn quiet_prints_only_the_report() {
     let story =
         [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(verified()))]].concat();
-    let quiet = RunScreenOptions {
-        is_quiet: true,
-        first_line: run_report::FirstLineStyle::Whole,
-        ..look(false)
-    };
-    insta::assert_snapshot!(term::strip_styles(&shown(quiet, 100, &story)), @"
+    let quiet = RunScreenOptions { is_quiet: true, ..look(false) };
+    insta::assert_snapshot!(term::strip_styles(&shown_at(quiet, TextWidth::Unlimited, &story)), @"
     verified: make the parser handle nested quotes — 3 gates on 3f1c2ab, 11 iterations over 3 sessions, 2 h 4 min, $4.10
     ✓ met     a change, policy, build, tests, lint
-      files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`, `src/part4.rs`, `src/part5.rs`,
-              `src/part6.rs` and 2 more
+      files   `src/part1.rs`, `src/part2.rs`, `src/part3.rs`, `src/part4.rs`, `src/part5.rs`, `src/part6.rs` and 2 more
       commits 9e1f00d Read quotes one by one, 3f1c2ab Handle nested quotes
       saved   as checkpoint 11
       tree    merged into `main`; the branch `ralph/k7f2` is kept
     ");
-    let output = term::strip_styles(&run_report::render_report(
-        &cancelled(),
-        &[],
-        100,
-        run_report::FirstLineStyle::Whole,
-    ));
+    let output =
+        term::strip_styles(&run_report::render_report(&cancelled(), &[], TextWidth::Unlimited));
     insta::assert_snapshot!(output, @"
     cancelled: make the parser handle nested quotes — a person pressed Ctrl-C, 2 of 5 not met, 3 iterations, 14 min, $1.82
     ✗ open    tests: 2 of 148 failed
@@ -479,12 +483,13 @@ fn report_names_what_was_verified_and_where_it_is() {
         ..claimed.clone()
     };
     let output =
-        |report, first| term::strip_styles(&run_report::render_report(report, &gates, 60, first));
+        |report, width| term::strip_styles(&run_report::render_report(report, &gates, width));
+    let terminal = TextWidth::Columns(60);
     let output = [
-        output(&uncommitted, run_report::FirstLineStyle::Wrapped),
-        output(&claimed, run_report::FirstLineStyle::Whole),
-        output(&stuck, run_report::FirstLineStyle::Wrapped),
-        output(&reviewed, run_report::FirstLineStyle::Whole),
+        output(&uncommitted, terminal),
+        output(&claimed, TextWidth::Unlimited),
+        output(&stuck, terminal),
+        output(&reviewed, TextWidth::Unlimited),
     ];
     insta::assert_snapshot!(output.join("\n"), @r"
     verified: make the parser handle nested quotes — 2 gates
@@ -503,9 +508,7 @@ fn report_names_what_was_verified_and_where_it_is() {
 
     claimed: make the parser handle nested quotes — all 10 requirements are met after 2 iterations and 286 ms, 1 of them only by a claim, $0.0043
       saved   as checkpoint 11
-      tree    not merged: branch `ralph/k7f2`, work tree
-              `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab`
-              shows it
+      tree    not merged: branch `ralph/k7f2`, work tree `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab` shows it
       next    `ralph why k7f2`
 
     stuck: make the parser handle nested quotes — nothing
@@ -520,15 +523,10 @@ fn report_names_what_was_verified_and_where_it_is() {
       next    `ralph run --resume k7f2`
 
     needs_review: make the parser handle nested quotes — 1 old test fails or is missing on the new code (test_quotes), 3 iterations, 14 min, $0.0043
-      why     1 old test fails or is missing on the new code
-              (test_quotes); all 5 requirements are met after 2
-              iterations and 3 min; the agent says: “it was
-              wrong”
+      why     1 old test fails or is missing on the new code (test_quotes); all 5 requirements are met after 2 iterations and 3 min; the agent says: “it was wrong”
       note    1 old failure remains: test_round
       saved   as checkpoint 11
-      tree    not merged: branch `ralph/k7f2`, work tree
-              `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab`
-              shows it
+      tree    not merged: branch `ralph/k7f2`, work tree `/srv/k7f2`; `git -C /srv/k7f2 diff 3f1c2ab` shows it
       next    `ralph why k7f2`
     ");
 }
@@ -565,7 +563,8 @@ fn foreign_control_characters_do_not_reach_the_terminal() {
 
 #[test]
 fn json_output_has_one_object_per_line() {
-    let mut lines = RunJsonLines::new(RecordedOutput { text: String::new(), columns: 0 }, now);
+    let mut lines =
+        RunJsonLines::new(RecordedOutput { text: String::new(), width: TextWidth::Unlimited }, now);
     let story =
         [beginning(), interruptions(), vec![RunEvent::Ended(Box::new(verified()))]].concat();
     for event in &story {

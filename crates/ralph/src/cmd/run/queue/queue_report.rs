@@ -1,8 +1,8 @@
 //! The report at the end of a queue: a line for each task, and one for the queue.
 
-use super::super::run_screen::labelled_line;
+use super::super::text_lines::labelled_line;
 use super::task_process::LONGEST_REASON;
-use crate::term::{self, paint};
+use crate::term::{self, TextWidth, paint};
 use ralph_core::gate::shell_quote;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
@@ -19,9 +19,9 @@ pub(super) fn render_queue_report(
     (id, queue): (&QueueId, &TaskQueue),
     outcome: &QueueOutcome,
     elapsed_ms: u64,
-    columns: usize,
+    width: TextWidth,
 ) -> String {
-    let mut out = task_rows(queue, outcome, columns);
+    let mut out = task_rows(queue, outcome, width);
     let all = outcome.tasks.len();
     let done = outcome.tasks.iter().filter(|task| task.state == QueueTaskState::Done).count();
     let (style, word) = match done == all {
@@ -55,13 +55,13 @@ pub(super) fn render_queue_report(
                 format!("`ralph run --resume {}` continues with what is left", id.as_str())
             }
         };
-        out.push_str(&labelled_line("", &paint(term::DIM, "next"), &next, columns));
+        out.push_str(&labelled_line("", &paint(term::DIM, "next"), &next, width));
     }
     if outcome.tasks.iter().any(|task| task.state == QueueTaskState::Parked && is_final(task)) {
         let change = if is_of_issues { "text of its issue" } else { "goal or limits of its task" };
         let next =
             format!("a run that has ended is not repeated: change the {change} to start another");
-        out.push_str(&labelled_line("", "", &next, columns));
+        out.push_str(&labelled_line("", "", &next, width));
     }
     out
 }
@@ -73,7 +73,7 @@ fn is_landed_green(task: &QueueTaskOutcome) -> bool {
 }
 
 /// A line for each task, with the reason for its state.
-pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usize) -> String {
+pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, width: TextWidth) -> String {
     let mut out = String::new();
     let widest = queue.tasks.iter().map(|task| task.name.len()).max().unwrap_or(0).min(40);
     for (task, became) in queue.tasks.iter().zip(&outcome.tasks) {
@@ -97,7 +97,7 @@ pub(super) fn task_rows(queue: &TaskQueue, outcome: &QueueOutcome, columns: usiz
         out.push_str(head.trim_end());
         if !why.is_empty() && became.state != QueueTaskState::Done {
             out.push('\n');
-            out.push_str(&labelled_line("", "", &why, columns));
+            out.push_str(&labelled_line("", "", &why, width));
         } else {
             out.push('\n');
         }

@@ -1,11 +1,12 @@
 //! The text output of a queue: a line for each event of a task, and a board at the bottom with the running tasks.
 
 use super::super::drive_view::DriveOutput;
-use super::super::run_screen::{SignSet, labelled_line};
+use super::super::run_screen::SignSet;
 use super::super::status_bar::join_fitting;
+use super::super::text_lines::labelled_line;
 use super::queue_report;
 use super::task_process::LONGEST_REASON;
-use crate::term::{self, paint};
+use crate::term::{self, TextWidth, paint};
 use ralph_core::text;
 use ralph_core::units::{format_duration, format_usd};
 use ralph_deck::view::run_report::with_limit;
@@ -74,7 +75,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
         let stop = format!(
             "Ctrl-C lets the turns end and parks the tasks, a second Ctrl-C ends them now; `ralph run --resume {id}` continues"
         );
-        text.push_str(&labelled_line("", &paint(term::DIM, "stop"), &stop, self.columns()));
+        text.push_str(&labelled_line("", &paint(term::DIM, "stop"), &stop, self.text_width()));
         self.print_text(&text);
     }
 
@@ -171,7 +172,7 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
             (self.id, self.queue),
             outcome,
             elapsed,
-            self.columns(),
+            self.text_width(),
         );
         let text = self.replace_signs(&text);
         self.output.print(&if self.options.is_quiet { text } else { format!("\n{text}") });
@@ -266,8 +267,8 @@ impl<'a, O: DriveOutput> QueueScreen<'a, O> {
         }
     }
 
-    fn columns(&self) -> usize {
-        self.output.columns().min(MAX_COLUMNS)
+    fn text_width(&self) -> TextWidth {
+        self.output.text_width(MAX_COLUMNS)
     }
 
     /// Replaces signs by letters where there is no UTF-8.
@@ -308,6 +309,10 @@ mod tests {
 
         fn columns(&self) -> usize {
             self.columns
+        }
+
+        fn text_width(&self, most: usize) -> TextWidth {
+            TextWidth::Columns(self.columns.min(most))
         }
     }
 

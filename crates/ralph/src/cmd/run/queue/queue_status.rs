@@ -1,9 +1,9 @@
 //! The progress of queues as `ralph status` prints it, and the errors about their names.
 
-use super::super::run_screen::labelled_line;
+use super::super::text_lines::labelled_line;
 use super::queue_report;
 use crate::failure::CommandFailure;
-use crate::term::{self, paint};
+use crate::term::{self, TextWidth, paint};
 use ralph_deck::view::queue_status::{self, QueueStatus};
 use ralph_deck::wording::safe_line;
 use ralph_home::paths::RalphHome;
@@ -32,10 +32,10 @@ pub(crate) fn queue_paragraph(queue: &QueueStatus) -> String {
 
 /// Like [`queue_paragraph`], with every task.
 pub(crate) fn render_queue_tasks(queue: &QueueStatus) -> String {
-    let columns = term::columns().min(WIDEST);
-    let rows = queue_report::task_rows(&queue.queue, &queue.tasks, columns);
+    let width = TextWidth::of_stdout(WIDEST);
+    let rows = queue_report::task_rows(&queue.queue, &queue.tasks, width);
     let next = queue.next_step();
-    let next = next.map(|next| labelled_line("", &paint(term::DIM, "next"), &next, columns));
+    let next = next.map(|next| labelled_line("", &paint(term::DIM, "next"), &next, width));
     format!("{}{rows}{}", queue_head(queue), next.unwrap_or_default())
 }
 
