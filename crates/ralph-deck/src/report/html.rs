@@ -250,18 +250,18 @@ impl HtmlPage<'_> {
     }
 
     fn events(&self) -> Markup {
-        let (rows, left_out) = report_lines::events(&self.report.page);
+        let (events, left_out) = report_lines::events(&self.report.page);
         html! {
             h2 { "What happened" }
             table class="tl" {
                 tbody {
-                    @for (index, row) in rows.iter().enumerate() {
+                    @for (index, event) in events.iter().enumerate() {
                         @if index == LEFT_OUT_AFTER && left_out > 0 {
                             tr { td {} td { (left_out) " more: " code { "ralph log " (self.report.page.row.run) } } }
                         }
                         tr {
-                            td { (time_of_day(row.at_ms)) }
-                            td { (self.line(&report_lines::event_line(row))) }
+                            td { (time_of_day(event.at_ms())) }
+                            td { (self.line(&report_lines::event_line(event))) }
                         }
                     }
                 }

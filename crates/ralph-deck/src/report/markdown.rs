@@ -178,14 +178,14 @@ impl MarkdownPage<'_> {
 
     fn events(&mut self, report: &RunReport) {
         self.add("\n## What happened\n\n");
-        let (rows, left_out) = report_lines::events(&report.page);
-        for (index, row) in rows.iter().enumerate() {
+        let (events, left_out) = report_lines::events(&report.page);
+        for (index, event) in events.iter().enumerate() {
             if index == LEFT_OUT_AFTER && left_out > 0 {
                 let run = &report.page.row.run;
                 self.add(&format!("- {left_out} more: `ralph log {run}`\n"));
             }
-            let line = report_lines::event_line(row);
-            self.add_item(&format!("{} ", time_of_day(row.at_ms)), &line);
+            let line = report_lines::event_line(event);
+            self.add_item(&format!("{} ", time_of_day(event.at_ms())), &line);
         }
     }
 

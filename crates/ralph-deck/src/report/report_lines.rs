@@ -27,6 +27,8 @@ const MAX_LOOK_FIRST: usize = 5;
 /// Of a longer timeline, the beginning and the end are shown.
 const FIRST_EVENTS: usize = 12;
 const LAST_EVENTS: usize = 24;
+/// In a long timeline.
+const MAX_HOLDS_IN_A_ROW: usize = 5;
 const MAX_FILES: usize = 30;
 
 /// A part of a line.
@@ -253,19 +255,63 @@ fn test_counts(tests: ralph_core::gate::TestCounts) -> String {
     format!("{passed} of {}{skipped}", tests.run)
 }
 
+/// A line of "What happened".
+pub(super) enum ReportEvent<'a> {
+    Row(&'a TimelineRow),
+    /// Holds between two others, of which only the first and the last are named.
+    Held {
+        first: &'a TimelineRow,
+        last: &'a TimelineRow,
+    },
+}
+
+impl ReportEvent<'_> {
+    pub(super) fn at_ms(&self) -> u64 {
+        match self {
+            Self::Row(row) | Self::Held { first: row, .. } => row.at_ms,
+        }
+    }
+}
+
 /// The events to show, and how many are left out after the first of them.
-pub(super) fn events(page: &RunPage) -> (Vec<&TimelineRow>, usize) {
-    let rows: Vec<_> = page.timeline.iter().collect();
-    let left_out = rows.len().saturating_sub(FIRST_EVENTS + LAST_EVENTS);
-    let (first, last) = rows.split_at(FIRST_EVENTS.min(rows.len()));
-    let shown = first.iter().chain(last.iter().skip(left_out)).copied();
-    (shown.collect(), left_out)
+pub(super) fn events(page: &RunPage) -> (Vec<ReportEvent<'_>>, usize) {
+    let most = FIRST_EVENTS + LAST_EVENTS;
+    let mut events: Vec<_> = if page.timeline.len() > most {
+        page.timeline.chunk_by(|one, next| is_hold(one) && is_hold(next)).flat_map(fold).collect()
+    } else {
+        page.timeline.iter().map(ReportEvent::Row).collect()
+    };
+    let left_out = events.len().saturating_sub(most);
+    events.drain(FIRST_EVENTS.min(events.len())..(FIRST_EVENTS + left_out).min(events.len()));
+    (events, left_out)
+}
+
+fn is_hold(row: &TimelineRow) -> bool {
+    row.kind == TimelineKind::Held && row.stop.is_some()
+}
+
+/// Joins all but the first and the last of many holds in a row: what happened between holds says more.
+fn fold(rows: &[TimelineRow]) -> Vec<ReportEvent<'_>> {
+    match rows {
+        [first, from, .., to, last] if rows.len() > MAX_HOLDS_IN_A_ROW => {
+            let held = ReportEvent::Held { first: from, last: to };
+            vec![ReportEvent::Row(first), held, ReportEvent::Row(last)]
+        }
+        rows => rows.iter().map(ReportEvent::Row).collect(),
+    }
 }
 
 /// After how many events those that are left out are named.
 pub(super) const LEFT_OUT_AFTER: usize = FIRST_EVENTS;
 
-pub(super) fn event_line(row: &TimelineRow) -> ReportLine {
+pub(super) fn event_line(event: &ReportEvent<'_>) -> ReportLine {
+    let row = match event {
+        ReportEvent::Row(row) => row,
+        ReportEvent::Held { first, last } => {
+            let stop = |row: &TimelineRow| row.stop.unwrap_or_default();
+            return vec![own(&format!("stops {} to {}, held", stop(first), stop(last)))];
+        }
+    };
     let head = match (row.stop, row.kind) {
         (Some(stop), kind) => format!("stop {stop}, {}: ", kind.label()),
         (None, TimelineKind::Started) => "started: ".to_string(),

@@ -410,3 +410,44 @@ fn json_has_the_documented_units() {
     insta::assert_snapshot!(keys.into_iter().collect::<Vec<_>>().join(" "), @"answered_at asked_at context_share cost_usd elapsed_ms gates_cost_usd gates_ms handover_at last_seen_at longest_ms max_cost_usd max_duration_ms saved_ms spent_usd started_at took_ms");
     insta::assert_snapshot!(report["page"]["row"]["started_at"], @r#""2026-11-17T11:34:03.836Z""#);
 }
+
+/// The timeline of a long night is read for what happened between the holds.
+#[test]
+fn many_holds_in_a_row_are_joined_in_a_long_timeline() {
+    let mut report = report_with("tests failed");
+    let hold = report.page.timeline[0].clone();
+    let runner = |text: &str| TimelineRow {
+        kind: TimelineKind::Runner,
+        stop: None,
+        text: text.to_string(),
+        ..hold.clone()
+    };
+    let holds = |from: u32, to: u32| {
+        (from..=to).map(|stop| TimelineRow { stop: Some(stop), ..hold.clone() }).collect::<Vec<_>>()
+    };
+    let mut events = |timeline: Vec<TimelineRow>| {
+        report.page.timeline = timeline;
+        let page = render_markdown(&report, &Redactor::default());
+        let (_, events) = page.split_once("## What happened\n\n").unwrap();
+        events.split_once("\n\n").unwrap().0.to_string()
+    };
+    let _filter = without_times();
+    let (fresh, trouble) = (runner("session 2 starts"), runner("the provider is overloaded"));
+    let night = [holds(1, 20), vec![fresh], holds(21, 24), vec![trouble], holds(25, 60)].concat();
+    insta::assert_snapshot!(events(night), @"
+    - [time] stop 1, held: tests failed
+    - [time] stops 2 to 19, held
+    - [time] stop 20, held: tests failed
+    - [time] runner: session 2 starts
+    - [time] stop 21, held: tests failed
+    - [time] stop 22, held: tests failed
+    - [time] stop 23, held: tests failed
+    - [time] stop 24, held: tests failed
+    - [time] runner: the provider is overloaded
+    - [time] stop 25, held: tests failed
+    - [time] stops 26 to 59, held
+    - [time] stop 60, held: tests failed
+    ");
+    // In a short one, each is listed.
+    assert_eq!(events(holds(1, 30)).lines().count(), 30);
+}
