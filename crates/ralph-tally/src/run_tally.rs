@@ -59,6 +59,8 @@ pub struct RunTally {
     pub questions: u32,
     pub denied: u32,
     pub accepted_by: Option<String>,
+    /// Whether a person closed it after an end that waits for one.
+    pub closed: bool,
     pub asked: Option<AskedQuestion>,
     /// A wait that the agent declared.
     pub declared_wait_ms: Option<u64>,
@@ -174,7 +176,7 @@ impl RunTally {
         day_tally::add_to_day(&mut self.days, days, line.at_ms, add);
     }
 
-    /// An end is final. Only the agent's bill and a person's acceptance may come later.
+    /// An end is final. Only the agent's bill, a person's acceptance and a person's closing may come later.
     fn apply_late(&mut self, status: RunStatus, line: &JournalLine<'_>) {
         if let LineChange::Drove(RunnerLine::Metered(meter)) = &line.change {
             self.spend.add_reading(meter);
@@ -184,6 +186,8 @@ impl RunTally {
             self.accepted_by = Some(bounded(acceptance.by.as_str()));
             self.disputed.accept(acceptance.by.as_str(), line.at_ms);
             self.phase = TallyPhase::Ended(RunStatus::Verified);
+        } else if matches!(line.change, LineChange::Cancelled) {
+            self.closed = true;
         }
     }
 

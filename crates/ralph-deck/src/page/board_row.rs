@@ -2,11 +2,12 @@
 
 use super::open_question::open_question;
 use super::run_activity::{ActiveGateRow, RunActivity};
-use super::run_standing::RunStanding;
+use super::run_standing::{BoardGroup, RunStanding};
 use crate::json_units;
 use crate::run_index::IndexedRun;
 use crate::{standing_wording, wording};
 use ralph_core::approval;
+use ralph_core::closed_run::closing_entry;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
@@ -83,6 +84,9 @@ pub struct BoardRow {
     /// Until when it waits.
     #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
+    /// Whether a person closed it after an end that waits for one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// Why no hook of its session reaches ralph, although it is active.
     pub unprotected: Option<String>,
     /// What protects it again.
@@ -190,6 +194,7 @@ impl BoardRow {
             question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
+            closed: false,
             unprotected: None,
             remedy: None,
             activity: None,
@@ -233,6 +238,7 @@ impl BoardRow {
             question: question.filter(|_| !standing.has_ended()),
             note: (!note.is_empty()).then_some(note),
             until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
+            closed: run.closed,
             unprotected: None,
             remedy: None,
             activity: None,
@@ -284,6 +290,7 @@ impl BoardRow {
             }
         }
         if self.standing.has_ended() {
+            self.closed = closing_entry(entries).is_some();
             let because = crate::view::decisions::ending_reason(entries);
             self.note = because.map(|why| text::clean_line(&why, LONGEST_NOTE));
         }
@@ -298,6 +305,11 @@ impl BoardRow {
         self.note = Some(format!("{cause}; {remedy}"));
         self.unprotected = Some(cause);
         self.remedy = Some(remedy);
+    }
+
+    /// The part of the board that it is listed in.
+    pub fn group(&self) -> BoardGroup {
+        if self.closed { BoardGroup::Ended } else { self.standing.group() }
     }
 
     /// The gates that run now.

@@ -17,7 +17,7 @@ use super::run_standing::Attention;
 use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::json_units;
 use crate::view::decisions::journal_damage_text;
-use crate::view::next_step::{AsksPerson, next_step};
+use crate::view::next_step::next_step;
 use ralph_core::id::RunId;
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
 use ralph_core::text;
@@ -142,10 +142,9 @@ impl RunPage {
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
-        let asks = AsksPerson::from_question(row.question.as_ref());
         let next = match journal_edit {
             Some(_) => Some(UNTRUSTED_NEXT.to_string()),
-            None => next_step(record, state, view.phase, asks),
+            None => next_step(record, state, view.phase, entries),
         };
         let mut page = Self {
             v: 1,

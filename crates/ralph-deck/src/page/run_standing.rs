@@ -214,14 +214,10 @@ impl RunStanding {
 
     pub fn group(self) -> BoardGroup {
         match self {
-            Self::Asks
-            | Self::Paused
-            | Self::Orphaned
-            | Self::Unprotected
-            | Self::Parked(_)
-            | Self::Ended(RunStatus::NeedsHuman | RunStatus::NeedsReview | RunStatus::GateBroken) => {
+            Self::Asks | Self::Paused | Self::Orphaned | Self::Unprotected | Self::Parked(_) => {
                 BoardGroup::WaitingForYou
             }
+            Self::Ended(status) if status.waits_for_person() => BoardGroup::WaitingForYou,
             Self::Working | Self::Waiting => BoardGroup::Working,
             Self::Ended(_) => BoardGroup::Ended,
         }

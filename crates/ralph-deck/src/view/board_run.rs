@@ -1,16 +1,21 @@
 //! A run in `ralph status`: its row on the board, and what only this command reads.
 
 use crate::page::{BoardRow, RunStanding, view_question};
+use crate::view::next_step::next_step;
 use crate::view::{driven_run, journal_check, pipeline_chunks};
+use crate::wording::safe_line;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
+use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::phases::{self, PhaseProgress};
 use ralph_install::doctor::protection::UnprotectedReason;
 use ralph_sys::clock;
+
+const MAX_REASON_CHARS: usize = 200;
 
 /// A run, with what its row does not have.
 #[derive(Debug)]
@@ -23,6 +28,8 @@ pub struct BoardRun {
     pub pipeline: Option<String>,
     /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
     pub worktree_outcome: Option<String>,
+    /// What a person can do next; `None` where the journal was not read.
+    pub next: Option<String>,
 }
 
 impl BoardRun {
@@ -36,7 +43,7 @@ impl BoardRun {
         let has_ended = matches!(view.phase, RunPhase::Ended(_));
         let is_checked = journal_check::is_journal_checked(&view);
         // Reading the journal of every run that ended would make a long list slow.
-        let is_read = !has_ended || is_checked || has_worktree || needs_person(&view);
+        let is_read = !has_ended || is_checked || has_worktree || is_for_person(&view);
         let read = |run: &RunId| overview::run_history(home, run).ok();
         let history = is_read.then(|| read(&view.opened.run.id)).flatten();
         if is_checked && let Some(edit) = history.as_ref().and_then(journal_check::journal_edit) {
@@ -52,22 +59,34 @@ impl BoardRun {
             phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
             worktree_outcome: entries.and_then(driven_run::worktree_outcome),
+            next: entries
+                .and_then(|entries| next_step(run, &view.opened.state, view.phase, entries)),
             view,
         }
     }
 
-    /// Why it ended, if a person has to do something about it.
-    pub(super) fn ending_reason(&self) -> Option<&str> {
-        self.row.note.as_deref().filter(|_| needs_person(&self.view))
+    /// Why it ended, or what the agent asked, and the next step, if a person has to do something about it.
+    pub(super) fn review_lines(&self) -> Vec<String> {
+        if !is_for_person(&self.view) {
+            return Vec::new();
+        }
+        let why = match &self.view.opened.state.declared {
+            Some(DeclaredPause::NeedsHuman(question)) => {
+                Some(format!("asks: {}", safe_line(question)))
+            }
+            Some(DeclaredPause::Approval(_) | DeclaredPause::Waiting { .. }) | None => {
+                self.row.note.as_ref().map(|why| text::clean_line(why, MAX_REASON_CHARS))
+            }
+        };
+        let next = self.next.as_ref().map(|next| format!("next: {next}"));
+        why.into_iter().chain(next).collect()
     }
 }
 
 /// Whether a person has to do something about the end of a run.
-fn needs_person(view: &RunView) -> bool {
+fn is_for_person(view: &RunView) -> bool {
     view.opened.state.accepted.is_none()
         && matches!(view.phase, RunPhase::Ended(status) if is_unfinished(status))
-        // The question of the agent is shown instead.
-        && !matches!(view.opened.state.declared, Some(DeclaredPause::NeedsHuman(_)))
 }
 
 /// What a run in progress is doing. Its journal is read only if it can change that.

@@ -12,13 +12,11 @@ use crate::view::gated_sessions::{
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
 use crate::view::journal_check;
-use crate::view::next_step;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::spending_sources::{SpendingBySourceView, spending_by_source};
 use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
-use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::{LimitKind, LimitUsage};
@@ -44,7 +42,6 @@ use ralph_sys::parallel;
 use serde::Serialize;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-const MAX_REASON_CHARS: usize = 200;
 const MAX_RECENT_RUNS: usize = 50;
 
 /// Which runs the board shows.
@@ -269,10 +266,8 @@ impl BoardRun {
             remarks.chain(wording::remark_lines(state, self.view.phase, now_ms)).chain(checks);
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
-        if let RunPhase::Ended(status) = self.view.phase {
+        if let RunPhase::Ended(_) = self.view.phase {
             lines.extend(journal_check::tampering_line(&self.view.opened));
-            let asked = next_step::ended_question(run, state, status);
-            lines.extend(asked.into_iter().map(|line| vec![plain(line)]));
             if let Some(note) = state.report.as_ref().and_then(old_failures) {
                 lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
             }
@@ -293,17 +288,6 @@ impl BoardRun {
         let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
         lines.extend(own.map(|fault| vec![fault_line(fault)]));
         lines
-    }
-
-    /// Why a person has to review or continue the run, and how.
-    fn review_lines(&self) -> Vec<String> {
-        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let (RunPhase::Ended(status), Some(why)) = (self.view.phase, self.ending_reason()) else {
-            return Vec::new();
-        };
-        let next =
-            ending::next_step(status, run, state.limits(run), ending::broken_requirement(why));
-        vec![text::clean_line(why, MAX_REASON_CHARS), format!("next: {next}")]
     }
 
     /// How far a run in progress is, and what it waits for.

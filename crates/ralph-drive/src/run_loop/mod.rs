@@ -279,7 +279,9 @@ impl RunLoop<'_, '_> {
         self.terminate_conversation()?;
         if status != RunStatus::Cancelled {
             let world = self.ctx.world(StopDriver::RunnerAlone, None);
-            let _bell = notify::announce_end(&world, &opened.run, status, why);
+            let next = self.resume_command(&opened.run);
+            let next = if next.contains('`') { next } else { format!("`{next}`") };
+            let _bell = notify::announce_parked(&world, &opened.run, status, why, next);
         }
         Ok(NextStep::Over)
     }

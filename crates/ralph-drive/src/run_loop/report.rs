@@ -92,6 +92,9 @@ impl RunLoop<'_, '_> {
                 ))
             }
             RunPhase::Ended(RunStatus::Exhausted) => Some(ending::fork_command(&run.id, status)),
+            RunPhase::Ended(status @ RunStatus::NeedsHuman) => {
+                Some(ending::next_step(status, &run, state.limits(&run), None))
+            }
             RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
             RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {
                 Some(self.resume_command(&run))
@@ -171,7 +174,7 @@ impl RunLoop<'_, '_> {
         }
     }
 
-    fn resume_command(&self, run: &RunRecord) -> String {
+    pub(super) fn resume_command(&self, run: &RunRecord) -> String {
         let id = &run.id;
         let go_on = format!("ralph run --resume {id}");
         match self.advice {

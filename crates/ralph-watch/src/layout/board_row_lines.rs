@@ -62,7 +62,7 @@ impl RowLines<'_> {
             lines.extend(self.details(row));
         }
         let mut lines: Vec<_> = lines.into_iter().map(|line| line.of_item(&row.run)).collect();
-        let is_ended = row.standing.group() == BoardGroup::Ended;
+        let is_ended = row.group() == BoardGroup::Ended;
         if self.density == RowDensity::Spacious && lines.len() > 1 && !is_ended {
             lines.push(ScreenLine::blank());
         }

@@ -260,7 +260,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     let projects: BTreeSet<&str> = board.runs.iter().map(|run| run.row.project.as_str()).collect();
     let mut runs: Vec<_> = board.runs.iter().collect();
     // As on the board of `ralph watch`: what waits for a person comes first. The order is stable: latest activity first.
-    runs.sort_by_key(|run| (run.row.standing.group(), run.row.standing.urgency()));
+    runs.sort_by_key(|run| (run.row.group(), run.row.standing.urgency()));
     if runs.len() > 1 {
         out.push_str(&format!("{}\n", summary_line(&runs)));
     }
@@ -307,8 +307,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
 
 /// `2 wait for you · 1 working · 5 ended`
 fn summary_line(runs: &[&BoardRun]) -> String {
-    let count =
-        |group: BoardGroup| runs.iter().filter(|run| run.row.standing.group() == group).count();
+    let count = |group: BoardGroup| runs.iter().filter(|run| run.row.group() == group).count();
     let waiting = count(BoardGroup::WaitingForYou);
     let wait = if waiting == 1 { "waits" } else { "wait" };
     format!(

@@ -19,7 +19,7 @@ use ralph_deck::standing_wording;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
 use ralph_deck::view::judge_verdicts::describe_verdict;
-use ralph_deck::view::next_step::{AsksPerson, next_step};
+use ralph_deck::view::next_step::next_step;
 use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
@@ -84,8 +84,7 @@ fn next_step_line(home: &RalphHome, history: &DecisionHistory) -> String {
         return String::new();
     };
     let phase = control::effective_phase(home, &opened);
-    let asks = AsksPerson::from_question(open_question(&history.entries).as_ref());
-    let next = next_step(&opened.run, &opened.state, phase, asks);
+    let next = next_step(&opened.run, &opened.state, phase, &history.entries);
     // This is what `ralph why` shows; what follows it is the step.
     let this = format!("`ralph why {}` shows ", opened.run.id);
     // Without a checkpoint to compare with, the next step after a verified run is to read this.
