@@ -33,7 +33,7 @@ impl CancelOutcome {
     /// What is so now, for the person.
     pub fn describe(self) -> String {
         match self {
-            Self::Cancelled => "its session is free; nothing was deleted".to_string(),
+            Self::Cancelled => "its session is free, and nothing was deleted".to_string(),
             Self::Closed(status) => {
                 format!("it stays {} and no longer waits for you", status.name())
             }

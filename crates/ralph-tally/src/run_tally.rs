@@ -183,7 +183,11 @@ impl RunTally {
         } else if let LineChange::Accepted(acceptance) = &line.change
             && status.is_acceptable()
         {
-            self.accepted_by = Some(bounded(acceptance.by.as_str()));
+            let by = bounded(acceptance.by.as_str());
+            let because = std::mem::take(&mut self.because);
+            let note = format!("accepted by {by}; it had ended {}: {because}", status.name());
+            set_bounded(&mut self.because, &note);
+            self.accepted_by = Some(by);
             self.disputed.accept(acceptance.by.as_str(), line.at_ms);
             self.phase = TallyPhase::Ended(RunStatus::Verified);
         } else if matches!(line.change, LineChange::Cancelled) {
@@ -417,6 +421,10 @@ impl RunTally {
             RunnerLine::PassedOn => self.asked = None,
             RunnerLine::Parked(parked) => {
                 self.parked = Some(parked.status);
+                // The question stays open, but no runner waits for the answer.
+                if let Some(asked) = &mut self.asked {
+                    asked.until_ms = None;
+                }
                 self.phase = TallyPhase::Paused;
                 set_bounded(&mut self.because, parked.why.as_str());
             }

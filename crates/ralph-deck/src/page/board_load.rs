@@ -28,7 +28,7 @@ const MAX_REVIEW_RUNS: usize = 1_000;
 const LONGEST_LINE: usize = 400;
 const LONGEST_NAME: usize = 200;
 /// A run that ended and waits for a person is listed as waiting for this long. Later it is one of the earlier runs.
-const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+pub const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 impl BoardPage {
     /// Reads the board of one project, or of all. Runs that have ended come from the index as it is; the others are read

@@ -1,9 +1,10 @@
 //! A run in `ralph status`: its row on the board, and what only this command reads.
 
-use crate::page::{BoardRow, RunStanding, view_question};
+use crate::page::{BoardGroup, BoardRow, RunStanding, view_question};
 use crate::view::next_step::next_step;
 use crate::view::{driven_run, journal_check, pipeline_chunks};
 use crate::wording::safe_line;
+use ralph_core::closed_run::closing_entry;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
@@ -89,10 +90,28 @@ fn is_for_person(view: &RunView) -> bool {
         && matches!(view.phase, RunPhase::Ended(status) if is_unfinished(status))
 }
 
-/// What a run in progress is doing. Its journal is read only if it can change that.
-pub(super) fn open_standing(home: &RalphHome, view: &RunView) -> RunStanding {
-    let standing = RunStanding::from_state(&view.opened.state, view.phase);
-    standing.with_question(view_question(home, view).is_some())
+/// A run of another project that is in progress, or that ended and waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElsewhereRun {
+    pub standing: RunStanding,
+    pub is_asking: bool,
+}
+
+impl ElsewhereRun {
+    /// `None` if no person has to look at it. Its journal is read only if it can change that.
+    pub(super) fn load(home: &RalphHome, view: &RunView) -> Option<Self> {
+        let standing = RunStanding::from_state(&view.opened.state, view.phase);
+        if !standing.has_ended() {
+            let is_asking = view_question(home, view).is_some();
+            return Some(Self { standing: standing.with_question(is_asking), is_asking });
+        }
+        if standing.group() != BoardGroup::WaitingForYou {
+            return None;
+        }
+        let history = overview::run_history(home, &view.opened.run.id).ok();
+        let is_closed = history.is_some_and(|history| closing_entry(&history.entries).is_some());
+        (!is_closed).then_some(Self { standing, is_asking: false })
+    }
 }
 
 /// Ends after which a person has to do something.

@@ -279,8 +279,7 @@ impl RunLoop<'_, '_> {
         self.terminate_conversation()?;
         if status != RunStatus::Cancelled {
             let world = self.ctx.world(StopDriver::RunnerAlone, None);
-            let next = self.resume_command(&opened.run);
-            let next = if next.contains('`') { next } else { format!("`{next}`") };
+            let next = self.parked_advice(&opened.run, &opened.state);
             let _bell = notify::announce_parked(&world, &opened.run, status, why, next);
         }
         Ok(NextStep::Over)

@@ -5,10 +5,11 @@ use crate::run_context;
 use crate::run_event::{DeniedTool, DriveReport, OpenRequirement};
 use crate::turn_ending::TurnEnding;
 use ralph_core::drive::RunnerEvent;
-use ralph_core::ending;
+use ralph_core::ending::{self, ParkedWait};
+use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, RunRecord, StopOutcome};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
-use ralph_core::run::RunPhase;
+use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_git::{git, worktree};
@@ -174,7 +175,21 @@ impl RunLoop<'_, '_> {
         }
     }
 
-    pub(super) fn resume_command(&self, run: &RunRecord) -> String {
+    /// The next step of a parked run in a sentence.
+    pub(super) fn parked_advice(&self, run: &RunRecord, state: &RunState) -> String {
+        if let Some(DeclaredPause::Approval(_)) = state.declared {
+            let approve = format!("ralph approve {}", run.id);
+            let wait = ParkedWait::Approval(&approve);
+            return ending::parked_step(RunStatus::NeedsHuman, run, wait, None);
+        }
+        if self.advice == ResumeAdvice::Answer {
+            return ending::parked_step(RunStatus::NeedsHuman, run, ParkedWait::Answer, None);
+        }
+        let command = self.resume_command(run);
+        if command.contains('`') { command } else { format!("`{command}`") }
+    }
+
+    fn resume_command(&self, run: &RunRecord) -> String {
         let id = &run.id;
         let go_on = format!("ralph run --resume {id}");
         match self.advice {

@@ -18,6 +18,8 @@ pub(crate) struct RowLines<'a> {
     pub(crate) density: RowDensity,
     pub(crate) glyphs: GlyphSet,
     pub(crate) selected: Option<&'a str>,
+    /// How many more lines than usual a question may take.
+    pub(crate) spare_question_lines: usize,
 }
 
 const INDENT: usize = 4;
@@ -124,6 +126,7 @@ impl RowLines<'_> {
             RowDensity::Normal => 2,
             RowDensity::Tight => 1,
         };
+        let most = (most + self.spare_question_lines).min(LONGEST_QUESTION_LINES);
         let left = question
             .until_ms
             .map(|until_ms| {

@@ -61,9 +61,7 @@ fn try_action(
                 .map_err(control_failure)?;
             Ok(format!("{}; {}", done.name(), done.describe()))
         }
-        PersonAction::Tell { text } => {
-            tell::send_message(env, &adjustment, text).map(str::to_string)
-        }
+        PersonAction::Tell { text } => tell::send_message(env, &adjustment, text),
         PersonAction::Waive { requirement, until, why } => {
             adjust::waive_requirement(env, &adjustment, requirement, why, until)
         }

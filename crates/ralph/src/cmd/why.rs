@@ -14,7 +14,7 @@ use ralph_core::record::{
 };
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::units;
-use ralph_deck::page::open_question;
+use ralph_deck::page::question_in_phase;
 use ralph_deck::standing_wording;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
@@ -169,10 +169,12 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     if let Some((run, state)) = &replayed {
         let outcome = driven_run::worktree_outcome(&history.entries);
         let driven = driven_status::status_lines(run, state, state.phase, outcome.as_deref());
-        let question =
-            open_question(&history.entries).filter(|_| state.phase == RunPhase::Active).map(
-                |question| describe::paint_marked(&standing_wording::question_line(run, &question)),
-            );
+        let needs_runner = run.drive.is_some() && state.driving.parked.is_some();
+        let question = question_in_phase(&history.entries, state.phase);
+        let question = question.map(|question| {
+            let line = standing_wording::question_line(run, &question, needs_runner);
+            describe::paint_marked(&line)
+        });
         let remarks = describe::remark_lines(state, clock::now_ms());
         for line in question.into_iter().chain(driven).chain(remarks) {
             out.push_str(&format!("{line}\n"));
