@@ -157,23 +157,9 @@ impl BoardRow {
             }
             (None, None) => (None, None),
         };
-        let mut question = None;
-        match &state.declared {
-            Some(
-                declared @ (DeclaredPause::NeedsHuman(asked) | DeclaredPause::Approval(asked)),
-            ) => {
-                question = Some(OpenQuestion {
-                    text: clean_question(asked),
-                    asked_ms: state.last_seen_ms,
-                    until_ms: None,
-                    approval: awaited_approval(declared, state.report.as_ref()),
-                });
-            }
-            Some(DeclaredPause::Waiting { until_ms: until, why }) => {
-                note = Some(why.clone());
-                until_ms = Some(*until);
-            }
-            None => {}
+        if let Some(DeclaredPause::Waiting { until_ms: until, why }) = &state.declared {
+            note = Some(why.clone());
+            until_ms = Some(*until);
         }
         Self {
             run: run.id.to_string(),
@@ -197,8 +183,7 @@ impl BoardRow {
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             sessions: state.driving.count.max(1),
-            // An ended run does not wait for an answer.
-            question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
+            question: declared_question(state, phase),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
             accepted_by: state.accepted.as_ref().map(|it| clean_title(&it.by)),
@@ -337,11 +322,23 @@ impl BoardRow {
     }
 }
 
+/// The question that the state of a run has. The journal also has what a runner asks for the client, and since when.
+pub(super) fn declared_question(state: &RunState, phase: RunPhase) -> Option<OpenQuestion> {
+    let declared = state.declared.as_ref()?;
+    // An ended run does not wait for an answer.
+    let text = declared.question().filter(|_| !matches!(phase, RunPhase::Ended(_)))?;
+    Some(OpenQuestion {
+        text: clean_question(text),
+        asked_ms: state.last_seen_ms,
+        until_ms: None,
+        approval: awaited_approval(declared, state.report.as_ref()),
+    })
+}
+
 /// Who accepted the work of a run and why, and how it had ended; `None` if no person did.
 fn acceptance_note(entries: &[JournalEntry]) -> Option<String> {
-    let acceptance = entries.iter().rev().find_map(|entry| match &entry.change {
-        RunChange::Accepted(acceptance) => Some(acceptance),
-        _ => None,
+    let acceptance = entries.iter().rev().find_map(|entry| {
+        if let RunChange::Accepted(acceptance) = &entry.change { Some(acceptance) } else { None }
     })?;
     let because = crate::view::decisions::ending_reason(entries);
     let because = because.map(|because| format!(": {because}")).unwrap_or_default();

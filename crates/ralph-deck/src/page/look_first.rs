@@ -132,13 +132,12 @@ pub(super) fn run_look_first(
 /// Whether a run has stopped, and not with a good result.
 fn needs_person(standing: RunStanding) -> bool {
     match standing {
-        RunStanding::Working | RunStanding::Waiting => false,
+        RunStanding::Working | RunStanding::Waiting | RunStanding::Accepted => false,
         RunStanding::Asks
         | RunStanding::Paused
         | RunStanding::Orphaned
         | RunStanding::Unprotected
         | RunStanding::Parked(_) => true,
-        RunStanding::Accepted => false,
         RunStanding::Ended(status) => {
             !matches!(status, RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
         }

@@ -3,7 +3,9 @@
 //! The state of a run has only what the agent declared. A runner also asks on behalf of the client, such as for a
 //! permission, and only the journal has until when it waits.
 
-use super::board_row::{OpenQuestion, awaited_approval, clean_question, clean_title};
+use super::board_row::{
+    OpenQuestion, awaited_approval, clean_question, clean_title, declared_question,
+};
 use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
@@ -101,19 +103,13 @@ pub fn view_question(home: &RalphHome, view: &RunView) -> Option<OpenQuestion> {
     if matches!(view.phase, RunPhase::Ended(_)) {
         return None;
     }
-    let state = &view.opened.state;
-    let declared = declared_question(state.declared.as_ref());
+    let declared = declared_question(&view.opened.state, view.phase);
     if view.opened.run.drive.is_none() && declared.is_none() {
         return None;
     }
     match overview::run_history(home, &view.opened.run.id) {
         Ok(history) => question_in_phase(&history.entries, view.phase),
-        Err(_) => declared.map(|(declared, text)| OpenQuestion {
-            text: clean_question(text),
-            asked_ms: state.last_seen_ms,
-            until_ms: None,
-            approval: awaited_approval(declared, state.report.as_ref()),
-        }),
+        Err(_) => declared,
     }
 }
 
@@ -140,12 +136,12 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
         RunChange::Asked { question } => {
             return QuestionEffect::Asked { text: question, approval: None };
         }
-        RunChange::Restored(known) => match declared_question(known.state.declared.as_ref()) {
-            Some((declared, text)) => {
+        RunChange::Restored(known) => match known.state.declared.as_ref() {
+            Some(declared @ (DeclaredPause::NeedsHuman(text) | DeclaredPause::Approval(text))) => {
                 let approval = awaited_approval(declared, known.state.report.as_ref());
                 return QuestionEffect::Asked { text, approval };
             }
-            None => true,
+            Some(DeclaredPause::Waiting { .. }) | None => true,
         },
         RunChange::Drove(drove) => match drove.as_ref() {
             RunnerEvent::AsksPerson { question, until_ms } => {
@@ -200,10 +196,6 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
         | RunChange::Accepted(_) => false,
     };
     if is_closed { QuestionEffect::Closed } else { QuestionEffect::Unchanged }
-}
-
-fn declared_question(declared: Option<&DeclaredPause>) -> Option<(&DeclaredPause, &str)> {
-    declared.and_then(|declared| Some((declared, declared.question()?)))
 }
 
 #[cfg(test)]
@@ -265,6 +257,7 @@ mod tests {
 
     /// A runner asks again after a pause, and for the client without any declaration of the agent.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn question_is_open_until_something_answers_it() {
         let asked = || RunChange::Asked { question: "which licence?".into() };
         let question = |text: &str, after: u64, until_ms| {

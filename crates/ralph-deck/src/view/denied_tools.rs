@@ -19,9 +19,9 @@ pub struct DeniedTools {
 /// The tools that the client did not permit according to the journal; `None` if there are none, or if one has a name that
 /// cannot be an option's value.
 pub fn allowing_flags(host: &HostProfile, entries: &[JournalEntry]) -> Option<DeniedTools> {
-    let denied = entries.iter().filter_map(|entry| match &entry.change {
-        RunChange::Denied { tool, what, .. } if what == NOT_PERMITTED => Some(tool.as_str()),
-        _ => None,
+    let denied = entries.iter().filter_map(|entry| {
+        let RunChange::Denied { tool, what, .. } = &entry.change else { return None };
+        (what == NOT_PERMITTED).then_some(tool.as_str())
     });
     let tools: BTreeSet<&str> = denied.collect();
     if tools.is_empty() || tools.len() > MAX_TOOLS || !tools.iter().all(|tool| is_tool_name(tool)) {

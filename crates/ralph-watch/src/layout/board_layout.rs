@@ -317,7 +317,7 @@ fn selection_keys(state: &WatchState, glyphs: GlyphSet) -> String {
         GlyphSet::Unicode | GlyphSet::Ascii => 1,
     };
     let keys = state.current_row().map(action_keys).unwrap_or_default();
-    let keys: String = keys.iter().take(most).map(|key| format!("{key}  ")).collect();
+    let keys: String = keys.iter().take(most).flat_map(|key| [*key, "  "]).collect();
     if columns >= 120 {
         format!("↑↓ move  enter open  {keys}/ filter  e earlier  ? help  q quit")
     } else if columns >= WIDE_COLUMNS {

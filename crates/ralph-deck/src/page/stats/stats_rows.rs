@@ -21,6 +21,7 @@ pub struct StatsRows {
 }
 
 /// A run, or a session without one.
+#[expect(clippy::struct_excessive_bools, reason = "columns of the index")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsRun {
     pub id: String,
