@@ -24,6 +24,8 @@ pub fn broken_requirement(because: &str) -> Option<&str> {
     because.split_once(NO_RESULT_TWICE).map(|(name, _)| name)
 }
 
+/// The end of a run in one line.
+///
 /// ``verified: upgrade to axum 0.8 — all 9 requirements are met … (run k7f2); see `ralph why k7f2` ``
 pub fn describe_end(
     status: RunStatus,
@@ -31,11 +33,17 @@ pub fn describe_end(
     bounds: &RunLimits,
     because: &str,
 ) -> String {
+    let reason = text::clean_line(split_judged(because).1, MAX_REASON_CHARS);
+    let next = next_step(status, run, bounds, broken_requirement(&reason));
+    describe_halt(status, run, because, &next)
+}
+
+/// As [`describe_end`], also for a run that was parked, with the next step that is given.
+pub fn describe_halt(status: RunStatus, run: &RunRecord, because: &str, next: &str) -> String {
     let title = text::clean_line(&run.title, MAX_TITLE_CHARS);
     let title = if title.is_empty() { title } else { format!(": {title}") };
     let (judged, because) = split_judged(because);
     let because = text::clean_line(because, MAX_REASON_CHARS);
-    let next = next_step(status, run, bounds, broken_requirement(&because));
     format!("{}{judged}{title} — {because} (run {}); {next}", status.name(), run.id)
 }
 
@@ -48,7 +56,7 @@ fn split_judged(because: &str) -> (String, &str) {
     }
 }
 
-/// What a person should do now, with the command to copy. `bounds` are the limits in force when the run ended, and
+/// What a person should do about a run that has ended, with the command to copy. `bounds` are the limits in force when the run ended, and
 /// `broken` is the requirement that gave no result, if the run ended because of one.
 pub fn next_step(
     status: RunStatus,
@@ -90,9 +98,9 @@ pub fn next_step(
         RunStatus::Stuck => format!(
             "`ralph why {id}` shows what it is stuck on; help with that, then run `/ralph:goal` again"
         ),
-        RunStatus::NeedsHuman => {
-            "answer in the session with `/ralph:goal` and what to do next".into()
-        }
+        RunStatus::NeedsHuman => format!(
+            "answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel {id}`"
+        ),
         RunStatus::NeedsReview if run.seal.is_some() => format!(
             "review the change before you keep it: `ralph checkpoint diff {id}`, `ralph why {id}`; \
              then `ralph accept {id}`, or undo it"
@@ -124,10 +132,10 @@ pub fn next_step(
     }
 }
 
-/// Overrides the next step of a run that a runner drives: no person is in its session, and a parked run can be resumed.
+/// Overrides the next step of an ended run that a runner drove: no person is in its session, and it cannot be resumed.
 fn driven_next_step(status: RunStatus, run: &RunRecord, broken: Option<&str>) -> Option<String> {
     let id = &run.id;
-    let (resume, fork) = (format!("`ralph run --resume {id}`"), fork_command(id, status));
+    let fork = fork_command(id, status);
     Some(match status {
         RunStatus::Verified | RunStatus::Green | RunStatus::Claimed | RunStatus::NeedsReview => {
             return None;
@@ -138,16 +146,73 @@ fn driven_next_step(status: RunStatus, run: &RunRecord, broken: Option<&str>) ->
         RunStatus::Stuck => {
             format!("`ralph why {id}` shows what it is stuck on; help with that, then run `{fork}`")
         }
-        RunStatus::NeedsHuman => format!("answer with `ralph tell {id} \"…\"`, then run {resume}"),
+        RunStatus::NeedsHuman => format!(
+            "`ralph why {id}` shows what to decide; decide it, then run `{fork}`, or close the run with `ralph cancel {id}`"
+        ),
         RunStatus::GateBroken => match retry_command(run, broken) {
             Some(retry) => format!("fix it until {retry}, then run `{fork}`"),
             None => format!("`ralph why {id}` shows what broke; fix it, then run `{fork}`"),
         },
-        RunStatus::RateLimited => format!("run {resume} when the rate limit resets"),
-        RunStatus::Cancelled | RunStatus::Overridden | RunStatus::Crashed => {
-            format!("`ralph status` shows what happened; {resume} continues")
+        RunStatus::RateLimited => format!("run `{fork}` when the rate limit resets"),
+        RunStatus::Cancelled => format!("`{fork}` continues from its last session"),
+        RunStatus::Overridden | RunStatus::Crashed => {
+            format!("`ralph why {id}` shows what happened; run `{fork}` to continue")
         }
     })
+}
+
+/// What a parked run waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParkedWait<'a> {
+    /// A person has to answer a question.
+    Answer,
+    /// A person has to approve what this command approves.
+    Approval(&'a str),
+    /// The next session gets a message of a person.
+    Message,
+    /// Anything else: the reason for parking names it.
+    Other,
+}
+
+/// What a person should do about a parked run. `broken` is as for [`next_step`].
+pub fn parked_step(
+    status: RunStatus,
+    run: &RunRecord,
+    wait: ParkedWait<'_>,
+    broken: Option<&str>,
+) -> String {
+    let id = &run.id;
+    let resume = format!("`ralph run --resume {id}`");
+    match (wait, status) {
+        (ParkedWait::Answer, _) => {
+            format!("answer with `ralph tell {id} \"…\"`, then run {resume}")
+        }
+        (ParkedWait::Approval(command), _) => {
+            format!("review it, then run `{command}` and {resume}")
+        }
+        (ParkedWait::Message, _) => format!("{resume} continues and gives the agent your message"),
+        (ParkedWait::Other, RunStatus::RateLimited) => {
+            format!("run {resume} when the rate limit resets")
+        }
+        (ParkedWait::Other, RunStatus::NeedsHuman | RunStatus::NeedsReview) => {
+            format!("settle what it waits for, then run {resume}")
+        }
+        (ParkedWait::Other, RunStatus::GateBroken) => match retry_command(run, broken) {
+            Some(retry) => format!("fix it until {retry}, then run {resume}"),
+            None => format!("fix what gave no result, then run {resume}"),
+        },
+        (
+            ParkedWait::Other,
+            RunStatus::Verified
+            | RunStatus::Green
+            | RunStatus::Claimed
+            | RunStatus::Exhausted
+            | RunStatus::Stuck
+            | RunStatus::Cancelled
+            | RunStatus::Overridden
+            | RunStatus::Crashed,
+        ) => format!("{resume} continues"),
+    }
 }
 
 /// How to try the judge or the CI check again that gave no result. `ralph gate run` without a name runs neither.

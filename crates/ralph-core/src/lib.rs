@@ -12,6 +12,7 @@ pub mod approval;
 mod bounded_text;
 pub mod ci_query;
 pub mod claim;
+pub mod closed_run;
 pub mod cost_reading;
 pub mod coverage;
 pub mod decide;

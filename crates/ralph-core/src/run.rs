@@ -260,7 +260,7 @@ impl RunState {
     pub fn apply(&mut self, entry: &JournalEntry) {
         self.seq = entry.seq.saturating_add(1);
         // An end is final, even for entries that were being written at the time. Only the agent's bill and a person's
-        // acceptance may come later.
+        // acceptance may come later. A cancellation after it closes the run (`closed_run`), which changes no state.
         if let RunPhase::Ended(status) = self.phase {
             self.apply_late_bill(&entry.change);
             self.apply_acceptance(status, &entry.change);

@@ -35,12 +35,17 @@ pub fn last_stop(state: &RunState) -> Option<&'static str> {
 }
 
 /// ``asks until 14:05: which licence?; answer with `ralph tell k7f2 "…"` ``, or ``waits for your approval: `ralph approve
-/// k7f2 design` ``
-pub fn question_line(run: &RunRecord, question: &OpenQuestion) -> MarkedText {
+/// k7f2 design` ``. A run that needs a runner has to be resumed, too.
+pub fn question_line(run: &RunRecord, question: &OpenQuestion, needs_runner: bool) -> MarkedText {
+    let then = if needs_runner {
+        format!(", then run `ralph run --resume {}`", run.id)
+    } else {
+        String::new()
+    };
     let until = question.until_ms.map(|until_ms| format!(" until {}", local_time(until_ms)));
     if let Some(name) = &question.approval {
         let text = format!(
-            "{}{}: `{}`",
+            "{}{}: `{}`{then}",
             AWAITS_APPROVAL,
             until.unwrap_or_default(),
             safe_line(&approve_command(&run.id, name))
@@ -49,7 +54,7 @@ pub fn question_line(run: &RunRecord, question: &OpenQuestion) -> MarkedText {
     }
     // In a session that a person works in, the answer is typed there.
     let driven = run.drive.as_ref();
-    let how = driven.map(|_| format!("; answer with `ralph tell {} \"…\"`", run.id));
+    let how = driven.map(|_| format!("; answer with `ralph tell {} \"…\"`{then}", run.id));
     let text = format!(
         "asks{}: {}{}",
         until.unwrap_or_default(),

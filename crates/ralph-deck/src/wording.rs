@@ -246,9 +246,9 @@ pub fn turn_end_cause(class: &str) -> String {
     known.to_string()
 }
 
-/// An acceptance, waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
-/// `phase` is the phase now, which a dead process changes without a journal line.
-pub fn remark_lines(state: &RunState, phase: RunPhase, now_ms: u64) -> Vec<MarkedText> {
+/// An acceptance, waivers, disputes, a declared wait, and messages that the agent has not received yet; a line each. A
+/// question has a line of its own: `standing_wording::question_line`.
+pub fn remark_lines(state: &RunState, now_ms: u64) -> Vec<MarkedText> {
     // For a run that has ended, the waivers that were in force at its end.
     let then_ms = match state.phase {
         RunPhase::Ended(_) => state.last_seen_ms,
@@ -284,23 +284,16 @@ pub fn remark_lines(state: &RunState, phase: RunPhase, now_ms: u64) -> Vec<Marke
         let text = format!("{label}: {}", safe_line(hint));
         MarkedText::new(FactMark::Neutral, text)
     });
-    let declared = state.declared.iter().map(|declared| match declared {
-        DeclaredPause::NeedsHuman(question) => {
-            let text = format!("the agent asks: {}", safe_line(question));
-            MarkedText::new(FactMark::Unclear, text)
-        }
-        DeclaredPause::Approval(what) => MarkedText::new(FactMark::Unclear, safe_line(what)),
+    let has_ended = matches!(state.phase, RunPhase::Ended(_));
+    let declared = state.declared.iter().filter(|_| !has_ended);
+    let declared = declared.filter_map(|declared| match declared {
+        DeclaredPause::NeedsHuman(_) | DeclaredPause::Approval(_) => None,
         DeclaredPause::Waiting { until_ms, why } => {
             let until = local_time(*until_ms);
             let text = format!("the agent waits until {until}: {}", safe_line(why));
-            MarkedText::new(FactMark::Neutral, text)
+            Some(MarkedText::new(FactMark::Neutral, text))
         }
     });
-    // An open question has a line of its own, with the time until it is waited for.
-    let is_open_question = state.declared.as_ref().and_then(DeclaredPause::question).is_some()
-        && phase == RunPhase::Active;
-    let has_ended = matches!(state.phase, RunPhase::Ended(_));
-    let declared = declared.filter(|_| !has_ended && !is_open_question);
     let accepted = state.accepted.iter().map(|acceptance| {
         let text =
             format!("{}; it had ended {}", acceptance.describe_status(), acceptance.was.name());

@@ -6,6 +6,7 @@ pub mod agents;
 pub mod approvals;
 pub mod clean;
 pub mod cleaning_worker;
+pub mod closed_run;
 pub mod contract;
 pub mod control;
 pub mod cost_meter;

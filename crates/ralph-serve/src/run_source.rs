@@ -9,7 +9,6 @@ use ralph_core::text;
 use ralph_deck::page::{
     self, ChangedFiles, CheckpointReader, CheckpointRow, EarlierLines, FileComparison, RunPage,
 };
-use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::{control, overview};
 use ralph_sys::clock::{self, Deadline};
@@ -33,8 +32,6 @@ pub(crate) struct RunDetails {
     /// `None` without two checkpoints, or if git cannot compare them.
     pub(crate) changed: Option<ChangeTotals>,
     pub(crate) has_ended: bool,
-    /// Whether a runner has to be started for it to continue, which needs a terminal.
-    pub(crate) needs_runner: bool,
 }
 
 /// A waiver that has not ended.
@@ -83,14 +80,13 @@ pub(crate) fn load_run(state: &ServerState, run: &RunId) -> Option<RunDetails> {
     });
     let waivers = waivers.collect();
     let has_ended = matches!(control::effective_phase(home, &opened), RunPhase::Ended(_));
-    let needs_runner = opened.run.drive.is_some() && !run_process::may_be_driven(home, run);
     let reader = open_checkpoints(state, run);
     let checkpoints = reader.as_ref().and_then(|reader| reader.list().ok()).unwrap_or_default();
     let changed = state.changes.totals(run, &checkpoints, || {
         let changed = reader.as_ref()?.changed_since_start().ok()?;
         Some(ChangeTotals::from(&changed))
     });
-    Some(RunDetails { page, waivers, checkpoints, changed, has_ended, needs_runner })
+    Some(RunDetails { page, waivers, checkpoints, changed, has_ended })
 }
 
 /// The lines of a run that its page leaves out. `None` if there is no such run or it cannot be read.

@@ -59,6 +59,8 @@ pub struct RunTally {
     pub questions: u32,
     pub denied: u32,
     pub accepted_by: Option<String>,
+    /// Whether a person closed it after an end that waits for one.
+    pub closed: bool,
     pub asked: Option<AskedQuestion>,
     /// A wait that the agent declared.
     pub declared_wait_ms: Option<u64>,
@@ -174,16 +176,22 @@ impl RunTally {
         day_tally::add_to_day(&mut self.days, days, line.at_ms, add);
     }
 
-    /// An end is final. Only the agent's bill and a person's acceptance may come later.
+    /// An end is final. Only the agent's bill, a person's acceptance and a person's closing may come later.
     fn apply_late(&mut self, status: RunStatus, line: &JournalLine<'_>) {
         if let LineChange::Drove(RunnerLine::Metered(meter)) = &line.change {
             self.spend.add_reading(meter);
         } else if let LineChange::Accepted(acceptance) = &line.change
             && status.is_acceptable()
         {
-            self.accepted_by = Some(bounded(acceptance.by.as_str()));
+            let by = bounded(acceptance.by.as_str());
+            let because = std::mem::take(&mut self.because);
+            let note = format!("accepted by {by}; it had ended {}: {because}", status.name());
+            set_bounded(&mut self.because, &note);
+            self.accepted_by = Some(by);
             self.disputed.accept(acceptance.by.as_str(), line.at_ms);
             self.phase = TallyPhase::Ended(RunStatus::Verified);
+        } else if matches!(line.change, LineChange::Cancelled) {
+            self.closed = true;
         }
     }
 
@@ -413,6 +421,10 @@ impl RunTally {
             RunnerLine::PassedOn => self.asked = None,
             RunnerLine::Parked(parked) => {
                 self.parked = Some(parked.status);
+                // The question stays open, but no runner waits for the answer.
+                if let Some(asked) = &mut self.asked {
+                    asked.until_ms = None;
+                }
                 self.phase = TallyPhase::Paused;
                 set_bounded(&mut self.because, parked.why.as_str());
             }

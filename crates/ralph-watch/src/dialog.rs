@@ -108,7 +108,8 @@ impl FormDialog {
     }
 
     pub(crate) fn cancel(run: RunId, row: BoardRow) -> Self {
-        let hint = format!("type {run} to cancel this run");
+        let verb = if row.standing.has_ended() { "close" } else { "cancel" };
+        let hint = format!("type {run} to {verb} this run");
         let editor = TextEditor::single_line("", LONGEST_TIME);
         let fields = vec![FormField { label: "run", hint, editor, is_required: true }];
         Self { kind: FormKind::Cancel, run, row, fields, focus: 0 }
@@ -127,11 +128,16 @@ impl FormDialog {
             |field: &&FormField| field.is_required && field.editor.text().trim().is_empty();
         if let Some(field) = self.fields.iter().find(missing) {
             return Err(match self.kind {
-                FormKind::Cancel => format!("type {} to cancel it, esc to go back", self.run),
+                FormKind::Cancel => format!("type {}, or esc to go back", self.run),
                 FormKind::Waive | FormKind::Limits => format!("the {} is missing", field.label),
             });
         }
         match self.kind {
+            FormKind::Cancel
+                if self.field(0) != self.run.as_str() && self.row.standing.has_ended() =>
+            {
+                Err(format!("that is not {}; nothing was closed", self.run))
+            }
             FormKind::Cancel if self.field(0) != self.run.as_str() => {
                 Err(format!("that is not {}; nothing was cancelled", self.run))
             }

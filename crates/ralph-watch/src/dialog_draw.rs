@@ -87,6 +87,9 @@ fn answered_question(message: &MessageDialog) -> Option<&OpenQuestion> {
 
 fn note_text(message: &MessageDialog, state: &WatchState) -> String {
     let run = &message.run;
+    if message.row.needs_runner {
+        return format!("The agent gets it when the run is resumed: `ralph run --resume {run}`");
+    }
     let Some(question) = answered_question(message) else {
         return "The agent gets it at its next stop".to_string();
     };
@@ -125,6 +128,7 @@ fn draw_form(form: &FormDialog, state: &WatchState, canvas: &mut CellCanvas) {
     let verb = match kind {
         FormKind::Waive => "Waive a requirement of",
         FormKind::Limits => "Change the limits of",
+        FormKind::Cancel if row.standing.has_ended() => "Close",
         FormKind::Cancel => "Cancel",
     };
     canvas.put(1, 0, &format!("{verb} {run}  {}", row.title), end, TextInk::Strong);
@@ -158,6 +162,9 @@ fn draw_form(form: &FormDialog, state: &WatchState, canvas: &mut CellCanvas) {
         ],
         FormKind::Limits => {
             &["An empty field keeps the limit. Changes count from the next stop on."]
+        }
+        FormKind::Cancel if row.standing.has_ended() => {
+            &["It keeps its status and no longer waits for you. Nothing is deleted."]
         }
         FormKind::Cancel => &["Its session is free then; nothing is deleted."],
     };
@@ -198,7 +205,7 @@ const HELP: &str = "\
   + green         ¿ needs human   # gate broken       % rate limited
   ▁ exhausted     = stuck         ✗ crashed           → overridden
   - cancelled     • working       … waiting           ‖ paused
-  o orphaned      u unprotected   p parked        ≡ queue
+  o orphaned      u unprotected   p parked            a accepted  ≡ queue
 
   In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
                  ? no result   w waived or advisory   • still running

@@ -1,6 +1,7 @@
 //! What keys do on the board and on a run.
 #![expect(clippy::wildcard_enum_match_arm, reason = "on each screen, most keys mean nothing")]
 
+use crate::action_keys::can_be_closed;
 use crate::dialog::{FormDialog, FormKind, MessageDialog, WatchDialog, open_lines};
 use crate::key_event::WatchKey;
 use crate::layout::matrix_lines::longest_shift;
@@ -272,10 +273,15 @@ impl WatchState {
             return Vec::new();
         };
         if row.standing.has_ended() {
-            self.say(has_ended_message(&run));
+            if key == WatchKey::Char('x') && can_be_closed(&row) {
+                self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)));
+            } else {
+                self.say(has_ended_message(&run));
+            }
             return Vec::new();
         }
         match key {
+            WatchKey::Char('p') if row.needs_runner => self.say(needs_runner_message(&run)),
             WatchKey::Char('p') => {
                 let action = pause_or_resume(row.standing);
                 return vec![WatchEffect::Act { run, action, asks_at_terminal: false }];
@@ -335,8 +341,13 @@ impl WatchState {
         let (Some(run), Some(row)) = (self.current_run(), self.current_row()) else {
             return Vec::new();
         };
-        if row.standing.has_ended() {
+        let is_closing = key == WatchKey::Char('x') && can_be_closed(row);
+        if row.standing.has_ended() && !is_closing {
             self.say(has_ended_message(&run));
+            return Vec::new();
+        }
+        if key == WatchKey::Char('p') && row.needs_runner {
+            self.say(format!("ralph run --resume {run}"));
             return Vec::new();
         }
         let empty = String::new;
@@ -433,6 +444,10 @@ fn has_ended_message(run: &RunId) -> String {
     format!("{run} has ended; `ralph why {run}` says what to do next")
 }
 
+fn needs_runner_message(run: &RunId) -> String {
+    format!("no runner drives {run}; `ralph run --resume {run}` in a terminal continues it")
+}
+
 /// What answers the question of a run: a message, or the approval that it waits for.
 fn answer_action(row: &BoardRow) -> PersonAction {
     let approval = row.question.as_ref().and_then(|question| question.approval.clone());
@@ -451,6 +466,7 @@ fn pause_or_resume(standing: RunStanding) -> PersonAction {
         | RunStanding::Waiting
         | RunStanding::Asks
         | RunStanding::Unprotected
+        | RunStanding::Accepted
         | RunStanding::Ended(_) => PersonAction::Pause,
     }
 }

@@ -5,6 +5,7 @@
 //! drawn from the state. Only the event loop reads the terminal, loads pages and carries out actions. Every text of an agent or
 //! a tool reaches the terminal as the content of cells, never as bytes of its own.
 
+mod action_keys;
 mod canvas;
 mod dialog;
 mod dialog_draw;

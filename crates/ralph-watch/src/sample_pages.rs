@@ -62,10 +62,13 @@ fn row(sample: &SampleRun) -> BoardRow {
         question: None,
         note: None,
         until_ms: None,
+        accepted_by: None,
+        closed: false,
         unprotected: None,
         remedy: None,
         activity: None,
         seq: 40,
+        needs_runner: false,
     }
 }
 

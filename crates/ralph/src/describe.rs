@@ -30,7 +30,7 @@ pub(crate) fn paint_marked(line: &MarkedText) -> String {
 
 /// Waivers, disputes, what the agent declared, and messages that it has not received yet; a line each.
 pub(crate) fn remark_lines(state: &RunState, now_ms: u64) -> Vec<String> {
-    wording::remark_lines(state, state.phase, now_ms).iter().map(paint_marked).collect()
+    wording::remark_lines(state, now_ms).iter().map(paint_marked).collect()
 }
 
 pub(crate) fn mark(known: ReportedStatus) -> String {

@@ -5,7 +5,7 @@ use crate::scenario::{run, sealed_run};
 use insta::assert_snapshot;
 use ralph_core::ci_query::{CiProvider, CiQuery};
 use ralph_core::drive::DriveSettings;
-use ralph_core::ending;
+use ralph_core::ending::{self, ParkedWait};
 use ralph_core::gate::{Gate, GateInvocation};
 use ralph_core::judge::JudgeKind;
 use ralph_core::limits::RunLimits;
@@ -39,7 +39,7 @@ fn every_end_has_a_next_step() {
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`
     needs_review: nested quotes — because of this (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it
     gate_broken: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
@@ -47,13 +47,13 @@ fn every_end_has_a_next_step() {
     overridden: nested quotes — because of this (run k7f2); the client overrode the hook: `ralph init` raises its block cap; then run `/ralph:goal` again
     crashed: nested quotes — because of this (run k7f2); `ralph status` shows what broke; then run `/ralph:goal` again
     ");
-    assert_snapshot!(lines(&sealed_run()), @r"
+    assert_snapshot!(lines(&sealed_run()), @"
     verified: nested quotes — because of this (run k7f2); see `ralph why k7f2`
     green: nested quotes — because of this (run k7f2); review the change and run `ralph accept k7f2`; with git, a run can prove its work
     claimed: nested quotes — because of this (run k7f2); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: nested quotes — because of this (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    needs_human: nested quotes — because of this (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`
     needs_review: nested quotes — because of this (run k7f2); review the change and run `ralph accept k7f2`; with git, a run can prove its work
     gate_broken: nested quotes — because of this (run k7f2); fix it until `ralph gate run` gets a result, then run `/ralph:goal` again
     rate_limited: nested quotes — because of this (run k7f2); run `/ralph:goal` again when the rate limit resets
@@ -67,22 +67,45 @@ fn every_end_has_a_next_step() {
 #[test]
 fn every_end_of_a_driven_run_has_a_next_step() {
     let run = RunRecord { drive: Some(Box::new(DriveSettings::DEFAULT)), ..run() };
-    let lines = RunStatus::ALL.map(|status| {
+    let ended = RunStatus::ALL.map(|status| {
         format!("{}: {}", status.name(), ending::next_step(status, &run, &run.limits, None))
     });
+    let parked = RunStatus::ALL.map(|status| {
+        let next = ending::parked_step(status, &run, ParkedWait::Other, None);
+        format!("parked {}: {next}", status.name())
+    });
+    let waits =
+        [ParkedWait::Answer, ParkedWait::Approval("ralph approve k7f2"), ParkedWait::Message];
+    let waits = waits.map(|wait| ending::parked_step(RunStatus::NeedsHuman, &run, wait, None));
+    let lines = [&ended[..], &parked, &waits].concat();
     assert_snapshot!(lines.join("\n"), @r#"
     verified: see `ralph why k7f2`
     green: review the change (`ralph checkpoint diff k7f2`) and run `ralph accept k7f2`, or start a new run that adds a test
     claimed: review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: `ralph why k7f2` shows what is open; `ralph run --fork k7f2` continues with fresh limits
     stuck: `ralph why k7f2` shows what it is stuck on; help with that, then run `ralph run --fork k7f2`
-    needs_human: answer with `ralph tell k7f2 "…"`, then run `ralph run --resume k7f2`
+    needs_human: `ralph why k7f2` shows what to decide; decide it, then run `ralph run --fork k7f2`, or close the run with `ralph cancel k7f2`
     needs_review: review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it
     gate_broken: `ralph why k7f2` shows what broke; fix it, then run `ralph run --fork k7f2`
-    rate_limited: run `ralph run --resume k7f2` when the rate limit resets
-    cancelled: `ralph status` shows what happened; `ralph run --resume k7f2` continues
-    overridden: `ralph status` shows what happened; `ralph run --resume k7f2` continues
-    crashed: `ralph status` shows what happened; `ralph run --resume k7f2` continues
+    rate_limited: run `ralph run --fork k7f2` when the rate limit resets
+    cancelled: `ralph run --fork k7f2` continues from its last session
+    overridden: `ralph why k7f2` shows what happened; run `ralph run --fork k7f2` to continue
+    crashed: `ralph why k7f2` shows what happened; run `ralph run --fork k7f2` to continue
+    parked verified: `ralph run --resume k7f2` continues
+    parked green: `ralph run --resume k7f2` continues
+    parked claimed: `ralph run --resume k7f2` continues
+    parked exhausted: `ralph run --resume k7f2` continues
+    parked stuck: `ralph run --resume k7f2` continues
+    parked needs_human: settle what it waits for, then run `ralph run --resume k7f2`
+    parked needs_review: settle what it waits for, then run `ralph run --resume k7f2`
+    parked gate_broken: fix what gave no result, then run `ralph run --resume k7f2`
+    parked rate_limited: run `ralph run --resume k7f2` when the rate limit resets
+    parked cancelled: `ralph run --resume k7f2` continues
+    parked overridden: `ralph run --resume k7f2` continues
+    parked crashed: `ralph run --resume k7f2` continues
+    answer with `ralph tell k7f2 "…"`, then run `ralph run --resume k7f2`
+    review it, then run `ralph approve k7f2` and `ralph run --resume k7f2`
+    `ralph run --resume k7f2` continues and gives the agent your message
     "#);
 }
 

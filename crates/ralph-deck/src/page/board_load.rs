@@ -25,13 +25,10 @@ use std::path::Path;
 
 const MAX_ENDED_RUNS: usize = 50;
 const MAX_REVIEW_RUNS: usize = 1_000;
-/// The ends that wait for a person.
-const REVIEW_STATUSES: [RunStatus; 3] =
-    [RunStatus::NeedsHuman, RunStatus::NeedsReview, RunStatus::GateBroken];
 const LONGEST_LINE: usize = 400;
 const LONGEST_NAME: usize = 200;
 /// A run that ended and waits for a person is listed as waiting for this long. Later it is one of the earlier runs.
-const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+pub const LONGEST_REVIEW_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 impl BoardPage {
     /// Reads the board of one project, or of all. Runs that have ended come from the index as it is; the others are read
@@ -72,15 +69,17 @@ impl BoardPage {
                 index.spent_on_day(&clock::local_date(now_ms), projects)?;
         }
         let ended = RunFilter::default().within(projects);
-        let for_review = RunFilter::with_statuses(&REVIEW_STATUSES).within(projects);
+        let for_review: Vec<_> =
+            RunStatus::ALL.into_iter().filter(|status| status.waits_for_person()).collect();
+        let for_review = RunFilter::with_statuses(&for_review).within(projects);
         let latest = index.ended_page(&ended, None, MAX_ENDED_RUNS)?.runs;
         let review = index.ended_page(&for_review, None, MAX_REVIEW_RUNS)?.runs;
         page.earlier = index.count(&ended)?;
         let since = index.count(&RunFilter::ended_since(seen_ms).within(projects))?;
         let is_since = |run: &&IndexedRun| run.ended_ms.unwrap_or(run.last_ms) >= seen_ms;
-        let review_since = review.iter().filter(is_since).count();
+        let review_since = review.iter().filter(is_since).filter(|run| !run.closed).count();
         page.ended_total = since.saturating_sub(u64::try_from(review_since).unwrap_or(u64::MAX));
-        let is_for_review = |row: &BoardRow| row.standing.group() == BoardGroup::WaitingForYou;
+        let is_for_review = |row: &BoardRow| row.group() == BoardGroup::WaitingForYou;
         let latest = latest.iter().filter_map(BoardRow::from_index);
         let latest = latest.filter(|row| !is_for_review(row));
         let review = review.iter().filter_map(BoardRow::from_index);
@@ -116,7 +115,7 @@ impl BoardPage {
         }
         let (read, counted) = open.split_at(open.len().min(MAX_OPEN_RUNS));
         for run in counted {
-            match BoardRow::from_index(run).map(|row| row.standing.group()) {
+            match BoardRow::from_index(run).map(|row| row.group()) {
                 Some(BoardGroup::WaitingForYou) => self.waiting_left_out += 1,
                 Some(BoardGroup::Working | BoardGroup::Ended) | None => self.working_left_out += 1,
             }
@@ -184,7 +183,7 @@ fn today_basis(rows: &[BoardRow], now_ms: u64) -> CostBasis {
 
 /// Whether an ended run is counted only.
 fn is_earlier(row: &BoardRow, seen_ms: u64, now_ms: u64) -> bool {
-    let shown_since_ms = match row.standing.group() {
+    let shown_since_ms = match row.group() {
         BoardGroup::WaitingForYou => now_ms.saturating_sub(LONGEST_REVIEW_MS),
         BoardGroup::Working | BoardGroup::Ended => seen_ms,
     };

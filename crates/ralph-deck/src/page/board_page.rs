@@ -69,7 +69,7 @@ impl BoardPage {
     /// Sorts the rows into their groups. `ended` keeps the newest `most`; the others are counted as earlier.
     pub fn add_rows(&mut self, rows: Vec<BoardRow>, most: usize) {
         for row in rows {
-            match row.standing.group() {
+            match row.group() {
                 BoardGroup::WaitingForYou => self.waiting.push(row),
                 BoardGroup::Working => self.working.push(row),
                 BoardGroup::Ended => self.ended.push(row),

@@ -1,13 +1,13 @@
 //! One run in a list of runs.
 
-use super::open_question::open_question;
+use super::open_question::question_in_phase;
 use super::run_activity::{ActiveGateRow, RunActivity};
-use super::run_standing::RunStanding;
+use super::run_standing::{BoardGroup, RunStanding};
 use crate::json_units;
 use crate::run_index::IndexedRun;
 use crate::{standing_wording, wording};
 use ralph_core::approval;
-use ralph_core::drive::RunnerEvent;
+use ralph_core::closed_run::closing_entry;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::limits::LimitUsage;
 use ralph_core::record::{
@@ -15,8 +15,10 @@ use ralph_core::record::{
 };
 use ralph_core::redact::Redactor;
 use ralph_core::run::{RunPhase, RunState};
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
+use ralph_home::run_process;
 use ralph_home::store::LoadedRun;
 use ralph_hook::contract::gate_log;
 use ralph_hook::overview::RunView;
@@ -83,6 +85,12 @@ pub struct BoardRow {
     /// Until when it waits.
     #[serde(rename = "until", serialize_with = "json_units::optional_time")]
     pub until_ms: Option<u64>,
+    /// The person who accepted its work without proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_by: Option<String>,
+    /// Whether a person closed it after an end that waits for one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// Why no hook of its session reaches ralph, although it is active.
     pub unprotected: Option<String>,
     /// What protects it again.
@@ -93,6 +101,9 @@ pub struct BoardRow {
     pub activity: Option<RunActivity>,
     /// The number of its last journal line.
     pub seq: u64,
+    /// Whether it continues only if a person starts a runner for it.
+    #[serde(skip)]
+    pub needs_runner: bool,
 }
 
 /// A question that a person has not answered, or an approval that is missing.
@@ -146,23 +157,9 @@ impl BoardRow {
             }
             (None, None) => (None, None),
         };
-        let mut question = None;
-        match &state.declared {
-            Some(
-                declared @ (DeclaredPause::NeedsHuman(asked) | DeclaredPause::Approval(asked)),
-            ) => {
-                question = Some(OpenQuestion {
-                    text: clean_question(asked),
-                    asked_ms: state.last_seen_ms,
-                    until_ms: None,
-                    approval: awaited_approval(declared, state.report.as_ref()),
-                });
-            }
-            Some(DeclaredPause::Waiting { until_ms: until, why }) => {
-                note = Some(why.clone());
-                until_ms = Some(*until);
-            }
-            None => {}
+        if let Some(DeclaredPause::Waiting { until_ms: until, why }) = &state.declared {
+            note = Some(why.clone());
+            until_ms = Some(*until);
         }
         Self {
             run: run.id.to_string(),
@@ -186,14 +183,16 @@ impl BoardRow {
             trend: Vec::new(),
             context_permille: state.observed.as_ref().and_then(TranscriptReading::context_permille),
             sessions: state.driving.count.max(1),
-            // An ended run does not wait for an answer.
-            question: question.filter(|_| !matches!(phase, RunPhase::Ended(_))),
+            question: declared_question(state, phase),
             note: note.map(|note| text::clean_line(&note, LONGEST_NOTE)),
             until_ms,
+            accepted_by: state.accepted.as_ref().map(|it| clean_title(&it.by)),
+            closed: false,
             unprotected: None,
             remedy: None,
             activity: None,
             seq: state.seq.saturating_sub(1),
+            needs_runner: run.drive.is_some() && (parked.is_some() || phase == RunPhase::Orphaned),
         }
     }
 
@@ -206,6 +205,9 @@ impl BoardRow {
             approval: run.question_approval.as_ref().map(|name| clean_title(name)),
         });
         let standing = RunStanding::from_names(&run.phase, &run.status)?;
+        let is_accepted = standing == RunStanding::Ended(RunStatus::Verified);
+        let accepted_by = run.accepted_by.as_ref().filter(|_| is_accepted);
+        let standing = if accepted_by.is_some() { RunStanding::Accepted } else { standing };
         let project = text::clean_line(&run.project, LONGEST_PATH);
         let note = text::clean_line(&run.because, LONGEST_NOTE);
         Some(Self {
@@ -233,10 +235,14 @@ impl BoardRow {
             question: question.filter(|_| !standing.has_ended()),
             note: (!note.is_empty()).then_some(note),
             until_ms: run.wait_until_ms.filter(|_| standing == RunStanding::Waiting),
+            accepted_by: accepted_by.map(|by| clean_title(by)),
+            closed: run.closed,
             unprotected: None,
             remedy: None,
             activity: None,
             seq: run.last_seq,
+            needs_runner: run.driven
+                && matches!(standing, RunStanding::Parked(_) | RunStanding::Orphaned),
         })
     }
 
@@ -251,8 +257,12 @@ impl BoardRow {
         let LoadedRun { run, state, .. } = &view.opened;
         let mut row = Self::from_state(run, state, view.phase, now_ms);
         if let Some(entries) = entries {
-            row.add_journal(entries);
+            row.add_journal(entries, view.phase);
         }
+        // The runner of a paused run may have died, which no journal line says.
+        let has_ended = matches!(view.phase, RunPhase::Ended(_));
+        row.needs_runner =
+            run.drive.is_some() && !has_ended && !run_process::may_be_driven(home, &run.id);
         if view.phase == RunPhase::Active {
             let activity = gate_log::read_activity(home, run);
             row.activity = activity.map(|activity| RunActivity::from_log(&activity, now_ms));
@@ -261,30 +271,18 @@ impl BoardRow {
     }
 
     /// Adds what only the journal has: the trend, the times of a question, and why the run ended.
-    pub fn add_journal(&mut self, entries: &[JournalEntry]) {
+    pub fn add_journal(&mut self, entries: &[JournalEntry], phase: RunPhase) {
         let reports = entries.iter().filter_map(|entry| stop_report(&entry.change));
         let mut trend: Vec<_> =
             reports.rev().take(TREND_STOPS).map(StopReport::open_count).collect();
         trend.reverse();
         self.trend = trend;
-        if let RunStanding::Working | RunStanding::Waiting | RunStanding::Asks = self.standing {
-            self.question = open_question(entries);
-            self.standing = self.standing.with_question(self.question.is_some());
-        } else if let Some(question) = &mut self.question {
-            for entry in entries {
-                if let RunChange::Asked { .. } = entry.change {
-                    question.asked_ms = entry.at_ms;
-                    question.until_ms = None;
-                } else if let RunChange::Drove(drove) = &entry.change
-                    && let RunnerEvent::AsksPerson { until_ms, .. } = drove.as_ref()
-                {
-                    question.asked_ms = entry.at_ms;
-                    question.until_ms = Some(*until_ms);
-                }
-            }
-        }
+        self.question = question_in_phase(entries, phase);
+        self.standing = self.standing.with_question(self.question.is_some());
         if self.standing.has_ended() {
-            let because = crate::view::decisions::ending_reason(entries);
+            self.closed = closing_entry(entries).is_some();
+            let because =
+                acceptance_note(entries).or_else(|| crate::view::decisions::ending_reason(entries));
             self.note = because.map(|why| text::clean_line(&why, LONGEST_NOTE));
         }
     }
@@ -300,10 +298,51 @@ impl BoardRow {
         self.remedy = Some(remedy);
     }
 
+    /// The standing in words: `verified (accepted by kim)`.
+    pub fn headline(&self) -> String {
+        match &self.accepted_by {
+            Some(by) => format!("{} (accepted by {by})", RunStatus::Verified.name()),
+            None => self.standing.label(),
+        }
+    }
+
+    /// What the standing of an accepted run rests on, which no measurement does.
+    pub(super) fn acceptance_sentence(&self) -> Option<String> {
+        self.accepted_by.as_ref().map(|by| format!("Accepted by {by}, without proof"))
+    }
+
+    /// The part of the board that it is listed in.
+    pub fn group(&self) -> BoardGroup {
+        if self.closed { BoardGroup::Ended } else { self.standing.group() }
+    }
+
     /// The gates that run now.
     pub fn running_gates(&self) -> &[ActiveGateRow] {
         self.activity.as_ref().map_or(&[], |activity| &activity.gates)
     }
+}
+
+/// The question that the state of a run has. The journal also has what a runner asks for the client, and since when.
+pub(super) fn declared_question(state: &RunState, phase: RunPhase) -> Option<OpenQuestion> {
+    let declared = state.declared.as_ref()?;
+    // An ended run does not wait for an answer.
+    let text = declared.question().filter(|_| !matches!(phase, RunPhase::Ended(_)))?;
+    Some(OpenQuestion {
+        text: clean_question(text),
+        asked_ms: state.last_seen_ms,
+        until_ms: None,
+        approval: awaited_approval(declared, state.report.as_ref()),
+    })
+}
+
+/// Who accepted the work of a run and why, and how it had ended; `None` if no person did.
+fn acceptance_note(entries: &[JournalEntry]) -> Option<String> {
+    let acceptance = entries.iter().rev().find_map(|entry| {
+        if let RunChange::Accepted(acceptance) = &entry.change { Some(acceptance) } else { None }
+    })?;
+    let because = crate::view::decisions::ending_reason(entries);
+    let because = because.map(|because| format!(": {because}")).unwrap_or_default();
+    Some(format!("{}; it had ended {}{because}", acceptance.describe(), acceptance.was.name()))
 }
 
 /// The names of the first open requirements.

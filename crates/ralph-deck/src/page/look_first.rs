@@ -1,7 +1,6 @@
 //! What a reviewer should look at first, most important first.
 
 use super::board_row::stop_report;
-use super::run_sessions::QuestionRow;
 use super::run_standing::RunStanding;
 use super::timeline::outcome_in_brackets;
 use crate::view::decisions::journal_damage_text;
@@ -41,8 +40,10 @@ pub enum LookFirstKind {
     Question,
     /// A requirement that was not met when the run ended or stopped.
     Unmet,
-    /// Why the run ended or stopped without a good result.
+    /// Why the run ended without a good result.
     Halted,
+    /// Why a run that has not ended waits for a person.
+    Waits,
     /// Why a run whose requirements are met is not verified: no test shows that the work is needed, or a judge decided.
     Unproved,
     /// A test of the base no longer passes on the new code.
@@ -83,6 +84,7 @@ impl LookFirstKind {
             Self::Question => "the agent asks",
             Self::Unmet => "not met",
             Self::Halted => "why it ended",
+            Self::Waits => "why it waits for you",
             Self::Unproved => "why it is not verified",
             Self::Tampering => "ralph's own files were edited",
             Self::BrokenTest => "an old test no longer passes",
@@ -107,8 +109,8 @@ pub(super) struct LookFirstContext<'a> {
     pub standing: RunStanding,
     /// Why it ended or was parked.
     pub note: Option<&'a str>,
-    /// The last question of the agent, if it has no answer.
-    pub question: Option<&'a QuestionRow>,
+    /// The open question, or the last question of a run that ended because of it.
+    pub question: Option<&'a str>,
     pub journal_edit: Option<&'a JournalDamage>,
 }
 
@@ -121,13 +123,13 @@ pub(super) fn run_look_first(
     if let Some(damage) = context.journal_edit {
         found.push(look_first_line(LookFirstKind::JournalEdit, &journal_damage_text(damage), None));
     } else if needs_person(context.standing) {
-        let question = context.question.filter(|_| is_asking(context.standing));
-        found.extend(
-            question.map(|asked| look_first_line(LookFirstKind::Question, &asked.question, None)),
-        );
+        let question = context.question;
+        found.extend(question.map(|asked| look_first_line(LookFirstKind::Question, asked, None)));
         found.extend(unmet_lines(entries));
         let note = context.note.filter(|_| question.is_none());
-        found.extend(note.map(|note| look_first_line(LookFirstKind::Halted, note, None)));
+        let kind =
+            if context.standing.has_ended() { LookFirstKind::Halted } else { LookFirstKind::Waits };
+        found.extend(note.map(|note| look_first_line(kind, note, None)));
     } else if context.standing == RunStanding::Ended(RunStatus::Green) {
         found.extend(context.note.map(|note| look_first_line(LookFirstKind::Unproved, note, None)));
     }
@@ -138,7 +140,7 @@ pub(super) fn run_look_first(
 /// Whether a run has stopped, and not with a good result.
 fn needs_person(standing: RunStanding) -> bool {
     match standing {
-        RunStanding::Working | RunStanding::Waiting => false,
+        RunStanding::Working | RunStanding::Waiting | RunStanding::Accepted => false,
         RunStanding::Asks
         | RunStanding::Paused
         | RunStanding::Orphaned
@@ -148,15 +150,6 @@ fn needs_person(standing: RunStanding) -> bool {
             !matches!(status, RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
         }
     }
-}
-
-fn is_asking(standing: RunStanding) -> bool {
-    matches!(
-        standing,
-        RunStanding::Asks
-            | RunStanding::Parked(RunStatus::NeedsHuman)
-            | RunStanding::Ended(RunStatus::NeedsHuman)
-    )
 }
 
 /// The requirements that were open at the last judged stop, each with its first finding.

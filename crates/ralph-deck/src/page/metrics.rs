@@ -85,7 +85,7 @@ pub fn metric_families(rows: StatsRows) -> Vec<MetricFamily> {
             name: "ralph_questions_open",
             help: "Runs that wait for an answer of a person.",
             unit: "{question}",
-            samples: count(&|run| !run.is_session && run.status == "asks"),
+            samples: count(&|run| !run.is_session && run.is_asking),
         },
         MetricFamily {
             name: "ralph_stops",
@@ -282,6 +282,7 @@ mod tests {
             tokens: Some(41_000),
             stops: 4,
             held: 3,
+            is_asking: status == "parked",
             ..StatsRun::default()
         };
         let gate = |name: &String| StatsGate {
@@ -297,7 +298,7 @@ mod tests {
         };
         let session = StatsRun { is_session: true, ..run("c", "held") };
         StatsRows {
-            runs: vec![run("a", "verified"), run("b", "asks"), session],
+            runs: vec![run("a", "verified"), run("b", "parked"), session],
             gates: gate_names.iter().map(gate).collect(),
             ..StatsRows::default()
         }
@@ -375,7 +376,7 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         # HELP ralph_runs Runs by their state.
         # TYPE ralph_runs gauge
-        ralph_runs{state="asks"} 1
+        ralph_runs{state="parked"} 1
         ralph_runs{state="verified"} 1
         # HELP ralph_runs_active Runs that have not ended.
         # TYPE ralph_runs_active gauge

@@ -31,7 +31,7 @@ mod spend_meter;
 pub mod stats;
 mod timeline;
 
-pub use board_load::{BoardClock, projects_in};
+pub use board_load::{BoardClock, LONGEST_REVIEW_MS, projects_in};
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{BoardRow, OpenQuestion};
 pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
@@ -42,7 +42,9 @@ pub use gate_history::{GateHistoryRow, GateMeasurement, gate_history};
 pub use history_page::{HISTORY_PAGE_RUNS, HistoryError, HistoryPage};
 pub use judge_history::JudgeHistoryRow;
 pub use look_first::{LookFirst, LookFirstKind, look_first};
-pub use open_question::{AskedQuestion, asked_question, open_question, view_question};
+pub use open_question::{
+    AskedQuestion, asked_question, open_question, question_in_phase, view_question,
+};
 pub use proof_table::{ProofTable, ProofTableRow};
 pub use requirement_matrix::{
     CellState, MatrixCell, MatrixRow, RequirementMatrix, StopColumn, requirement_matrix,

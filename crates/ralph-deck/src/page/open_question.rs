@@ -3,7 +3,9 @@
 //! The state of a run has only what the agent declared. A runner also asks on behalf of the client, such as for a
 //! permission, and only the journal has until when it waits.
 
-use super::board_row::{OpenQuestion, awaited_approval, clean_question, clean_title};
+use super::board_row::{
+    OpenQuestion, awaited_approval, clean_question, clean_title, declared_question,
+};
 use ralph_core::approval;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::facts::DeclaredPause;
@@ -63,38 +65,51 @@ fn last_asked(entries: &[JournalEntry]) -> Option<AskedQuestion> {
                 open = open.filter(|known| known.question.approval.is_some());
             }
             QuestionEffect::Closed => open = None,
+            QuestionEffect::WaitEnded => {
+                if let Some(known) = &mut open {
+                    known.question.until_ms = None;
+                }
+            }
             QuestionEffect::Unchanged => {}
         }
     }
     open
 }
 
-/// The question of an active run, and the journal line that asked it; `None` without a readable journal.
-pub fn asked_question(home: &RalphHome, view: &RunView) -> Option<AskedQuestion> {
-    if view.phase != RunPhase::Active {
-        return None;
-    }
-    last_asked(&overview::run_history(home, &view.opened.run.id).ok()?.entries)
+/// The question of a run that has not ended. Only an active run waits for the answer until a time: a runner that died has
+/// recorded no end of its wait.
+pub fn question_in_phase(entries: &[JournalEntry], phase: RunPhase) -> Option<OpenQuestion> {
+    asked_in_phase(entries, phase).map(|asked| asked.question)
 }
 
-/// The question of an active run. Without a readable journal, the one that its state has.
+fn asked_in_phase(entries: &[JournalEntry], phase: RunPhase) -> Option<AskedQuestion> {
+    let AskedQuestion { question, seq } = last_asked(entries)?;
+    match phase {
+        RunPhase::Active => Some(AskedQuestion { question, seq }),
+        RunPhase::Paused { .. } | RunPhase::Orphaned => {
+            Some(AskedQuestion { question: OpenQuestion { until_ms: None, ..question }, seq })
+        }
+        RunPhase::Ended(_) => None,
+    }
+}
+
+/// The question of a run, and the journal line that asked it; `None` without a readable journal.
+pub fn asked_question(home: &RalphHome, view: &RunView) -> Option<AskedQuestion> {
+    asked_in_phase(&overview::run_history(home, &view.opened.run.id).ok()?.entries, view.phase)
+}
+
+/// The question of a run. Without a readable journal, the one that its state has.
 pub fn view_question(home: &RalphHome, view: &RunView) -> Option<OpenQuestion> {
-    if view.phase != RunPhase::Active {
+    if matches!(view.phase, RunPhase::Ended(_)) {
         return None;
     }
-    let state = &view.opened.state;
-    let declared = declared_question(state.declared.as_ref());
+    let declared = declared_question(&view.opened.state, view.phase);
     if view.opened.run.drive.is_none() && declared.is_none() {
         return None;
     }
     match overview::run_history(home, &view.opened.run.id) {
-        Ok(history) => open_question(&history.entries),
-        Err(_) => declared.map(|(declared, text)| OpenQuestion {
-            text: clean_question(text),
-            asked_ms: state.last_seen_ms,
-            until_ms: None,
-            approval: awaited_approval(declared, state.report.as_ref()),
-        }),
+        Ok(history) => question_in_phase(&history.entries, view.phase),
+        Err(_) => declared,
     }
 }
 
@@ -111,6 +126,8 @@ enum QuestionEffect<'a> {
     },
     Answered,
     Closed,
+    /// The question stays open, but nothing waits for the answer any more.
+    WaitEnded,
     Unchanged,
 }
 
@@ -119,17 +136,18 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
         RunChange::Asked { question } => {
             return QuestionEffect::Asked { text: question, approval: None };
         }
-        RunChange::Restored(known) => match declared_question(known.state.declared.as_ref()) {
-            Some((declared, text)) => {
+        RunChange::Restored(known) => match known.state.declared.as_ref() {
+            Some(declared @ (DeclaredPause::NeedsHuman(text) | DeclaredPause::Approval(text))) => {
                 let approval = awaited_approval(declared, known.state.report.as_ref());
                 return QuestionEffect::Asked { text, approval };
             }
-            None => true,
+            Some(DeclaredPause::Waiting { .. }) | None => true,
         },
         RunChange::Drove(drove) => match drove.as_ref() {
             RunnerEvent::AsksPerson { question, until_ms } => {
                 return QuestionEffect::Repeated { text: question, until_ms: *until_ms };
             }
+            RunnerEvent::Parked { .. } => return QuestionEffect::WaitEnded,
             RunnerEvent::PassedOn | RunnerEvent::Session(_) | RunnerEvent::WaitedEnough { .. } => {
                 true
             }
@@ -140,7 +158,6 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
             | RunnerEvent::Tried { .. }
             | RunnerEvent::Silent { .. }
             | RunnerEvent::Broke { .. }
-            | RunnerEvent::Parked { .. }
             | RunnerEvent::Settled { .. }
             | RunnerEvent::ProofBase { .. }
             | RunnerEvent::Granted { .. } => false,
@@ -179,10 +196,6 @@ fn effect_of(change: &RunChange) -> QuestionEffect<'_> {
         | RunChange::Accepted(_) => false,
     };
     if is_closed { QuestionEffect::Closed } else { QuestionEffect::Unchanged }
-}
-
-fn declared_question(declared: Option<&DeclaredPause>) -> Option<(&DeclaredPause, &str)> {
-    declared.and_then(|declared| Some((declared, declared.question()?)))
 }
 
 #[cfg(test)]
@@ -244,6 +257,7 @@ mod tests {
 
     /// A runner asks again after a pause, and for the client without any declaration of the agent.
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn question_is_open_until_something_answers_it() {
         let asked = || RunChange::Asked { question: "which licence?".into() };
         let question = |text: &str, after: u64, until_ms| {
@@ -263,6 +277,11 @@ mod tests {
         };
         let told =
             || RunChange::HintGiven { text: "MIT".into(), by: Some("kim".into()), answers: None };
+        let parked = || {
+            let why = "stopped by a person".to_string();
+            let status = ralph_core::status::RunStatus::Cancelled;
+            RunChange::Drove(Box::new(RunnerEvent::Parked { status, why }))
+        };
         let passed_on = || RunChange::Drove(Box::new(RunnerEvent::PassedOn));
         for (name, changes, expected) in [
             ("declared", vec![asked()], question("which licence?", 0, None)),
@@ -290,6 +309,12 @@ mod tests {
             ("paused", vec![asked(), RunChange::Paused], None),
             ("answered", vec![asked(), runner_asks("which licence?", THEN + 9), told()], None),
             ("passed on", vec![asked(), passed_on()], None),
+            (
+                "parked",
+                vec![asked(), runner_asks("which licence?", THEN + 9), parked()],
+                question("which licence?", 0, None),
+            ),
+            ("answered after that", vec![asked(), parked(), told()], None),
             ("waits for an approval", vec![awaits_approval(wait)], approval(None)),
             ("a message approves nothing", vec![awaits_approval(wait), told()], approval(None)),
             ("approved", vec![awaits_approval(wait), told(), approved()], None),

@@ -131,8 +131,14 @@ pub fn requirement_matrix(entries: &[JournalEntry], most_columns: usize) -> Requ
         let column = (number as usize - 1) / width;
         matrix.start_column(column, number, entry);
         matrix.add_report(column, number, report);
-        if has_proof_that_holds(stop, report) && matrix.positions.contains_key(PROOF_REQUIREMENT) {
-            matrix.add_cell(column, number, PROOF_REQUIREMENT, "", MatrixCell::MET);
+        match unlisted_proof(stop, report) {
+            // A proof that never was open is no row.
+            Some(ProofVerdict::Verified) if !matrix.positions.contains_key(PROOF_REQUIREMENT) => {}
+            Some(ProofVerdict::Verified) => {
+                matrix.add_cell(column, number, PROOF_REQUIREMENT, "", MatrixCell::MET);
+            }
+            Some(_) => matrix.add_cell(column, number, PROOF_REQUIREMENT, "", MatrixCell::UNMET),
+            None => {}
         }
     }
     matrix.finish(stops.len())
@@ -146,11 +152,12 @@ fn reported_stop(entry: &JournalEntry) -> Option<(&JournalEntry, &StopRecord, &S
     }
 }
 
-/// A proof is a requirement in the report of a stop only where it is open.
-fn has_proof_that_holds(stop: &StopRecord, report: &StopReport) -> bool {
-    let is_verified =
-        stop.proof.as_ref().is_some_and(|proof| proof.verdict == ProofVerdict::Verified);
-    is_verified && !report.lines.iter().any(|line| line.name == PROOF_REQUIREMENT)
+/// The result of a proof that is no requirement in the report of its stop. It is one only where it holds the agent: neither
+/// where it is good, nor where the run ended without a good one.
+fn unlisted_proof(stop: &StopRecord, report: &StopReport) -> Option<ProofVerdict> {
+    let proof = stop.proof.as_ref()?;
+    let is_listed = report.lines.iter().any(|line| line.name == PROOF_REQUIREMENT);
+    (!is_listed).then_some(proof.verdict)
 }
 
 #[derive(Default)]

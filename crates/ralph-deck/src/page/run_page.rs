@@ -15,13 +15,14 @@ use super::requirement_matrix::{RequirementMatrix, requirement_matrix};
 use super::run_sessions::{
     HandoverRow, QuestionRow, SessionRow, handover_rows, question_rows, session_rows,
 };
-use super::run_standing::Attention;
+use super::run_standing::{Attention, RunStanding};
 use super::timeline::{TimelineRow, stop_reason, timeline};
 use crate::json_units;
 use crate::view::decisions::journal_damage_text;
-use crate::view::next_step::{AsksPerson, next_step};
+use crate::view::next_step::next_step;
 use ralph_core::id::RunId;
 use ralph_core::record::{JournalEntry, MeasuredSite, RunChange, RunRecord, StopRecord};
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::goal_file;
 use ralph_home::journal::JournalDamage;
@@ -135,12 +136,16 @@ impl RunPage {
         let owner = state.owner(record).map(ToString::to_string);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
+        let ended_asking = row.standing == RunStanding::Ended(RunStatus::NeedsHuman);
+        let last = questions.last().filter(|asked| ended_asking && asked.answer.is_none());
+        let asked = row.question.as_ref().map(|question| question.text.clone());
+        let asked = asked.or_else(|| last.map(|asked| asked.question.clone()));
         let mut look_first = run_look_first(
             entries,
             &LookFirstContext {
                 standing: row.standing,
                 note: row.note.as_deref(),
-                question: questions.last().filter(|asked| asked.answer.is_none()),
+                question: asked.as_deref(),
                 journal_edit: history.broken.as_ref().filter(|damage| damage.is_edit()),
             },
         );
@@ -150,10 +155,9 @@ impl RunPage {
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
-        let asks = AsksPerson::from_question(row.question.as_ref());
         let next = match journal_edit {
             Some(_) => Some(UNTRUSTED_NEXT.to_string()),
-            None => next_step(record, state, view.phase, asks),
+            None => next_step(record, state, view.phase, entries),
         };
         let mut page = Self {
             v: 1,
@@ -162,7 +166,7 @@ impl RunPage {
             host: ralph_host::recorded_host(&record.host).name.to_string(),
             rests_on: match journal_edit {
                 Some(edit) => vec![format!("not known: {edit}")],
-                None => rests_on(entries),
+                None => row.acceptance_sentence().into_iter().chain(rests_on(entries)).collect(),
             },
             next,
             look_first,
@@ -213,9 +217,15 @@ impl RunPage {
         self.outside_goal = hints.outside_goal;
     }
 
+    /// What to look at first, on a screen that shows the open question by itself.
+    pub fn look_first_without_question(&self) -> impl Iterator<Item = &LookFirst> {
+        let is_shown = self.row.question.is_some();
+        self.look_first.iter().filter(move |one| !(is_shown && one.kind == LookFirstKind::Question))
+    }
+
     /// The standing in words, and why it cannot be trusted: `verified, but the journal was edited`.
     pub fn headline(&self) -> String {
-        let label = self.row.standing.label();
+        let label = self.row.headline();
         match self.journal_edit {
             Some(edit) => format!("{label}, but {edit}"),
             None => label,
@@ -670,14 +680,7 @@ mod tests {
     fn a_run_that_stopped_shows_what_it_needs() {
         use ralph_core::status::RunStatus::{NeedsHuman, Stuck, Verified};
         let entries = read(HELD);
-        let question = QuestionRow {
-            asked_ms: 1,
-            question: "keep the old routes?".to_string(),
-            until_ms: None,
-            answered_ms: None,
-            answer: None,
-            by: None,
-        };
+        let question = "keep the old routes?";
         let show = |standing, question, journal_edit| {
             let note = Some("no progress for 3 stops");
             let context = LookFirstContext { standing, note, question, journal_edit };
@@ -688,12 +691,13 @@ mod tests {
         let edit = JournalDamage::BrokenChain { line: 3 };
         let shown = [
             show(RunStanding::Ended(Stuck), None, None),
-            show(RunStanding::Ended(NeedsHuman), Some(&question), None),
+            show(RunStanding::Ended(NeedsHuman), Some(question), None),
+            show(RunStanding::Parked(NeedsHuman), None, None),
             show(RunStanding::Ended(Verified), None, None),
             show(RunStanding::Working, None, None),
             show(RunStanding::Ended(Verified), None, Some(&edit)),
         ];
-        insta::assert_snapshot!(shown.join("--\n"), @r"
+        insta::assert_snapshot!(shown.join("--\n"), @"
         Unmet Some(1): tests: 2 of 148 failed
         Unmet Some(1): audit: timed out after 5 min
         Halted None: no progress for 3 stops
@@ -701,6 +705,10 @@ mod tests {
         Question None: keep the old routes?
         Unmet Some(1): tests: 2 of 148 failed
         Unmet Some(1): audit: timed out after 5 min
+        --
+        Unmet Some(1): tests: 2 of 148 failed
+        Unmet Some(1): audit: timed out after 5 min
+        Waits None: no progress for 3 stops
         --
         --
         --
@@ -798,6 +806,13 @@ mod tests {
         stops 1-1 2-2 3-3 4-4
         proof (correctness): unmet:0 met . met; 1 open, met since Some(2)
         review (correctness): . unmet:0 unmet:0 .; 2 open, met since None
+        always met: tests
+        ");
+        // The run ended although the proof was not good, so that it held nothing.
+        let ended = [entries[0].clone(), stop(2, serde_json::json!([]), Some("green"))];
+        insta::assert_snapshot!(show_matrix(&requirement_matrix(&ended, 200)), @"
+        stops 1-1 2-2
+        proof (correctness): unmet:0 unmet:0; 2 open, met since None
         always met: tests
         ");
         let never_open = &entries[3..];

@@ -23,6 +23,8 @@ pub enum RunStanding {
     /// Its runner gave up; it continues when a person resumes it.
     Parked(RunStatus),
     Ended(RunStatus),
+    /// It ended without proof, and a person accepted its work. Its status is `verified`.
+    Accepted,
 }
 
 /// The attention that a run needs. A screen has one hue for each.
@@ -52,7 +54,7 @@ pub enum BoardGroup {
 }
 
 impl RunStanding {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Working,
         Self::Waiting,
         Self::Asks,
@@ -61,6 +63,7 @@ impl RunStanding {
         Self::Unprotected,
         Self::Parked(RunStatus::RateLimited),
         Self::Ended(RunStatus::Verified),
+        Self::Accepted,
         Self::Ended(RunStatus::Green),
         Self::Ended(RunStatus::Claimed),
         Self::Ended(RunStatus::Exhausted),
@@ -77,6 +80,7 @@ impl RunStanding {
     pub fn from_state(state: &RunState, phase: RunPhase) -> Self {
         let asks = state.declared.as_ref().and_then(DeclaredPause::question).is_some();
         match (phase, &state.driving.parked) {
+            (RunPhase::Ended(RunStatus::Verified), _) if state.accepted.is_some() => Self::Accepted,
             (RunPhase::Ended(status), _) => Self::Ended(status),
             (RunPhase::Paused { .. }, Some(parked)) => Self::Parked(parked.status),
             (RunPhase::Paused { .. }, None) => Self::Paused,
@@ -102,7 +106,8 @@ impl RunStanding {
             | Self::Orphaned
             | Self::Unprotected
             | Self::Parked(_)
-            | Self::Ended(_) => self,
+            | Self::Ended(_)
+            | Self::Accepted => self,
         }
     }
 
@@ -129,6 +134,7 @@ impl RunStanding {
             Self::Unprotected => "unprotected",
             Self::Parked(_) => "parked",
             Self::Ended(status) => status.name(),
+            Self::Accepted => RunStatus::Verified.name(),
         }
     }
 
@@ -137,7 +143,7 @@ impl RunStanding {
         match self {
             Self::Working | Self::Waiting | Self::Asks | Self::Unprotected => "active",
             Self::Paused | Self::Orphaned | Self::Parked(_) => self.name(),
-            Self::Ended(_) => "ended",
+            Self::Ended(_) | Self::Accepted => "ended",
         }
     }
 
@@ -152,16 +158,22 @@ impl RunStanding {
             | Self::Asks
             | Self::Paused
             | Self::Orphaned
-            | Self::Ended(_) => self.name(),
+            | Self::Ended(_)
+            | Self::Accepted => self.name(),
         }
+    }
+
+    /// The name of its drawing and of its place on a page. No two standings have the same.
+    pub fn key(self) -> &'static str {
+        if self == Self::Accepted { "accepted" } else { self.name() }
     }
 
     /// The name for people: `needs review`.
     pub fn label(self) -> String {
-        state_label(self.name())
+        state_label(self.key())
     }
 
-    /// One character, different for every name.
+    /// One character, different for every label.
     pub fn mark(self) -> char {
         match self {
             Self::Working => '•',
@@ -171,6 +183,7 @@ impl RunStanding {
             Self::Orphaned => 'o',
             Self::Unprotected => 'u',
             Self::Parked(_) => 'p',
+            Self::Accepted => 'a',
             Self::Ended(status) => match status {
                 RunStatus::Verified => '✓',
                 RunStatus::Green => '+',
@@ -208,6 +221,7 @@ impl RunStanding {
             Self::Working | Self::Waiting => Attention::InProgress,
             Self::Asks => Attention::NeedsPerson,
             Self::Paused => Attention::Closed,
+            Self::Accepted => Attention::Done,
             Self::Orphaned | Self::Unprotected => Attention::Broken,
             Self::Parked(status) | Self::Ended(status) => match status {
                 RunStatus::Verified => Attention::Done,
@@ -224,16 +238,12 @@ impl RunStanding {
 
     pub fn group(self) -> BoardGroup {
         match self {
-            Self::Asks
-            | Self::Paused
-            | Self::Orphaned
-            | Self::Unprotected
-            | Self::Parked(_)
-            | Self::Ended(RunStatus::NeedsHuman | RunStatus::NeedsReview | RunStatus::GateBroken) => {
+            Self::Asks | Self::Paused | Self::Orphaned | Self::Unprotected | Self::Parked(_) => {
                 BoardGroup::WaitingForYou
             }
+            Self::Ended(status) if status.waits_for_person() => BoardGroup::WaitingForYou,
             Self::Working | Self::Waiting => BoardGroup::Working,
-            Self::Ended(_) => BoardGroup::Ended,
+            Self::Ended(_) | Self::Accepted => BoardGroup::Ended,
         }
     }
 
@@ -255,13 +265,14 @@ impl RunStanding {
             Self::Ended(RunStatus::Overridden) => 12,
             Self::Ended(RunStatus::Green) => 13,
             Self::Ended(RunStatus::Claimed) => 14,
-            Self::Ended(RunStatus::Verified) => 15,
-            Self::Ended(RunStatus::Cancelled) => 16,
+            Self::Accepted => 15,
+            Self::Ended(RunStatus::Verified) => 16,
+            Self::Ended(RunStatus::Cancelled) => 17,
         }
     }
 
     pub fn has_ended(self) -> bool {
-        matches!(self, Self::Ended(_))
+        matches!(self, Self::Ended(_) | Self::Accepted)
     }
 }
 
@@ -283,13 +294,13 @@ mod tests {
 
     /// R-U2c: every final status has a mark of its own, with and without UTF-8.
     #[test]
-    fn every_name_has_a_mark_of_its_own() {
-        let names: BTreeSet<_> = RunStanding::ALL.iter().map(|standing| standing.name()).collect();
+    fn every_label_has_a_mark_of_its_own() {
+        let names: BTreeSet<_> = RunStanding::ALL.iter().map(|standing| standing.label()).collect();
         let marks: BTreeMap<_, _> =
-            RunStanding::ALL.iter().map(|standing| (standing.mark(), standing.name())).collect();
+            RunStanding::ALL.iter().map(|standing| (standing.mark(), standing.label())).collect();
         let plain: BTreeMap<_, _> = RunStanding::ALL
             .iter()
-            .map(|standing| (standing.ascii_mark(), standing.name()))
+            .map(|standing| (standing.ascii_mark(), standing.label()))
             .collect();
         assert_eq!((marks.len(), plain.len()), (names.len(), names.len()));
         assert!(plain.keys().all(char::is_ascii));

@@ -8,6 +8,7 @@ use super::spend_meter::SpendMeter;
 use crate::json_units;
 use crate::wording;
 use ralph_core::approval;
+use ralph_core::closed_run::closing_entry;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::proof_summary::PROOF_REQUIREMENT;
 use ralph_core::record::{
@@ -131,6 +132,8 @@ pub(crate) struct TimelineReader<'a> {
     /// The latest of their reports.
     before: Option<&'a StopReport>,
     disputes: DisputeOutcomes,
+    /// The line with which a person closed the run after its end.
+    closing: Option<u64>,
 }
 
 impl<'a> TimelineReader<'a> {
@@ -140,6 +143,7 @@ impl<'a> TimelineReader<'a> {
             stops: 0,
             before: None,
             disputes: DisputeOutcomes::from_journal(entries),
+            closing: closing_entry(entries).map(|entry| entry.seq),
         }
     }
 
@@ -175,7 +179,12 @@ impl<'a> TimelineReader<'a> {
             let text = format!("disputes {}{outcome}: {}", dispute.requirement, dispute.why);
             row.text = text::clean_line(&text, LONGEST_LINE);
         } else {
-            let (kind, text) = describe_change(&entry.change)?;
+            let (kind, text) = match describe_change(&entry.change)? {
+                _ if self.closing == Some(entry.seq) => {
+                    (TimelineKind::Person, "closed".to_string())
+                }
+                described => described,
+            };
             row.kind = kind;
             row.text = match &entry.by {
                 Some(by) => text::clean_line(&format!("{text}, by {by}"), LONGEST_LINE),

@@ -81,7 +81,8 @@ pub(super) fn time_of_day(ms: u64) -> String {
 pub(super) fn summary(page: &RunPage) -> String {
     let row = &page.row;
     let gates: BTreeSet<_> = page.gates.iter().map(|gate| gate.name.as_str()).collect();
-    let mut facts = Vec::new();
+    let accepted = row.accepted_by.as_ref().map(|by| format!("accepted by {by} without proof"));
+    let mut facts: Vec<_> = accepted.into_iter().collect();
     if !gates.is_empty() {
         facts.push(count_noun(gates.len() as u64, "gate"));
     }
@@ -398,6 +399,7 @@ pub(super) fn check_commands(report: &RunReport) -> Vec<String> {
         && matches!(
             report.page.row.standing,
             RunStanding::Ended(RunStatus::Verified | RunStatus::Green | RunStatus::Claimed)
+                | RunStanding::Accepted
         );
     if is_attestable {
         if report.landed_commit.is_none() {

@@ -45,6 +45,8 @@ pub struct IndexedRun {
     pub questions: u32,
     pub denied: u32,
     pub accepted_by: Option<String>,
+    /// Whether a person closed it after an end that waits for one.
+    pub closed: bool,
     pub last_seq: u64,
     pub question: Option<String>,
     pub asked_ms: Option<u64>,
@@ -123,7 +125,7 @@ const RUN_COLUMNS: &str = "id, project, title, host, origin, branch, started_ms,
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line, cost_basis, question_approval";
+    damaged_line, cost_basis, question_approval, closed";
 /// When a run took its place in the history.
 const PAGE_TIME: &str = "coalesce(ended_ms, last_ms)";
 
@@ -299,6 +301,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<IndexedRun> {
         // A name of another version.
         cost_basis: CostBasis::parse(&row.get::<_, String>(40)?).unwrap_or(CostBasis::Unknown),
         question_approval: row.get(41)?,
+        closed: row.get(42)?,
     })
 }
 

@@ -17,10 +17,10 @@ const PUT_RUN: &str = "INSERT OR REPLACE INTO run (
     status, because, iteration, max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, sessions,
     stops, held, policy_hash, driven, met, required, waivers, disputes, questions, denied,
     accepted_by, last_seq, question, asked_ms, question_until_ms, wait_until_ms, wait_cause, lines, damaged,
-    damaged_line, cost_basis, question_approval
+    damaged_line, cost_basis, question_approval, closed
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38, ?39, ?40,
-    ?41, ?42)";
+    ?41, ?42, ?43)";
 const PUT_JOURNAL: &str = "INSERT OR REPLACE INTO journal
     (run, inode, length, modified_ns, read_to, tail, tally) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const PUT_REQUIREMENT: &str = "INSERT OR REPLACE INTO run_requirement VALUES
@@ -209,7 +209,8 @@ impl<'a> RunWriter<'a> {
             tally.first_damaged.map(u64::cast_signed),
             // Before the first reading there is no cost to have a basis.
             tally.spend.micro_usd().map_or(CostBasis::Unknown, |_| tally.spend.cost_basis()).name(),
-            asked.and_then(|asked| asked.approval.as_deref()).map(name)
+            asked.and_then(|asked| asked.approval.as_deref()).map(name),
+            tally.closed
         ])?;
         Ok(())
     }

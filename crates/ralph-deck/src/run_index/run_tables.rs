@@ -2,7 +2,7 @@
 
 use crate::index_file::IndexLayout;
 
-pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 6, create_tables: CREATE_TABLES };
+pub(super) const RUN_LAYOUT: IndexLayout = IndexLayout { format: 7, create_tables: CREATE_TABLES };
 
 /// `journal` is internal: how far each journal was read, and what is needed to read on.
 const CREATE_TABLES: &str = "
@@ -58,7 +58,8 @@ CREATE TABLE run (
     lines INTEGER NOT NULL,   -- lines of the journal
     damaged INTEGER NOT NULL, -- of them, how many do not parse
     damaged_line INTEGER,     -- the first of those
-    question_approval TEXT    -- what a person has to approve; NULL for a question of the agent
+    question_approval TEXT,   -- what a person has to approve; NULL for a question of the agent
+    closed INTEGER NOT NULL   -- 1 if a person closed it after an end that waits for one
 ) WITHOUT ROWID;
 CREATE INDEX run_by_end ON run (ended_ms, id);
 CREATE TABLE run_requirement ( -- requirements that were open at least once

@@ -8,7 +8,8 @@ use rusqlite::{Connection, Row};
 
 const RUNS: &str = "SELECT id, project, title, origin = 'session', last_ms, ended_ms,
     strftime('%G-W%V', coalesce(ended_ms, last_ms) / 1000, 'unixepoch', 'localtime'), phase, status, iteration,
-    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, cost_basis
+    max_iterations, ran_ms, max_time_ms, micro_usd, max_micro_usd, tokens, stops, held, cost_basis,
+    question IS NOT NULL AND ended_ms IS NULL, status = 'verified' AND accepted_by IS NOT NULL, closed
     FROM run ORDER BY last_ms, id";
 const REQUIREMENTS: &str =
     "SELECT run, name, stage, held_stops, stops_until_met, waived, disputed, dispute_ended IS 'upheld'
@@ -69,6 +70,9 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<StatsRun> {
         stops: row.get(16)?,
         held: row.get(17)?,
         cost_basis: CostBasis::parse(&row.get::<_, String>(18)?).unwrap_or(CostBasis::Unknown),
+        is_asking: row.get(19)?,
+        is_accepted: row.get(20)?,
+        is_closed: row.get(21)?,
     })
 }
 

@@ -4,7 +4,7 @@ use crate::page::{BoardRow, open_question};
 use crate::wording;
 use ralph_core::limits::LimitUsage;
 use ralph_core::record::JournalEntry;
-use ralph_core::run::{RunPhase, RunState};
+use ralph_core::run::RunState;
 use ralph_sys::fs::{self, Durability};
 use ralph_tally::{DayCache, DisputeOutcomes, RunTally};
 use rusqlite::types::ValueRef;
@@ -144,9 +144,15 @@ fn tallies_agree_with_the_state_of_the_run() {
             };
             let usage = LimitUsage::recorded(&state, state.clock_ms);
             let spent = (usage.micro_usd, usage.tokens);
-            if state.phase == RunPhase::Active {
-                let is_open = open_question(&entries[..=at]).is_some();
-                assert_eq!(tally.asked.is_some(), is_open, "seed {seed}, entry {at}");
+            if !tally.has_ended() {
+                let open = open_question(&entries[..=at]);
+                let asked = tally.asked.as_ref();
+                assert_eq!(
+                    asked.map(|asked| asked.until_ms),
+                    open.map(|open| open.until_ms),
+                    "seed {seed}, entry {at}: {:?}",
+                    entry.change
+                );
             }
             assert_eq!(status, standing, "seed {seed}, entry {at}: {:?}", entry.change);
             assert_eq!((tally.spend.micro_usd(), tally.spend.tokens()), spent, "seed {seed}, {at}");
@@ -240,8 +246,8 @@ fn journals_of_every_version_are_indexed() {
     put_journal(&home, "v1v1", &fixture("v1"));
     put_journal(&home, "v2v2", &fixture("v2"));
     insta::assert_snapshot!(dump(&refreshed(&home)).join("\n"), @"
-    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | unknown | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | - | -
-    run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | estimated | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | - | -
+    run: v1v1 | /home/user/project | Make the parser handle nested quotes. | claude | started | - | 1790000000000 | 1790000780000 | 1790000780000 | ended | needs_review | all 4 requirements are met after 2 iterations and 8 min, but ralph's own files were changed on the way | 2 | 25 | 480000 | 28800000 | - | unknown | - | - | 0 | 5 | 2 | - | 0 | 4 | 4 | 0 | 0 | 0 | 0 | - | 10 | - | - | - | - | - | 11 | 0 | - | - | 0
+    run: v2v2 | /home/user/project | make it work | claude | started | - | 1794915243836 | 1794915259908 | - | paused | paused | 1 not met | 2 | 25 | 16072 | 28800000 | 1600 | estimated | 20000000 | - | 0 | 2 | 2 | - | 0 | 0 | 1 | 0 | 0 | 0 | 0 | - | 3 | - | - | - | - | - | 4 | 0 | - | - | 0
     run_requirement: v1v1 | audit | security | 1 | 1 | 1790000060000 | 1790000720000 | 1 | 0 | 0 | 0 | - | - | -
     run_requirement: v1v1 | tests | correctness | 2 | 2 | 1790000060000 | 1790000780000 | 2 | 0 | 0 | 2 | - | - | -
     run_requirement: v2v2 | goal | correctness | 2 | 2 | 1794915244149 | - | - | 0 | 0 | 0 | - | - | -

@@ -1,16 +1,22 @@
 //! A run in `ralph status`: its row on the board, and what only this command reads.
 
-use crate::page::{BoardRow, RunStanding, view_question};
+use crate::page::{BoardGroup, BoardRow, RunStanding, view_question};
+use crate::view::next_step::next_step;
 use crate::view::{driven_run, journal_check, pipeline_chunks};
+use crate::wording::safe_line;
+use ralph_core::closed_run::closing_entry;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::RunId;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
+use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_hook::overview::{self, RunView};
 use ralph_hook::phases::{self, PhaseProgress};
 use ralph_install::doctor::protection::UnprotectedReason;
 use ralph_sys::clock;
+
+const MAX_REASON_CHARS: usize = 200;
 
 /// A run, with what its row does not have.
 #[derive(Debug)]
@@ -23,6 +29,8 @@ pub struct BoardRun {
     pub pipeline: Option<String>,
     /// What happened to the work tree of a driven run: see [`driven_run::worktree_outcome`].
     pub worktree_outcome: Option<String>,
+    /// What a person can do next; `None` where the journal was not read.
+    pub next: Option<String>,
 }
 
 impl BoardRun {
@@ -36,7 +44,7 @@ impl BoardRun {
         let has_ended = matches!(view.phase, RunPhase::Ended(_));
         let needs_check = journal_check::needs_journal_check(&view);
         // Reading the journal of every run that ended would make a long list slow.
-        let needs_history = !has_ended || needs_check || has_worktree || needs_person(&view);
+        let needs_history = !has_ended || needs_check || has_worktree || is_for_person(&view);
         let read = |run: &RunId| overview::run_history(home, run).ok();
         let history = needs_history.then(|| read(&view.opened.run.id)).flatten();
         if needs_check
@@ -54,28 +62,58 @@ impl BoardRun {
             phases: (run.phases).then(|| phases::phase_progress(home, &view.opened)),
             pipeline: pipeline_chunks::pipeline_summary(home, &view.opened),
             worktree_outcome: entries.and_then(driven_run::worktree_outcome),
+            next: entries
+                .and_then(|entries| next_step(run, &view.opened.state, view.phase, entries)),
             view,
         }
     }
 
-    /// Why it ended, if a person has to do something about it.
-    pub(super) fn ending_reason(&self) -> Option<&str> {
-        self.row.note.as_deref().filter(|_| needs_person(&self.view))
+    /// Why it ended, or what the agent asked, and the next step, if a person has to do something about it.
+    pub(super) fn review_lines(&self) -> Vec<String> {
+        if !is_for_person(&self.view) {
+            return Vec::new();
+        }
+        let why = match &self.view.opened.state.declared {
+            Some(DeclaredPause::NeedsHuman(question)) => {
+                Some(format!("asks: {}", safe_line(question)))
+            }
+            Some(DeclaredPause::Approval(_) | DeclaredPause::Waiting { .. }) | None => {
+                self.row.note.as_ref().map(|why| text::clean_line(why, MAX_REASON_CHARS))
+            }
+        };
+        let next = self.next.as_ref().map(|next| format!("next: {next}"));
+        why.into_iter().chain(next).collect()
     }
 }
 
 /// Whether a person has to do something about the end of a run.
-fn needs_person(view: &RunView) -> bool {
+fn is_for_person(view: &RunView) -> bool {
     view.opened.state.accepted.is_none()
         && matches!(view.phase, RunPhase::Ended(status) if is_unfinished(status))
-        // The question of the agent is shown instead.
-        && !matches!(view.opened.state.declared, Some(DeclaredPause::NeedsHuman(_)))
 }
 
-/// The standing of a run in progress. Reads the journal only if it can change the result.
-pub(super) fn open_standing(home: &RalphHome, view: &RunView) -> RunStanding {
-    let standing = RunStanding::from_state(&view.opened.state, view.phase);
-    standing.with_question(view_question(home, view).is_some())
+/// A run of another project that is in progress, or that ended and waits for a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElsewhereRun {
+    pub standing: RunStanding,
+    pub is_asking: bool,
+}
+
+impl ElsewhereRun {
+    /// `None` if no person has to look at it. Its journal is read only if it can change that.
+    pub(super) fn load(home: &RalphHome, view: &RunView) -> Option<Self> {
+        let standing = RunStanding::from_state(&view.opened.state, view.phase);
+        if !standing.has_ended() {
+            let is_asking = view_question(home, view).is_some();
+            return Some(Self { standing: standing.with_question(is_asking), is_asking });
+        }
+        if standing.group() != BoardGroup::WaitingForYou {
+            return None;
+        }
+        let history = overview::run_history(home, &view.opened.run.id).ok();
+        let is_closed = history.is_some_and(|history| closing_entry(&history.entries).is_some());
+        (!is_closed).then_some(Self { standing, is_asking: false })
+    }
 }
 
 /// Ends after which a person has to do something.

@@ -2,6 +2,7 @@
 
 use crate::wording::{self, safe_line};
 use ralph_core::approval;
+use ralph_core::closed_run;
 use ralph_core::drive::RunnerEvent;
 use ralph_core::record::{JournalEntry, MoveReason, RunChange, RunOrigin};
 use ralph_core::redact::Redactor;
@@ -137,6 +138,7 @@ fn describe_change(entry: &JournalEntry, before: &[JournalEntry]) -> String {
         }
         RunChange::Paused => "paused".to_string(),
         RunChange::Resumed => "resumed".to_string(),
+        RunChange::Cancelled if closed_run::is_ended(before) => "closed".to_string(),
         RunChange::Cancelled => "cancelled".to_string(),
         RunChange::Interrupted { .. } => {
             "paused     a person interrupted the agent and sent another prompt".to_string()

@@ -11,6 +11,7 @@ pub mod board_run;
 pub mod checked_report;
 pub mod checkpoint_list;
 pub mod decisions;
+pub mod denied_tools;
 pub mod doctor_report;
 pub mod driven_run;
 pub mod effective_policy;

@@ -1,39 +1,39 @@
 //! What a person can do next with a run, in the words of every screen.
 
+use crate::page::{OpenQuestion, open_question};
 use crate::standing_wording::approve_command;
-use crate::wording::safe_line;
+use crate::view::denied_tools::allowing_flags;
 use ralph_core::approval;
-use ralph_core::ending;
-use ralph_core::facts::DeclaredPause;
-use ralph_core::limits::RunLimits;
-use ralph_core::record::{ReportedStatus, RunRecord};
+use ralph_core::closed_run::closing_entry;
+use ralph_core::ending::{self, ParkedWait};
+use ralph_core::record::{JournalEntry, ReportedStatus, RunRecord};
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 
-/// A command or a sentence; `None` while the run works. `asks` is whether a question is open.
+/// A command or a sentence; `None` while the run works. `entries` is its journal.
 pub fn next_step(
     run: &RunRecord,
     state: &RunState,
     phase: RunPhase,
-    asks: AsksPerson,
+    entries: &[JournalEntry],
 ) -> Option<String> {
     let id = &run.id;
-    let lines = state.report.iter().flat_map(|report| &report.lines);
-    let mut unknown = lines.filter(|line| line.standing == ReportedStatus::Unknown);
-    let broken = unknown.next().map(|line| line.name.as_str());
+    let question = open_question(entries);
     match (phase, &state.driving.parked) {
-        (RunPhase::Ended(status), _) => Some(ended_step(status, run, state.limits(run), broken)),
-        (RunPhase::Active, _) if asks == AsksPerson::No => None,
-        (RunPhase::Active, _) if matches!(state.declared, Some(DeclaredPause::Approval(_))) => {
-            let name = approval::first_awaited_name(state.report.as_ref());
-            Some(format!("review it, then run `{}`", approve_command(id, &name)))
+        (RunPhase::Ended(_), _) if closing_entry(entries).is_some() => {
+            Some("nothing; a person closed the run after its end".to_string())
         }
-        (RunPhase::Active, _) if run.drive.is_some() => {
-            Some(format!("answer with `ralph tell {id} \"…\"`"))
-        }
-        (RunPhase::Active, _) => Some("answer in the session".to_string()),
+        (RunPhase::Ended(status), _) => Some(ended_step(status, run, state, entries)),
+        (RunPhase::Active, _) => question.map(|question| answer_step(run, state, &question)),
         (RunPhase::Paused { .. }, Some(parked)) => {
-            Some(ending::next_step(parked.status, run, state.limits(run), broken))
+            let approve = approve_command(id, &approval::first_awaited_name(state.report.as_ref()));
+            let wait = match &question {
+                Some(OpenQuestion { approval: Some(_), .. }) => ParkedWait::Approval(&approve),
+                Some(OpenQuestion { approval: None, .. }) => ParkedWait::Answer,
+                None if !state.hints.is_empty() => ParkedWait::Message,
+                None => ParkedWait::Other,
+            };
+            Some(ending::parked_step(parked.status, run, wait, unknown_requirement(state)))
         }
         (RunPhase::Paused { .. }, None) => Some(format!("`ralph resume {id}` continues")),
         (RunPhase::Orphaned, _) if run.drive.is_some() => {
@@ -43,39 +43,49 @@ pub fn next_step(
     }
 }
 
+/// How a person answers the question of an active run.
+fn answer_step(run: &RunRecord, state: &RunState, question: &OpenQuestion) -> String {
+    let id = &run.id;
+    if question.approval.is_some() {
+        let name = approval::first_awaited_name(state.report.as_ref());
+        format!("review it, then run `{}`", approve_command(id, &name))
+    } else if run.drive.is_some() {
+        format!("answer with `ralph tell {id} \"…\"`")
+    } else {
+        "answer in the session".to_string()
+    }
+}
+
+/// The first requirement that had no result at the last stop.
+fn unknown_requirement(state: &RunState) -> Option<&str> {
+    let lines = state.report.iter().flat_map(|report| &report.lines);
+    let mut unknown = lines.filter(|line| line.standing == ReportedStatus::Unknown);
+    unknown.next().map(|line| line.name.as_str())
+}
+
 /// What to do after the end of a run. A screen that explains the result already does not send its reader to
 /// `ralph why`.
 fn ended_step(
     status: RunStatus,
     run: &RunRecord,
-    bounds: &RunLimits,
-    broken: Option<&str>,
+    state: &RunState,
+    entries: &[JournalEntry],
 ) -> String {
+    let id = &run.id;
     let has_start = run.seal.as_ref().is_some_and(|seal| seal.base.is_some());
     if status == RunStatus::Verified && has_start {
-        return format!("review the change: `ralph checkpoint diff {}`", run.id);
+        return format!("review the change: `ralph checkpoint diff {id}`");
     }
-    ending::next_step(status, run, bounds, broken)
-}
-
-/// What the agent of an ended run asked, and what to do about it; empty if it asked nothing.
-pub(super) fn ended_question(run: &RunRecord, state: &RunState, status: RunStatus) -> Vec<String> {
-    let Some(DeclaredPause::NeedsHuman(question)) = &state.declared else { return Vec::new() };
-    let is_open = status == RunStatus::NeedsHuman && state.accepted.is_none();
-    let next = is_open.then(|| ending::next_step(status, run, state.limits(run), None));
-    let next = next.map(|next| format!("next: {next}"));
-    std::iter::once(format!("asks: {}", safe_line(question))).chain(next).collect()
-}
-
-/// Whether a run has an open question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsksPerson {
-    Yes,
-    No,
-}
-
-impl AsksPerson {
-    pub fn from_question<T>(question: Option<&T>) -> Self {
-        if question.is_some() { Self::Yes } else { Self::No }
+    if status == RunStatus::Stuck
+        && let Some(drive) = &run.drive
+        && let Some(denied) = allowing_flags(ralph_host::recorded_host(&drive.agent), entries)
+    {
+        return format!(
+            "`ralph why {id}` shows what it is stuck on; the client did not permit {}, and `{} -- {}` continues with that allowed",
+            denied.tools,
+            ending::fork_command(id, status),
+            denied.flags
+        );
     }
+    ending::next_step(status, run, state.limits(run), unknown_requirement(state))
 }

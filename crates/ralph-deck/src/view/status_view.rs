@@ -2,10 +2,10 @@
 
 use super::acceptance::AcceptanceView;
 use crate::gate_wording;
-use crate::page::{BoardRow, RunStanding};
+use crate::page::{BoardRow, LONGEST_REVIEW_MS, RunStanding};
 use crate::standing_wording;
 use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
-use crate::view::board_run::{BoardRun, open_standing};
+use crate::view::board_run::{BoardRun, ElsewhereRun};
 use crate::view::driven_run::{self, DrivenRunView, UnmergedDetail, driven_run_view};
 use crate::view::fault_list::{FaultView, fault_line, fault_view};
 use crate::view::gated_sessions::{
@@ -13,13 +13,11 @@ use crate::view::gated_sessions::{
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
 use crate::view::journal_check;
-use crate::view::next_step;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::spending_sources::{SpendingBySourceView, spending_by_source};
 use crate::view::waiver_list::WaiverView;
 use crate::wording::{self, FactMark, MarkedText, safe_line};
-use ralph_core::ending;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::LimitUsage;
@@ -45,7 +43,6 @@ use ralph_sys::parallel;
 use serde::Serialize;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-const MAX_REASON_CHARS: usize = 200;
 const MAX_RECENT_RUNS: usize = 50;
 
 /// Which runs the board shows.
@@ -67,8 +64,8 @@ pub struct RunBoard {
     pub runs: Vec<BoardRun>,
     /// How many older runs the selection leaves out.
     pub left_out: usize,
-    /// The runs in progress that belong to other projects.
-    pub elsewhere: Vec<RunStanding>,
+    /// The runs of other projects that are in progress, or ended and wait for a person.
+    pub elsewhere: Vec<ElsewhereRun>,
     pub queues: Vec<QueueStatus>,
     pub held: Vec<HeldSession>,
     /// Sessions without a run that gates decided about within a day.
@@ -94,8 +91,7 @@ impl RunBoard {
             let (here, others): (Vec<_>, Vec<_>) =
                 runs.into_iter().partition(|view| scope.contains_run(&view.opened.run));
             runs = here;
-            let going = others.iter().filter(|view| !matches!(view.phase, RunPhase::Ended(_)));
-            elsewhere = going.map(|view| open_standing(home, view)).collect();
+            elsewhere = others.iter().filter_map(|view| ElsewhereRun::load(home, view)).collect();
         }
         if let BoardSelection::Recent(_) = &selection {
             let (all, now_ms) = (runs.len(), clock::now_ms());
@@ -218,14 +214,27 @@ impl LoadedRuns {
     }
 }
 
-/// The runs of the project, and those in progress in other projects.
+/// Whether a run is in progress, or its end may wait for a person.
+fn may_need_a_look(outline: &RunOutline, now_ms: u64) -> bool {
+    match outline.phase {
+        RunPhase::Ended(status) => {
+            status.waits_for_person()
+                && now_ms.saturating_sub(outline.last_seen_ms) <= LONGEST_REVIEW_MS
+        }
+        RunPhase::Active | RunPhase::Paused { .. } | RunPhase::Orphaned => true,
+    }
+}
+
+/// The runs of the project, and those of other projects that may need a look.
 fn split_by_scope(
     runs: Vec<OutlinedRun>,
     scope: Option<&ProjectScope>,
 ) -> (Vec<OutlinedRun>, Vec<OutlinedRun>) {
     let Some(scope) = scope else { return (runs, Vec::new()) };
     let (here, mut elsewhere) = scope.partition_outlined(runs);
-    elsewhere.retain(|run| run.outline.as_ref().is_none_or(|outline| !outline.has_ended()));
+    let now_ms = clock::now_ms();
+    elsewhere
+        .retain(|run| run.outline.as_ref().is_none_or(|outline| may_need_a_look(outline, now_ms)));
     (here, elsewhere)
 }
 
@@ -271,14 +280,11 @@ impl BoardRun {
         let driven = driven_run::status_lines(run, state, self.view.phase, outcome, unmerged);
         let remarks = wording::cost_gap(run, state).into_iter();
         let checks = gate_wording::check_texts(run).into_iter().map(plain);
-        let remarks =
-            remarks.chain(wording::remark_lines(state, self.view.phase, now_ms)).chain(checks);
+        let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
         let mut lines = Vec::new();
         lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
-        if let RunPhase::Ended(status) = self.view.phase {
+        if let RunPhase::Ended(_) = self.view.phase {
             lines.extend(journal_check::tampering_line(&self.view.opened));
-            let asked = next_step::ended_question(run, state, status);
-            lines.extend(asked.into_iter().map(|line| vec![plain(line)]));
             if let Some(note) = state.report.as_ref().and_then(old_failures) {
                 lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
             }
@@ -286,8 +292,9 @@ impl BoardRun {
             lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
             return lines;
         }
-        let question = self.row.question.iter().filter(|_| self.view.phase == RunPhase::Active);
-        lines.extend(question.map(|one| vec![standing_wording::question_line(run, one)]));
+        let question = self.row.question.iter();
+        let line = |one| standing_wording::question_line(run, one, self.row.needs_runner);
+        lines.extend(question.map(|one| vec![line(one)]));
         lines.extend(self.progress_lines(now_ms));
         lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
         if self.view.phase == RunPhase::Orphaned && run.drive.is_none() {
@@ -299,17 +306,6 @@ impl BoardRun {
         let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
         lines.extend(own.map(|fault| vec![fault_line(fault)]));
         lines
-    }
-
-    /// Why a person has to review or continue the run, and how.
-    fn review_lines(&self) -> Vec<String> {
-        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let (RunPhase::Ended(status), Some(why)) = (self.view.phase, self.ending_reason()) else {
-            return Vec::new();
-        };
-        let next =
-            ending::next_step(status, run, state.limits(run), ending::broken_requirement(why));
-        vec![text::clean_line(why, MAX_REASON_CHARS), format!("next: {next}")]
     }
 
     /// How far a run in progress is, and what it waits for.

@@ -279,7 +279,8 @@ impl RunLoop<'_, '_> {
         self.terminate_conversation()?;
         if status != RunStatus::Cancelled {
             let world = self.ctx.world(StopDriver::RunnerAlone, None);
-            let _bell = notify::announce_end(&world, &opened.run, status, why);
+            let next = self.parked_advice(&opened.run, &opened.state);
+            let _bell = notify::announce_parked(&world, &opened.run, status, why, next);
         }
         Ok(NextStep::Over)
     }

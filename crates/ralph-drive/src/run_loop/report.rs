@@ -5,10 +5,11 @@ use crate::run_context;
 use crate::run_event::{DeniedTool, DriveReport, OpenRequirement};
 use crate::turn_ending::TurnEnding;
 use ralph_core::drive::RunnerEvent;
-use ralph_core::ending;
+use ralph_core::ending::{self, ParkedWait};
+use ralph_core::facts::DeclaredPause;
 use ralph_core::record::{JournalEntry, ReportedStatus, RunChange, RunRecord, StopOutcome};
 use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
-use ralph_core::run::RunPhase;
+use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_git::{git, worktree};
@@ -80,23 +81,7 @@ impl RunLoop<'_, '_> {
         let standing = run_context::run_progress(&run, &state, None);
         let lines = state.report.iter().flat_map(|report| &report.lines);
         let open = lines.filter(|line| line.standing != ReportedStatus::Advisory).take(SHOWN_OPEN);
-        let next = match phase {
-            RunPhase::Ended(RunStatus::Verified) => self.review_command(&run, &trail),
-            RunPhase::Ended(RunStatus::Green | RunStatus::NeedsReview) => {
-                let id = &run.id;
-                let review = self
-                    .review_command(&run, &trail)
-                    .unwrap_or_else(|| format!("ralph checkpoint diff {id}"));
-                Some(format!(
-                    "review the change (`{review}`, `ralph why {id}`), then run `ralph accept {id}`, or undo it"
-                ))
-            }
-            RunPhase::Ended(RunStatus::Exhausted) => Some(ending::fork_command(&run.id, status)),
-            RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
-            RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {
-                Some(self.resume_command(&run))
-            }
-        };
+        let next = self.next_command(&run, &state, phase, &trail);
         let settled = last_landing_outcome(&entries);
         let is_mentioned = settled.is_some() || self.names_worktree(&because);
         let unmerged = self.unmerged_work(&trail).filter(|_| !is_mentioned);
@@ -169,6 +154,52 @@ impl RunLoop<'_, '_> {
             (_, Some(_)) => Some(format!("{git} status && {git} diff {}", base.unwrap_or("HEAD"))),
             (_, None) => Some(format!("{git} status")),
         }
+    }
+
+    /// What the report suggests next: a command or a sentence.
+    fn next_command(
+        &self,
+        run: &RunRecord,
+        state: &RunState,
+        phase: RunPhase,
+        trail: &RunOutput,
+    ) -> Option<String> {
+        match phase {
+            RunPhase::Ended(RunStatus::Verified) => self.review_command(run, trail),
+            RunPhase::Ended(RunStatus::Green | RunStatus::NeedsReview) => {
+                let id = &run.id;
+                let review = self
+                    .review_command(run, trail)
+                    .unwrap_or_else(|| format!("ralph checkpoint diff {id}"));
+                Some(format!(
+                    "review the change (`{review}`, `ralph why {id}`), then run `ralph accept {id}`, or undo it"
+                ))
+            }
+            RunPhase::Ended(status @ RunStatus::Exhausted) => {
+                Some(ending::fork_command(&run.id, status))
+            }
+            RunPhase::Ended(status @ RunStatus::NeedsHuman) => {
+                Some(ending::next_step(status, run, state.limits(run), None))
+            }
+            RunPhase::Ended(_) => Some(format!("ralph why {}", run.id)),
+            RunPhase::Active | RunPhase::Orphaned | RunPhase::Paused { .. } => {
+                Some(self.resume_command(run))
+            }
+        }
+    }
+
+    /// The next step of a parked run in a sentence.
+    pub(super) fn parked_advice(&self, run: &RunRecord, state: &RunState) -> String {
+        if let Some(DeclaredPause::Approval(_)) = state.declared {
+            let approve = format!("ralph approve {}", run.id);
+            let wait = ParkedWait::Approval(&approve);
+            return ending::parked_step(RunStatus::NeedsHuman, run, wait, None);
+        }
+        if self.advice == ResumeAdvice::Answer {
+            return ending::parked_step(RunStatus::NeedsHuman, run, ParkedWait::Answer, None);
+        }
+        let command = self.resume_command(run);
+        if command.contains('`') { command } else { format!("`{command}`") }
     }
 
     fn resume_command(&self, run: &RunRecord) -> String {

@@ -30,7 +30,21 @@ pub struct NotificationMessage {
 }
 
 impl NotificationMessage {
-    pub(super) fn for_run(env: &Env, run: &RunRecord, status: RunStatus, because: &str) -> Self {
+    pub(super) fn for_end(env: &Env, run: &RunRecord, status: RunStatus, because: &str) -> Self {
+        let because = safe_text(env, because, MAX_REASON_CHARS);
+        let broken = ending::broken_requirement(&because);
+        let next = ending::next_step(status, run, &run.limits, broken);
+        Self::for_halt(env, run, status, &because, next)
+    }
+
+    /// About a run that has ended or was parked, with what a person can do next.
+    pub(super) fn for_halt(
+        env: &Env,
+        run: &RunRecord,
+        status: RunStatus,
+        because: &str,
+        next: String,
+    ) -> Self {
         let title = safe_text(env, &run.title, MAX_TITLE_CHARS);
         let because = safe_text(env, because, MAX_REASON_CHARS);
         let run = RunRecord { title: title.clone(), ..run.clone() };
@@ -38,13 +52,8 @@ impl NotificationMessage {
             v: 1,
             run: run.id.to_string(),
             status: status.name().to_string(),
-            next: ending::next_step(
-                status,
-                &run,
-                &run.limits,
-                ending::broken_requirement(&because),
-            ),
-            message: ending::describe_end(status, &run, &run.limits, &because),
+            message: ending::describe_halt(status, &run, &because, &next),
+            next,
             title,
             because,
             at: clock::format_rfc3339(clock::now_ms()),

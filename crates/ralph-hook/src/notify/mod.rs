@@ -94,7 +94,24 @@ pub fn announce_end(world: &World, run: &RunRecord, status: RunStatus, because: 
     export_worker::export_after_end(world, &run.id);
     announce(world, run, NotifiedEvent::End, |notify| {
         let is_wanted = notify.statuses.contains(&status);
-        is_wanted.then(|| NotificationMessage::for_run(&world.env, run, status, because))
+        is_wanted.then(|| NotificationMessage::for_end(&world.env, run, status, because))
+    })
+}
+
+/// Announces that a run was parked, after it is recorded, as [`announce_end`] announces an end. `next` is what a person can
+/// do next.
+pub fn announce_parked(
+    world: &World,
+    run: &RunRecord,
+    status: RunStatus,
+    because: &str,
+    next: String,
+) -> bool {
+    export_worker::export_after_end(world, &run.id);
+    announce(world, run, NotifiedEvent::End, |notify| {
+        let is_wanted = notify.statuses.contains(&status);
+        let message = || NotificationMessage::for_halt(&world.env, run, status, because, next);
+        is_wanted.then(message)
     })
 }
 

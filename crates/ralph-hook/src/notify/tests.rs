@@ -16,7 +16,7 @@ fn sample_run(title: &str) -> RunRecord {
 fn sample_message(title: &str, because: &str) -> NotificationMessage {
     let env = Env::from_pairs([("DEPLOY_TOKEN", "correct-horse-battery")], None, Vec::new());
     let message =
-        NotificationMessage::for_run(&env, &sample_run(title), RunStatus::NeedsHuman, because);
+        NotificationMessage::for_end(&env, &sample_run(title), RunStatus::NeedsHuman, because);
     NotificationMessage { at: String::new(), ..message }
 }
 

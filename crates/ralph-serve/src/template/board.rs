@@ -57,7 +57,7 @@ pub(crate) fn board_title(page: &BoardPage) -> String {
 
 /// The newest question, for people who do not see the page.
 pub(crate) fn board_news(page: &BoardPage) -> Option<String> {
-    let asks = page.waiting.iter().filter(|row| row.standing == RunStanding::Asks);
+    let asks = page.waiting.iter().filter(|row| row.question.is_some());
     let newest = asks.max_by_key(|row| row.question.as_ref().map(|question| question.asked_ms))?;
     let is_approval = newest.question.as_ref().is_some_and(|question| question.approval.is_some());
     let what = if is_approval { standing_wording::AWAITS_APPROVAL } else { "asks a question" };
@@ -214,7 +214,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
             div {
                 h3 { a id={ "open-" (row.run) } href={ "/run/" (row.run) } { (row.title) } }
                 p.where {
-                    span.word { (row.standing.label()) }
+                    span.word { (row.headline()) }
                     " · " (row.project_name)
                     @if let Some(branch) = &row.branch { " · " span.mono { (branch) } }
                     " · " span.mono { (row.run) }
@@ -225,7 +225,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                         @if let Some(last) = standing_wording::last_event(now_ms, row.last_ms) { " · " (last) }
                     }
                 }
-                @if let Some(question) = &row.question { @if row.standing == RunStanding::Asks {
+                @if let Some(question) = &row.question {
                     @let (verb, answer) = if question.approval.is_some() { ("Approve", "an approval") } else { ("Answer", "an answer") };
                     p.asked { (question.text) }
                     p.act {
@@ -237,7 +237,7 @@ pub(crate) fn run_row(row: &BoardRow, now_ms: u64) -> Markup {
                             }
                         } @else { span { "asked " (facts::time(question.asked_ms, now_ms)) } }
                     }
-                } }
+                }
                 @if let Some(note) = &row.note {
                     p.why {
                         (facts::code_text(note))

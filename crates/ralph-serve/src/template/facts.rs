@@ -49,6 +49,7 @@ pub(crate) fn hue(standing: RunStanding) -> &'static str {
         RunStanding::Orphaned => "st-orphaned",
         RunStanding::Unprotected => "st-unprotected",
         RunStanding::Parked(_) => "st-parked",
+        RunStanding::Accepted => "st-accepted",
         RunStanding::Ended(status) => match status {
             RunStatus::Verified => "st-verified",
             RunStatus::Green => "st-green",
@@ -68,7 +69,7 @@ pub(crate) fn hue(standing: RunStanding) -> &'static str {
 
 /// The mark of a standing.
 pub(crate) fn standing_mark(standing: RunStanding) -> Markup {
-    marks::mark(standing.name())
+    marks::mark(standing.key())
 }
 
 /// What was spent, marked where it is an estimate or assumed.

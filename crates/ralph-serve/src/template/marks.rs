@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(shapes.len(), drawings.len(), "two marks look the same");
         let missing: Vec<_> = RunStanding::ALL
             .iter()
-            .map(|standing| standing.name())
+            .map(|standing| standing.key())
             .filter(|name| !drawings.contains_key(name))
             .collect();
         assert_eq!(missing, Vec::<&str>::new());
@@ -76,7 +76,7 @@ mod tests {
             .iter()
             .map(|standing| {
                 let attention = format!("{:?}", standing.attention());
-                format!("{} {} {attention}", standing.name(), color_of(facts::hue(*standing)))
+                format!("{} {} {attention}", standing.key(), color_of(facts::hue(*standing)))
             })
             .collect();
         insta::assert_snapshot!(shown.join("\n"), @"
@@ -88,6 +88,7 @@ mod tests {
         unprotected broken Broken
         parked you NotDone
         verified done Done
+        accepted done Done
         green unproven Unproven
         claimed unproven Unproven
         exhausted not-done NotDone

@@ -13,7 +13,7 @@ use crate::page_region::PageRegion;
 use crate::run_source::RunDetails;
 use maud::{Markup, html};
 use ralph_core::units;
-use ralph_deck::page::{LookFirst, RunPage, RunStanding};
+use ralph_deck::page::{LookFirst, RunPage};
 use ralph_deck::wording;
 
 /// What is listed before a link to the rest.
@@ -44,8 +44,7 @@ pub(crate) fn run_title(page: &RunPage) -> String {
 }
 
 pub(crate) fn run_news(page: &RunPage) -> Option<String> {
-    (page.row.standing == RunStanding::Asks)
-        .then(|| format!("Run {} asks a question", page.row.run))
+    (page.row.question.is_some()).then(|| format!("Run {} asks a question", page.row.run))
 }
 
 fn verdict(page: &RunPage) -> Markup {
@@ -57,7 +56,7 @@ fn verdict(page: &RunPage) -> Markup {
                 p.status {
                     (facts::standing_mark(row.standing))
                     span.word {
-                        (row.standing.label())
+                        (row.headline())
                         @if let Some(edit) = page.journal_edit { ", but " (edit) }
                     }
                     span.quiet {
@@ -114,17 +113,17 @@ fn standing(page: &RunPage) -> Markup {
 }
 
 fn look_first(page: &RunPage) -> Markup {
-    let shown = page.look_first.iter().take(MAX_LOOK_FIRST);
-    let rest = page.look_first.iter().skip(MAX_LOOK_FIRST);
+    let all: Vec<_> = page.look_first_without_question().collect();
+    let (shown, rest) = all.split_at(all.len().min(MAX_LOOK_FIRST));
     html! {
         div #first {
-            @if !page.look_first.is_empty() {
+            @if !all.is_empty() {
                 section.first aria-labelledby="h-first" {
                     div.head { h2 #h-first { "Look at this first" } }
                     ol { @for one in shown { (look_item(page, one)) } }
-                    @if page.look_first.len() > MAX_LOOK_FIRST {
+                    @if !rest.is_empty() {
                         details #first-rest {
-                            summary { (page.look_first.len() - MAX_LOOK_FIRST) " more" }
+                            summary { (rest.len()) " more" }
                             ol { @for one in rest { (look_item(page, one)) } }
                         }
                     }

@@ -5,7 +5,7 @@ use crate::run_source::RunDetails;
 use crate::template::facts;
 use maud::{Markup, html};
 use ralph_core::units;
-use ralph_deck::page::{CellState, MatrixRow, OpenQuestion, RunPage, RunStanding};
+use ralph_deck::page::{BoardGroup, CellState, MatrixRow, OpenQuestion, RunPage, RunStanding};
 use ralph_deck::person_action::{LONGEST_ACCEPT_REASON, LONGEST_MESSAGE, LONGEST_WAIVER_REASON};
 use ralph_deck::{standing_wording, wording};
 
@@ -32,7 +32,7 @@ fn action_path(page: &RunPage, action: &str) -> String {
 
 /// The question of the agent with a field to answer, or what waits for an approval with a button, if there is one.
 pub(crate) fn question_box(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
-    let open = page.row.question.as_ref().filter(|_| page.row.standing == RunStanding::Asks);
+    let open = page.row.question.as_ref();
     let path = action_path(page, "tell");
     html! {
         div #question {
@@ -47,9 +47,10 @@ pub(crate) fn question_box(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
                         label for="answer" { "Your answer" }
                         textarea #answer name="text" maxlength=(LONGEST_MESSAGE) required aria-describedby="answer-hint" {}
                         p.row-btns {
-                            button.btn.go { "Answer and continue" }
+                            button.btn.go { @if page.row.needs_runner { "Send the answer" } @else { "Answer and continue" } }
                             span.hint #answer-hint {
                                 "Same as " code { "ralph tell " (page.row.run) " \"…\"" }
+                                @if page.row.needs_runner { ". The agent reads it when the run is resumed: " code { "ralph run --resume " (page.row.run) } }
                                 @if let Some(until_ms) = question.until_ms {
                                     ". Without an answer, the run is parked at " (facts::time(until_ms, page.now_ms))
                                     (facts::in_time(until_ms, page.now_ms))
@@ -101,7 +102,7 @@ pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
         div #tools {
             @if !details.has_ended {
                 div.tools {
-                    @if details.needs_runner { (resume_command(page)) }
+                    @if page.row.needs_runner { (resume_command(page)) }
                     @else { (pause_or_resume(page, forms)) }
                     (tell(page, forms))
                     (waive(page, forms))
@@ -110,7 +111,13 @@ pub(crate) fn tools(details: &RunDetails, forms: &FormKeys<'_>) -> Markup {
                 }
             }
             @if let RunStanding::Ended(status) = page.row.standing {
-                @if status.is_acceptable() { div.tools { (accept(page, forms)) } }
+                @let can_be_closed = page.row.group() == BoardGroup::WaitingForYou;
+                @if status.is_acceptable() || can_be_closed {
+                    div.tools {
+                        @if status.is_acceptable() { (accept(page, forms)) }
+                        @if can_be_closed { (close(page, forms)) }
+                    }
+                }
             }
             @if !details.waivers.is_empty() {
                 ul.waivers aria-label="Waivers" {
@@ -149,6 +156,7 @@ fn pause_or_resume(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
         | RunStanding::Waiting
         | RunStanding::Asks
         | RunStanding::Unprotected
+        | RunStanding::Accepted
         | RunStanding::Ended(_) => ("pause", "Pause"),
     };
     let path = action_path(page, action);
@@ -167,7 +175,7 @@ fn tell(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
             summary.btn { "Tell the agent…" }
             form.panel method="post" action=(path) data-keep {
                 (forms.token(&path))
-                label for="tell" { "Read at the next stop" }
+                label for="tell" { @if page.row.needs_runner { "Read when the run is resumed" } @else { "Read at the next stop" } }
                 textarea #tell name="text" maxlength=(LONGEST_MESSAGE) required {}
                 p { button.btn.go { "Send" } }
                 p.hint { "Same as " code { "ralph tell " (page.row.run) " \"…\"" } }
@@ -249,6 +257,21 @@ fn accept(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
                 p { button.btn.go { "Accept as verified" } }
                 p.hint { "Review the change first. The run then counts as verified, with your name. Same as " code { "ralph accept " (page.row.run) }
                     ": ralph asks for a word at the terminal of " code { "ralph serve" } }
+            }
+        }
+    }
+}
+
+/// For a run that ended and waits for a person. The command is the same as that of a cancellation.
+fn close(page: &RunPage, forms: &FormKeys<'_>) -> Markup {
+    let path = action_path(page, "cancel");
+    html! {
+        details #tool-cancel name="tool" {
+            summary.btn.text { "Close…" }
+            form.panel method="post" action=(path) {
+                (forms.token(&path))
+                p { "It keeps its status and no longer waits for you. Files and checkpoints stay. Same as " code { "ralph cancel " (page.row.run) } "." }
+                p { button.btn { "Close run " (page.row.run) } }
             }
         }
     }

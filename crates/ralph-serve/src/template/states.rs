@@ -21,7 +21,7 @@ pub(crate) fn states_page(forms: &FormKeys<'_>) -> Markup {
             ul.gallery { @for standing in open { (state_card(standing)) } }
         }
         section aria-labelledby="h-ends" {
-            div.head { h2 #h-ends { "Ends" } span.quiet { "only the first one is a success" } }
+            div.head { h2 #h-ends { "Ends" } span.quiet { "only the first two are a success" } }
             ul.gallery { @for standing in ends { (state_card(standing)) } }
         }
         section aria-labelledby="h-notify" {
@@ -37,7 +37,7 @@ pub(crate) fn states_page(forms: &FormKeys<'_>) -> Markup {
 
 fn state_card(standing: RunStanding) -> Markup {
     html! {
-        li class=(facts::hue(standing)) id={ "state-" (standing.name()) } {
+        li class=(facts::hue(standing)) id={ "state-" (standing.key()) } {
             p.status {
                 (facts::standing_mark(standing))
                 span.word { (standing.label()) }
@@ -63,6 +63,9 @@ fn meaning(standing: RunStanding) -> &'static str {
             "No hook of its session reaches ralph, so nothing holds it. Its note says why, and how to fix it."
         }
         RunStanding::Parked(_) => "Its runner gave up. It continues when a person resumes it.",
+        RunStanding::Accepted => {
+            "It ended without proof, and a person reviewed and accepted the work. It counts as verified."
+        }
         RunStanding::Ended(status) => match status {
             RunStatus::Verified => {
                 "All requirements are met, ralph measured every one of them, and a test fails without the change or a judge that counts confirms the goal."

@@ -1,5 +1,6 @@
 //! The lines of the board: the runs that wait for a person, those that are working, and those that ended.
 
+use crate::action_keys::action_keys;
 use crate::duration_text::{cents, cost_note, cost_sign, since_time};
 use crate::glyphs::GlyphSet;
 use crate::layout::board_row_lines::RowLines;
@@ -53,18 +54,35 @@ pub(crate) fn board_layout(state: &WatchState, glyphs: GlyphSet) -> ScreenLayout
     }
     layout.head.extend(state.filter_line(glyphs));
     layout.head.extend(problem_of_filter(state, glyphs));
-    let lines = RowLines {
+    let mut lines = RowLines {
         columns: state.columns,
         now_ms: state.now_ms,
         time_text: state.time_text,
         density,
         glyphs,
         selected: state.board_position.selected.as_deref(),
+        spare_question_lines: 0,
     };
-    if is_flat {
-        flat_lines(state, &query, &lines, &mut layout.body);
+    let body = |lines: &RowLines<'_>| {
+        let mut body = Vec::new();
+        if is_flat {
+            flat_lines(state, &query, lines, &mut body);
+        } else {
+            grouped_lines(state, lines, &mut body);
+        }
+        body
+    };
+    layout.body = body(&lines);
+    // The foot takes a row.
+    let free = state.rows.saturating_sub(layout.head.len() + layout.body.len() + 1);
+    let questions = if is_flat {
+        flat_rows(state, &query).iter().filter(|row| row.question.is_some()).count()
     } else {
-        grouped_lines(state, &lines, &mut layout.body);
+        state.board.waiting.iter().filter(|row| row.question.is_some()).count()
+    };
+    lines.spare_question_lines = free.checked_div(questions).unwrap_or(0);
+    if lines.spare_question_lines > 0 {
+        layout.body = body(&lines);
     }
     layout
 }
@@ -292,14 +310,22 @@ pub(crate) fn summary(state: &WatchState, glyphs: GlyphSet, is_short: bool) -> S
     .join(glyphs.separator())
 }
 
-/// The keys for a run that has ended: nothing can be told, and nothing waits.
-fn ended_keys(columns: usize) -> &'static str {
+/// The keys that do something for the selected run, as many as there is room for.
+fn selection_keys(state: &WatchState, glyphs: GlyphSet) -> String {
+    let columns = state.columns;
+    let most = match glyphs {
+        _ if columns >= 120 => usize::MAX,
+        GlyphSet::Unicode if columns >= WIDE_COLUMNS => 3,
+        GlyphSet::Unicode | GlyphSet::Ascii => 1,
+    };
+    let keys = state.current_row().map(action_keys).unwrap_or_default();
+    let keys: String = keys.iter().take(most).flat_map(|key| [*key, "  "]).collect();
     if columns >= 120 {
-        "↑↓ move  enter open  / filter  e earlier  ? help  q quit"
+        format!("↑↓ move  enter open  {keys}/ filter  e earlier  ? help  q quit")
     } else if columns >= WIDE_COLUMNS {
-        "↑↓ move  enter open  / filter  ? help  q quit"
+        format!("↑↓ move  enter open  {keys}/ filter  ? help  q quit")
     } else {
-        "enter open  ? help  q quit"
+        format!("enter open  {keys}? help  q quit")
     }
 }
 
@@ -310,23 +336,11 @@ fn board_foot(state: &WatchState, glyphs: GlyphSet) -> ScreenLine {
         return line;
     }
     let keys = if state.is_filtering() {
-        "enter keep the filter   esc clear it   ↑↓ move"
-    } else if state.current_row().is_some_and(|row| row.standing.has_ended()) {
-        ended_keys(columns)
-    } else if columns >= 120 {
-        "↑↓ move  enter open  a answer  t tell  p pause  w waive  x cancel  / filter  e earlier  ? help  q quit"
-    } else if columns >= WIDE_COLUMNS && glyphs == GlyphSet::Ascii {
-        "↑↓ move  enter open  a answer  / filter  ? help  q quit"
-    } else if columns >= WIDE_COLUMNS {
-        "↑↓ move  enter open  a answer  t tell  p pause  / filter  ? help  q quit"
+        "enter keep the filter   esc clear it   ↑↓ move".to_string()
     } else {
-        "enter open  a answer  ? help  q quit"
+        selection_keys(state, glyphs)
     };
-    let keys = if glyphs == GlyphSet::Ascii {
-        keys.replace("↑↓", "up/down")
-    } else {
-        keys.to_string()
-    };
+    let keys = if glyphs == GlyphSet::Ascii { keys.replace("↑↓", "up/down") } else { keys };
     let line = ScreenLine::default().with(1, end, keys, TextInk::Quiet);
     if !state.is_live {
         return ScreenLine::blank();

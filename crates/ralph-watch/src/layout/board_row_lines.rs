@@ -18,6 +18,8 @@ pub(crate) struct RowLines<'a> {
     pub(crate) density: RowDensity,
     pub(crate) glyphs: GlyphSet,
     pub(crate) selected: Option<&'a str>,
+    /// How many more lines than usual a question may take.
+    pub(crate) spare_question_lines: usize,
 }
 
 const INDENT: usize = 4;
@@ -62,7 +64,7 @@ impl RowLines<'_> {
             lines.extend(self.details(row));
         }
         let mut lines: Vec<_> = lines.into_iter().map(|line| line.of_item(&row.run)).collect();
-        let is_ended = row.standing.group() == BoardGroup::Ended;
+        let is_ended = row.group() == BoardGroup::Ended;
         if self.density == RowDensity::Spacious && lines.len() > 1 && !is_ended {
             lines.push(ScreenLine::blank());
         }
@@ -124,6 +126,7 @@ impl RowLines<'_> {
             RowDensity::Normal => 2,
             RowDensity::Tight => 1,
         };
+        let most = (most + self.spare_question_lines).min(LONGEST_QUESTION_LINES);
         let left = question
             .until_ms
             .map(|until_ms| {

@@ -1,5 +1,6 @@
 //! The lines of one run: its head, the tab that is shown, and the keys.
 
+use crate::action_keys::action_keys;
 use crate::duration_text::{cost_note, in_time, permille, run_cost};
 use crate::glyphs::{GlyphSet, text_columns};
 use crate::layout::comparison_lines::{changed_file_lines, comparison_lines};
@@ -182,7 +183,7 @@ fn bars_line(frame: RunFrame<'_>, page: &RunPage) -> Option<ScreenLine> {
 /// The open question, with a mark in the first column.
 fn question_lines(frame: RunFrame<'_>, row: &BoardRow) -> Vec<ScreenLine> {
     let Some(question) = &row.question else { return Vec::new() };
-    let most = if frame.state.rows >= 36 { 8 } else { 2 };
+    let most = if frame.state.rows >= 24 { 8 } else { 2 };
     let text = question.summary();
     let texts = frame.glyphs.wrap(&text, frame.end().saturating_sub(4), most);
     let mark = frame.glyphs.selection();
@@ -238,14 +239,15 @@ fn standing_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
 }
 
 fn look_first_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
-    let Some(first) = page.look_first.first() else { return Vec::new() };
+    let all: Vec<_> = page.look_first_without_question().collect();
+    let Some(first) = all.first() else { return Vec::new() };
     let mut lines = Vec::new();
     if frame.state.rows < 36 {
-        lines.push(look_first_line(frame, first, page.look_first.len() - 1));
+        lines.push(look_first_line(frame, first, all.len() - 1));
         push_gap(&mut lines, frame.state.rows < 24);
         return lines;
     }
-    for (number, one) in page.look_first.iter().take(MAX_LOOK_FIRST).enumerate() {
+    for (number, one) in all.iter().take(MAX_LOOK_FIRST).enumerate() {
         let title = if number == 0 { "LOOK FIRST" } else { "" };
         let stop = one.stop.map(|stop| format!("stop {stop}")).unwrap_or_default();
         let line = ScreenLine::text(1, title, TextInk::Strong);
@@ -255,7 +257,7 @@ fn look_first_lines(frame: RunFrame<'_>, page: &RunPage) -> Vec<ScreenLine> {
         let line = line.with(16, room, text, TextInk::Plain);
         lines.push(line.with_right(16, frame.end(), stop, TextInk::Quiet));
     }
-    let more = page.look_first.len().saturating_sub(MAX_LOOK_FIRST);
+    let more = all.len().saturating_sub(MAX_LOOK_FIRST);
     if more > 0 {
         let text = format!("{more} more; `ralph report {}` shows more", page.row.run);
         lines.push(ScreenLine::text(16, text, TextInk::Quiet));
@@ -293,12 +295,13 @@ fn foot_line(frame: RunFrame<'_>, screen: &OpenedRun) -> ScreenLine {
         line = line.with(column, width, text, ink);
         column += width + if is_narrow { 1 } else { 2 };
     }
-    let keys = if frame.is_full() && screen.page.row.standing.has_ended() {
-        "/ search  esc back  ? help"
+    let actions = action_keys(&screen.page.row);
+    let keys = if frame.is_full() && actions.is_empty() {
+        "/ search  esc back  ? help".to_string()
     } else if frame.is_full() {
-        "a answer  t tell  w waive  p pause  x cancel  esc back"
+        format!("{}  esc back", actions.join("  "))
     } else {
-        "esc back  ? help"
+        "esc back  ? help".to_string()
     };
     line.with(column + 1, usize::MAX, keys, TextInk::Quiet)
 }

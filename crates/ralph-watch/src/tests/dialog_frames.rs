@@ -161,7 +161,7 @@ fn limits_with_the_old_ones() {
 fn cancel_with_another_id() {
     let mut state = board(80, 24);
     press(&mut state, "xk7f3⏎");
-    insta::assert_snapshot!(show(&state), @r"
+    insta::assert_snapshot!(show(&state), @"
     | Cancel k7f2  Upgrade to axum 0.8
     |
     |▌ run          k7f3█
@@ -193,7 +193,7 @@ fn cancel_with_another_id() {
 fn help_at_80_by_24() {
     let mut state = board(80, 24);
     press(&mut state, "?");
-    insta::assert_snapshot!(show(&state), @r"
+    insta::assert_snapshot!(show(&state), @"
     | ralph  keys                                                     any key closes
     |Everywhere                             On a run
     |  ↑ ↓  k j     move                      1 to 6  stops, reason, gates, diff,
@@ -213,7 +213,7 @@ fn help_at_80_by_24() {
     |  + green         ¿ needs human   # gate broken       % rate limited
     |  ▁ exhausted     = stuck         ✗ crashed           → overridden
     |  - cancelled     • working       … waiting           ‖ paused
-    |  o orphaned      u unprotected   p parked        ≡ queue
+    |  o orphaned      u unprotected   p parked            a accepted  ≡ queue
     |  In the matrix: ✓ met   ✗ or a number: not met, findings   · not reached
     |                 ? no result   w waived or advisory   • still running
     |                 a waits for approval
@@ -239,7 +239,7 @@ fn help_at_80_by_24() {
     |  + green         h needs human   # gate broken       % rate limited
     |  _ exhausted     = stuck         X crashed           > overridden
     |  - cancelled     * working       . waiting           " paused
-    |  o orphaned      u unprotected   p parked        Q queue
+    |  o orphaned      u unprotected   p parked            a accepted  Q queue
     |  In the matrix: V met   X or a number: not met, findings   . not reached
     |                 ? no result   w waived or advisory   * still running
     |                 a waits for approval

@@ -1,6 +1,6 @@
 //! What keys do, as tables.
 
-use super::frames::{board, opened_run, press};
+use super::frames::{board, opened_run, press, show};
 use crate::key_event::{PersonInput, WatchKey};
 use crate::sample_pages::{asking_row, sample_board, sample_run};
 use crate::watch_effect::{LoadedPage, WatchEffect, WatchEvent};
@@ -256,4 +256,69 @@ fn a_click_selects_and_opens() {
     assert_eq!(send(&mut state, click.clone()), []);
     assert_eq!(state.board_position.selected.as_deref(), Some("e1vd"));
     assert_eq!(format!("{:?}", send(&mut state, click)), "[Load(Run(RunId(\"e1vd\")))]");
+}
+
+/// A run without a runner gets only keys that do something, and an ended one that waits for a person can be closed.
+#[test]
+fn keys_of_runs_that_no_runner_drives() {
+    let mut state = board(80, 24);
+    let mut page = sample_board();
+    page.waiting.truncate(2);
+    page.working.clear();
+    page.ended.clear();
+    page.queues.clear();
+    page.waiting[0].standing = RunStanding::Parked(RunStatus::Cancelled);
+    page.waiting[0].needs_runner = true;
+    page.waiting[0].question.as_mut().unwrap().until_ms = None;
+    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(page))));
+    let mut out = show(&state);
+    let last_lines = |state: &WatchState| {
+        let lines: Vec<_> = show(state).lines().map(str::to_string).collect();
+        lines.iter().filter(|line| line.len() > 3).rev().take(2).cloned().collect::<Vec<_>>()
+    };
+    for keys in ["p", "t", "⎋↓", "x", "⎋t"] {
+        press(&mut state, keys);
+        out.push_str(&format!("\n{keys}:\n{}", last_lines(&state).join("\n")));
+    }
+    insta::assert_snapshot!(out, @"
+    | ralph  2 wait for you · 0 working · 5 ended                $58.55 of $80 today
+    |
+    | WAITING FOR YOU                                                iter.      cost
+    |▌p k7f2  parked       Upgrade to axum 0.8          shop-api     17/25    $11.62
+    |    clippy rejects the deprecated /v1 handlers, and the policy forbids a new
+    |    allow. Drop the /v1 routes with this upgrade, or keep them?
+    | # e1vd  gate broken  Let guests check out withou… storefront    6/25     $2.95
+    |
+    |    earlier: 4,982 runs, press e
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    |
+    | ↑↓ move  enter open  a answer  t tell  w waive  / filter  ? help  q quit  live
+    p:
+    | no runner drives k7f2; `ralph run --resume k7f2` in a terminal continues it
+    |    earlier: 4,982 runs, press e
+    t:
+    | ctrl-s send   ctrl-e open $EDITOR   esc keep as draft
+    | The agent gets it when the run is resumed: `ralph run --resume k7f2`
+    ⎋↓:
+    | ↑↓ move  enter open  x close  / filter  ? help  q quit                    live
+    |    earlier: 4,982 runs, press e
+    x:
+    | enter next, then do it   tab next field   esc back
+    |  It keeps its status and no longer waits for you. Nothing is deleted.
+    ⎋t:
+    | e1vd has ended; `ralph why e1vd` says what to do next
+    |    earlier: 4,982 runs, press e
+    ");
 }

@@ -41,7 +41,7 @@ fn run_at_80_by_24() {
 
 #[test]
 fn run_at_160_by_50() {
-    insta::assert_snapshot!(show(&opened_run(160, 50)), @r"
+    insta::assert_snapshot!(show(&opened_run(160, 50)), @"
     | k7f2 asks  Upgrade to axum 0.8                                                                                            shop-api  claude 1b810b37  session 3
     | 11 of 12 met · 17 of 25 iterations · 7 h 38 min of 10 h · $11.62 of $20
     | context █████████████████░░░░░░░░░░░ 63 %, hands over at 80 %                            spend ████████████████░░░░░░░░░░░░ 58 %
@@ -91,7 +91,7 @@ fn run_at_160_by_50() {
     |
     |
     |
-    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  w waive  p pause  x cancel  esc back
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  p pause  w waive  x cancel  esc back
     ");
 }
 

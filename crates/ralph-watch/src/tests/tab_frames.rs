@@ -327,7 +327,7 @@ fn diff_by_file_and_a_file() {
     | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   esc back  ? help
     ");
     state.update(WatchEvent::Resized { columns: 120, rows: 14 });
-    insta::assert_snapshot!(show(&state), @r"
+    insta::assert_snapshot!(show(&state), @"
     | k7f2 asks  Upgrade to axum 0.8                                                    shop-api  claude 1b810b37  session 3
     | 11 of 12 met · 17 of 25 iterations · 7 h 38 min of 10 h · $11.62 of $20
     | src/routes/v1.rs, checkpoint 0 to 17
@@ -341,7 +341,7 @@ fn diff_by_file_and_a_file() {
     |
     |
     |
-    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  w waive  p pause  x cancel  esc back
+    | 1 stops  2 reason  3 gates  4 diff  5 checkpoints  6 log   a answer  t tell  p pause  w waive  x cancel  esc back
     ");
 }
 

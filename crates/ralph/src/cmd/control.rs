@@ -13,6 +13,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::adjustments::{RunAdjustment, person_name};
+use ralph_hook::closed_run;
 use ralph_hook::control::{self, RunOrSession};
 use ralph_hook::project_runs::RunPurpose;
 use ralph_sys::clock::Deadline;
@@ -32,7 +33,13 @@ Examples:
 A run that ralph drives continues here if no runner drives it, as with
 `ralph run --resume`. A session that was held is held again at its next
 stop.";
-pub(crate) const CANCEL_EXAMPLES: &str = "Examples:\n  ralph cancel\n  ralph cancel 5999882c";
+pub(crate) const CANCEL_EXAMPLES: &str = "\
+Examples:
+  ralph cancel
+  ralph cancel 5999882c
+
+A run that ended and waits for you is closed: it keeps its status, and
+is no longer listed as waiting.";
 
 #[derive(Args)]
 pub(crate) struct RunNameArgs {
@@ -93,18 +100,15 @@ pub(crate) fn cancel(env: &Env, args: &RunNameArgs) -> Result<(), CommandFailure
         Some(name) => release_target(&home, run_choice::find_named(&home, name)?)?,
         None => RunOrSession::Run(run_choice::project_run(env, &home, RunPurpose::Steer)?),
     };
-    control::cancel_run_or_session(
-        &home,
-        &named,
-        identify_caller(env),
-        &person_name(env),
-        &Deadline::after(LOCK_TIMEOUT),
-    )?;
+    let (caller, by) = (identify_caller(env), person_name(env));
+    let deadline = Deadline::after(LOCK_TIMEOUT);
+    let done = closed_run::cancel_or_close(&home, &named, caller, &by, &deadline)
+        .map_err(|error| driven_status::control_failure(&home, error))?;
     let name = match &named {
         RunOrSession::Run(run) => run.as_str(),
         RunOrSession::Session(session) => session.as_str(),
     };
-    print_result(args, name, "cancelled", "its session is free; nothing was deleted")
+    print_result(args, name, done.name(), &done.describe())
 }
 
 /// What a cancel releases: for the record of a session without a run, the session, as `/ralph:off` does.

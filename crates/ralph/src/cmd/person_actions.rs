@@ -14,6 +14,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::adjustments::{RunAdjustment, person_name};
+use ralph_hook::closed_run;
 use ralph_hook::control::{self, RunOrSession};
 use ralph_sys::clock::Deadline;
 use ralph_sys::env::Env;
@@ -56,12 +57,11 @@ fn try_action(
         PersonAction::Resume => resume(&adjustment),
         PersonAction::Cancel => {
             let named = RunOrSession::Run(run.clone());
-            control::cancel_run_or_session(home, &named, caller, &by, &deadline)?;
-            Ok("cancelled; its session is free, and nothing was deleted".to_string())
+            let done = closed_run::cancel_or_close(home, &named, caller, &by, &deadline)
+                .map_err(control_failure)?;
+            Ok(format!("{}; {}", done.name(), done.describe()))
         }
-        PersonAction::Tell { text } => {
-            tell::send_message(env, &adjustment, text).map(str::to_string)
-        }
+        PersonAction::Tell { text } => tell::send_message(env, &adjustment, text),
         PersonAction::Waive { requirement, until, why } => {
             adjust::waive_requirement(env, &adjustment, requirement, why, until)
         }

@@ -11,7 +11,6 @@ use ralph_core::policy::SessionGates;
 use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
-use ralph_deck::page::RunStanding;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
 use ralph_deck::view::board_run::BoardRun;
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
@@ -85,7 +84,7 @@ pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
         add(FactMark::Unclear, "session", &ungated_session_text(off));
     }
     out.push_str(&status::elsewhere_line(&board.elsewhere));
-    let asks_elsewhere = board.elsewhere.contains(&RunStanding::Asks);
+    let asks_elsewhere = board.elsewhere.iter().any(|one| one.is_asking);
     let is_held = board.gated.iter().any(|session| session.is_held && !session.is_off);
     let next = if board.off.is_some() {
         switch_on_command(env, &home)
@@ -111,7 +110,7 @@ fn switch_on_command(env: &Env, home: &RalphHome) -> String {
 }
 
 fn run_line(run: &BoardRun) -> String {
-    format!("{}  {}  {}", run.row.run, run.row.standing.name(), run.headline(clock::now_ms()))
+    format!("{}  {}  {}", run.row.run, run.row.standing.key(), run.headline(clock::now_ms()))
 }
 
 fn gate_state(
@@ -165,14 +164,20 @@ fn next_step(
     going: &[&BoardRun],
     last: Option<&BoardRun>,
 ) -> String {
-    let asks = going.iter().find(|run| run.row.standing == RunStanding::Asks);
+    let asks = going.iter().find(|run| run.row.question.is_some());
     if let Some(run) = asks
         && let Some(DeclaredPause::Approval(_)) = run.view.opened.state.declared
     {
         return format!("ralph approve {}", run.view.opened.run.id);
     }
     if let Some(run) = asks.filter(|run| run.view.opened.run.drive.is_some()) {
-        return format!("ralph tell {} \"…\"", run.view.opened.run.id);
+        let id = &run.view.opened.run.id;
+        let then = if run.row.needs_runner {
+            format!(" && ralph run --resume {id}")
+        } else {
+            String::new()
+        };
+        return format!("ralph tell {id} \"…\"{then}");
     }
     let active = going.iter().find(|run| run.view.phase == RunPhase::Active);
     // Without hooks nothing holds a session; a driven run needs none.

@@ -10,8 +10,8 @@ use crate::term::{self, paint};
 use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
-use ralph_deck::page::{BoardGroup, RunStanding};
-use ralph_deck::view::board_run::BoardRun;
+use ralph_deck::page::BoardGroup;
+use ralph_deck::view::board_run::{BoardRun, ElsewhereRun};
 use ralph_deck::view::driven_run::UnmergedDetail;
 use ralph_deck::view::fault_list::{ClearedFaultsView, fault_line};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
@@ -263,7 +263,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
     let projects: BTreeSet<&str> = board.runs.iter().map(|run| run.row.project.as_str()).collect();
     let mut runs: Vec<_> = board.runs.iter().collect();
     // As on the board of `ralph watch`: what waits for a person comes first. The order is stable: latest activity first.
-    runs.sort_by_key(|run| (run.row.standing.group(), run.row.standing.urgency()));
+    runs.sort_by_key(|run| (run.row.group(), run.row.standing.urgency()));
     if runs.len() > 1 {
         out.push_str(&format!("{}\n", summary_line(&runs)));
     }
@@ -310,8 +310,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
 
 /// `2 wait for you · 1 working · 5 ended`
 fn summary_line(runs: &[&BoardRun]) -> String {
-    let count =
-        |group: BoardGroup| runs.iter().filter(|run| run.row.standing.group() == group).count();
+    let count = |group: BoardGroup| runs.iter().filter(|run| run.row.group() == group).count();
     let waiting = count(BoardGroup::WaitingForYou);
     let wait = if waiting == 1 { "waits" } else { "wait" };
     format!(
@@ -321,18 +320,20 @@ fn summary_line(runs: &[&BoardRun]) -> String {
     )
 }
 
-/// How many runs are in progress in other projects, and how they stand; empty if there are none.
-pub(super) fn elsewhere_line(runs: &[RunStanding]) -> String {
+/// How many runs of other projects are in progress or wait for a person, and how they stand; empty if there are none.
+pub(super) fn elsewhere_line(runs: &[ElsewhereRun]) -> String {
     if runs.is_empty() {
         return String::new();
     }
-    let count = |is: fn(&RunStanding) -> bool| runs.iter().filter(|one| is(one)).count();
-    let asks = count(|one| *one == RunStanding::Asks);
-    let working = count(|one| one.group() == BoardGroup::Working);
-    let stopped = runs.len() - asks - working;
+    let count = |is: fn(&ElsewhereRun) -> bool| runs.iter().filter(|one| is(one)).count();
+    let asking = count(|one| one.is_asking);
+    let working = count(|one| !one.is_asking && one.standing.group() == BoardGroup::Working);
+    let ended = count(|one| one.standing.has_ended());
+    let stopped = runs.len() - asking - working - ended;
     let counts = [
-        (asks, if asks == 1 { "asks" } else { "ask" }),
+        (asking, if asking == 1 { "asks" } else { "ask" }),
         (stopped, if stopped == 1 { "needs resuming" } else { "need resuming" }),
+        (ended, if ended == 1 { "ended and waits for you" } else { "ended and wait for you" }),
         (working, "working"),
     ];
     let counts: Vec<_> = counts
@@ -340,9 +341,10 @@ pub(super) fn elsewhere_line(runs: &[RunStanding]) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    let runs = wording::count_noun(runs.len(), "run");
+    let noun = wording::count_noun(runs.len(), "run");
+    let in_progress = if ended == 0 { " in progress" } else { "" };
     format!(
-        "{runs} in progress in other projects ({}); `ralph watch` shows all\n",
+        "{noun}{in_progress} in other projects ({}); `ralph watch` shows all\n",
         counts.join(", ")
     )
 }
@@ -366,7 +368,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
 fn run_paragraph(run: &BoardRun, faults: &[Fault], scope: StatusScope) -> String {
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, &run.row.run);
-    let word = run.row.standing.name();
+    let word = run.row.standing.key();
     let mut out = format!("{id}  {word:<13} {}\n", run.headline(now_ms));
     let unmerged = match scope {
         StatusScope::OneRun => UnmergedDetail::Commands,

@@ -12,6 +12,7 @@ use ralph_core::run::RunPhase;
 use ralph_deck::page::{AskedQuestion, asked_question};
 use ralph_deck::person_action::LONGEST_MESSAGE;
 use ralph_home::paths::RalphHome;
+use ralph_home::run_process;
 use ralph_home::store;
 use ralph_hook::adjustments::{self, PersonHint, RunAdjustment, person_name};
 use ralph_hook::control;
@@ -155,7 +156,7 @@ pub(crate) fn send_message(
     env: &Env,
     adjustment: &RunAdjustment<'_>,
     words: &str,
-) -> Result<&'static str, CommandFailure> {
+) -> Result<String, CommandFailure> {
     let length = words.trim().chars().count();
     if length > LONGEST_MESSAGE {
         let what = format!("the message has {length} characters, more than {LONGEST_MESSAGE}");
@@ -174,12 +175,21 @@ pub(crate) fn send_message(
     let hint = PersonHint { text: &words, by: &by, answers: asked.as_ref().map(|one| one.seq) };
     adjustments::add_hint(adjustment, &hint)
         .map_err(|error| driven_status::control_failure(adjustment.home, error))?;
+    let RunAdjustment { home, run, .. } = *adjustment;
     // A runner that waits for the answer passes it on within a second.
     Ok(if asked.is_some_and(|one| one.question.until_ms.is_some()) {
-        "sent; the agent reads it at once"
+        "sent; the agent reads it at once".to_string()
+    } else if needs_runner(home, run) {
+        format!("kept; `ralph run --resume {run}` continues the run and gives it to the agent")
     } else {
-        "sent; the agent gets it at its next stop"
+        "sent; the agent gets it at its next stop".to_string()
     })
+}
+
+/// Whether ralph drives the run and no runner does so now.
+fn needs_runner(home: &RalphHome, run: &RunId) -> bool {
+    store::load_run(home, run).is_ok_and(|opened| opened.run.drive.is_some())
+        && !run_process::may_be_driven(home, run)
 }
 
 /// The question that a message would answer now.

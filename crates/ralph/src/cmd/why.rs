@@ -14,12 +14,12 @@ use ralph_core::record::{
 };
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::units;
-use ralph_deck::page::open_question;
+use ralph_deck::page::question_in_phase;
 use ralph_deck::standing_wording;
 use ralph_deck::view::decisions::{self, DecisionEntry, run_decision};
 use ralph_deck::view::driven_run;
 use ralph_deck::view::judge_verdicts::describe_verdict;
-use ralph_deck::view::next_step::{AsksPerson, next_step};
+use ralph_deck::view::next_step::next_step;
 use ralph_deck::wording::{self, FactMark, part_owner, safe_line};
 use ralph_home::journal::JournalDamage;
 use ralph_home::paths::RalphHome;
@@ -84,8 +84,7 @@ fn next_step_line(home: &RalphHome, history: &DecisionHistory) -> String {
         return String::new();
     };
     let phase = control::effective_phase(home, &opened);
-    let asks = AsksPerson::from_question(open_question(&history.entries).as_ref());
-    let next = next_step(&opened.run, &opened.state, phase, asks);
+    let next = next_step(&opened.run, &opened.state, phase, &history.entries);
     // This is what `ralph why` shows; what follows it is the step.
     let this = format!("`ralph why {}` shows ", opened.run.id);
     // Without a checkpoint to compare with, the next step after a verified run is to read this.
@@ -171,10 +170,12 @@ pub(crate) fn render_history(history: &DecisionHistory, last: usize) -> String {
     let outcome = driven_run::worktree_outcome(&history.entries);
     if let Some((run, state)) = &replayed {
         let driven = driven_status::status_lines(run, state, state.phase, outcome.as_deref());
-        let question =
-            open_question(&history.entries).filter(|_| state.phase == RunPhase::Active).map(
-                |question| describe::paint_marked(&standing_wording::question_line(run, &question)),
-            );
+        let needs_runner = run.drive.is_some() && state.driving.parked.is_some();
+        let question = question_in_phase(&history.entries, state.phase);
+        let question = question.map(|question| {
+            let line = standing_wording::question_line(run, &question, needs_runner);
+            describe::paint_marked(&line)
+        });
         let remarks = describe::remark_lines(state, clock::now_ms());
         for line in question.into_iter().chain(driven).chain(remarks) {
             out.push_str(&format!("{line}\n"));

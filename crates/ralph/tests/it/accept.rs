@@ -49,8 +49,8 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
         texts.push_str(&shown(&sandbox, &run, &sandbox.ralph(args).stdout));
         texts.push('\n');
     }
-    assert_snapshot!(texts, @r"
-    [run]  verified      make it work  (just now, 10 iterations)
+    assert_snapshot!(texts, @"
+    [run]  accepted      make it work  (just now, 10 iterations)
           ✓ verified (accepted by kim: read every line); it had ended needs_review
     ✓ verified (accepted by kim: read every line); it had ended needs_review
     [time]  needs_review rule `tampered`     1 requirement is met after 10 iterations and [span], but ralph's own files were changed meanwhile   not charged · [span]
@@ -60,6 +60,39 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
     [time]  needs_review 1 requirement is met after 10 iterations and [span], but ralph's own files were changed meanwhile (rule `tampered`)
     [time]  verified   accepted by kim: read every line
     ");
+    let board = sandbox.ralph(["watch", "--json"]).stdout;
+    let board: serde_json::Value = serde_json::from_str(&board).unwrap();
+    let row = &board["ended"][0];
+    let report = sandbox.ralph(["report", &run]).stdout;
+    let report = report.lines().take(8).filter(|line| !line.is_empty() && !line.contains(" to "));
+    let report: Vec<_> = report.collect();
+    let screens = format!(
+        "{} {}: {}\n{}\n{}",
+        row["status"],
+        row["accepted_by"],
+        row["note"],
+        report.join("\n"),
+        sandbox.ralph(["stats"]).stdout
+    );
+    assert_snapshot!(shown(&sandbox, &run, &screens), @r#"
+    "verified" "kim": "accepted by kim; it had ended needs_review: 1 requirement is met after 10 iterations and [span], but ralph's own files were changed meanwhile"
+    # verified (accepted by kim): make it work
+    accepted by kim without proof, 1 of 1 requirement met, none measured: all are claims, 10 iterations, [span]
+    Run `[run]` of `project`
+    ## What that rests on
+    1 run ended, 1 verified
+    With fewer than 10 ended runs, they are listed instead of compared. 1 of the verified ones was accepted without proof. `promise` holds agents most.
+
+    Runs
+      Run   State     Goal            Held     Cost     Ended
+      [run]  accepted  make it work  1 of 2  unknown  just now
+      → `ralph why RUN` explains each of them
+
+    What holds agents: 1 of 2 stops were held
+      Requirement  Stops  Share  Until met  Waived  False holds
+      promise          1  100 %          1       0            0
+      → `ralph why [run]` shows how `promise` held an agent
+    "#);
     let why = sandbox.ralph(["why", "--json", "--last", "1", &run]).stdout;
     assert!(why.contains(r#""accepted":{"by":"kim","why":"read every line","at":"#), "{why}");
     let again = sandbox.ralph_at_terminal(["accept", &run]);

@@ -143,9 +143,15 @@ fn a_directory_without_runs_shows_all_projects() {
 fn status_counts_what_it_leaves_out() {
     let sandbox = Sandbox::new();
     sandbox.start_run(PROMISE_ARGS);
-    other_project(&sandbox, "other");
+    let (_, other) = other_project(&sandbox, "other");
     let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
     assert_snapshot!(shown.lines().last().unwrap_or_default(), @"1 run in progress in other projects (1 working); `ralph watch` shows all");
+    // A question ends a run that is not driven, and the run waits for a person.
+    let asked = sandbox.ralph(["ask", "--run", &other, "which word?"]);
+    assert_eq!(asked.code, Some(0), "{asked}");
+    sandbox.send_stop("session-in-other", "");
+    let shown = sandbox.normalize(&sandbox.ralph(["status"]).stdout);
+    assert_snapshot!(shown.lines().last().unwrap_or_default(), @"1 run in other projects (1 ended and waits for you); `ralph watch` shows all");
     let all: serde_json::Value =
         serde_json::from_str(&sandbox.ralph(["list", "runs", "--all", "--json"]).stdout).unwrap();
     assert_eq!(all["runs"].as_array().map(Vec::len), Some(2));

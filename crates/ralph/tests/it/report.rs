@@ -112,12 +112,16 @@ fn denied_permissions_are_reported() {
     let lines = |args: &[&str]| {
         let shown = runner.sandbox.ralph(args).stdout;
         // The timeline of the report has the local time.
-        let lines = shown.lines().filter(|line| line.contains("denied") && !line.starts_with("- "));
+        let lines = shown.lines().filter(|line| {
+            (line.contains("denied") && !line.starts_with("- ")) || line.contains("did not permit")
+        });
         lines.map(|line| format!("{}: {line}", args[0])).collect::<Vec<_>>().join("\n")
     };
     let shown = [lines(&["why", &id]), lines(&["report", &id]), lines(&["log", &id])].join("\n");
     snapshot_settings().bind(|| assert_snapshot!(normalized_report(&runner, &shown), @"
     why: ? 1 tool call was denied: Edit (not permitted)
+    why: next: the client did not permit Edit, and `ralph run --fork $RUN -- --permission-mode acceptEdits` continues with that allowed
+    report: - **Next** `ralph why $RUN` shows what it is stuck on; the client did not permit Edit, and `ralph run --fork $RUN -- --permission-mode acceptEdits` continues with that allowed
     report: 4. a tool call was denied: `Edit (not permitted): Claude requested permissions to write to $ROOT/project/main.sh, but you haven't granted it yet.`
     log: [time]  denied     Edit (not permitted): Claude requested permissions to write to $ROOT/project/main.sh, but you haven't granted it yet.
     "));

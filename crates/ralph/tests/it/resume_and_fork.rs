@@ -278,3 +278,75 @@ fn waiting_for_limits_can_be_allowed_on_resume() {
     woke       and continues
     "#);
 }
+
+/// A run that ended because the agent disputes everything open waits for a person, who continues its work or closes it.
+#[test]
+fn a_run_that_ended_for_a_person_is_continued_or_closed() {
+    let dispute = |file: &str| {
+        format!(
+            "[[step]]\ntools = [{{ write = \"{file}\", text = \"x\\n\" }}]\n{LOOKING_STEP}\
+             [[step]]\ntools = [{{ run = \"'{}' dispute tests 'the word is wrong'\" }}]\n\
+             [[step]]\nagent = \"I dispute it.\"\n",
+            env!("CARGO_BIN_EXE_ralph")
+        )
+    };
+    let scene = ResumeSandbox::new(&[dispute("one.txt"), dispute("two.txt")].concat());
+    let words = ["run", GOAL, "--quiet", "--agent-program", "../agent"];
+    let words: Vec<_> =
+        words.into_iter().chain(AGENT_FLAGS).chain(["--allowedTools", "Bash"]).collect();
+    assert_eq!(scene.sandbox.ralph(&words).code, Some(5));
+    let run = scene.run_id();
+    let board = || {
+        let board = scene.sandbox.ralph(["watch", "--json"]);
+        serde_json::from_str::<serde_json::Value>(&board.stdout).unwrap()
+    };
+    let waiting = || {
+        let board = board();
+        let runs = |list: &str| board[list].as_array().unwrap().len();
+        format!("{} waiting, {} ended\n", runs("waiting"), runs("ended"))
+    };
+    let ended = [scene.ralph_transcript(&["status", &run]), waiting()];
+    // The fork disputes the same, so that it waits instead of the first run.
+    assert_eq!(scene.sandbox.ralph(["run", "--fork", &run, "--quiet"]).code, Some(5));
+    let fork = board()["waiting"][0]["run"].as_str().unwrap().to_string();
+    let closed = [
+        waiting(),
+        scene.ralph_transcript(&["cancel", &run]),
+        scene.ralph_transcript(&["cancel", &fork]),
+        scene.ralph_transcript(&["status", &fork]),
+        waiting(),
+    ];
+    let answers = [&ended[..], &closed].concat();
+    assert_snapshot!(answers.concat(), @"
+    $ ralph status [run]
+    exit 0
+    --- stdout
+    [run]  needs_human   Let main.rs say goodbye.  (just now, 1 iteration, $X)
+          the agent disputes tests: the word is wrong
+          next: `ralph why [run]` shows what to decide; decide it, then run `ralph run --fork [run]`, or close the run with `ralph cancel [run]`
+          ? tests: disputed by the agent: the word is wrong
+
+    1 waiting, 0 ended
+    1 waiting, 1 ended
+    $ ralph cancel [run]
+    exit 1
+    --- stderr
+    error: run `[run]` has ended: needs_human
+      hint: `ralph why [run]` shows how; `ralph run --fork [run]` continues from its last session
+
+    $ ralph cancel [run]
+    exit 0
+    --- stdout
+    [run]  closed; it stays needs_human and no longer waits for you
+
+    $ ralph status [run]
+    exit 0
+    --- stdout
+    [run]  needs_human   Let main.rs say goodbye.  (just now, 1 iteration, $X)
+          the agent disputes tests: the word is wrong
+          next: nothing; a person closed the run after its end
+          ? tests: disputed by the agent: the word is wrong
+
+    0 waiting, 2 ended
+    ");
+}

@@ -340,7 +340,7 @@ fn an_acceptance_is_in_the_reports_of_the_run() {
         assert_eq!(accepted.code, Some(0), "{accepted}");
         assert_eq!(runner.sandbox.run_status(&id).0, "verified");
         if is_writable {
-            assert_eq!(headlines(), ["verified", "verified"]);
+            assert_eq!(headlines(), ["verified (accepted by a person)"; 2]);
             let markdown = fs::read_to_string(directory.join("report.md")).unwrap();
             assert_eq!(runner.sandbox.ralph(["report", &id]).stdout, markdown);
         }

@@ -309,7 +309,38 @@ agent = \"Now it does.\"
     let ended = runner.start(&[]);
     assert_eq!(ended.code, Some(5), "{ended}");
     let id = runner.run_id();
-    assert_eq!(runner.sandbox.ralph(["tell", &id, "goodbye is the word"]).code, Some(0));
+    let show = || {
+        let status = runner.sandbox.ralph(["status", &id]).stdout;
+        let why = runner.sandbox.ralph(["why", &id]).stdout;
+        let metrics = runner.sandbox.ralph(["export", "prometheus"]).stdout;
+        let board = runner.sandbox.ralph(["watch", "--json"]).stdout;
+        let board: Value = serde_json::from_str(&board).unwrap();
+        let question = &board["waiting"][0]["question"];
+        let lines = status.lines().skip(1).filter(|line| !line.contains(" · "));
+        let next = why.lines().filter(|line| line.starts_with("next: "));
+        let metric = metrics.lines().filter(|line| line.starts_with("ralph_questions_open"));
+        let lines: Vec<_> = lines.chain(next).chain(metric).collect();
+        let text = lines.join("\n").replace(&id, "[run]");
+        format!("{text}\nquestion: {}, until {}\n", question["text"], question["until"])
+    };
+    let asked = show();
+    let told = runner.sandbox.ralph(["tell", &id, "goodbye is the word"]);
+    assert_eq!(told.code, Some(0));
+    let told = told.stdout.replace(&id, "[run]");
+    assert_snapshot!([asked, told, show()].concat(), @r#"
+          ? asks: which word?; answer with `ralph tell [run] "…"`, then run `ralph run --resume [run]`
+          parked: which word?; `ralph run --resume [run]` continues
+          ? the agent runs without permission prompts, as a person requested
+    next: answer with `ralph tell [run] "…"`, then run `ralph run --resume [run]`
+    ralph_questions_open 1
+    question: "which word?", until null
+    [run]  kept; `ralph run --resume [run]` continues the run and gives it to the agent
+          parked: which word?; `ralph run --resume [run]` continues
+          ? the agent runs without permission prompts, as a person requested
+    next: `ralph run --resume [run]` continues and gives the agent your message
+    ralph_questions_open 0
+    question: null, until null
+    "#);
     let ended = runner.resume();
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_snapshot!(runner.journal_summary(), @"

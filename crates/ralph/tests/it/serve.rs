@@ -822,7 +822,7 @@ fn actions_are_recorded_like_those_of_the_commands() {
     let waive = ["waive", "tests", "--until", "2h", "--why", "the service is down", "--run", &run];
     assert_eq!(sandbox.ralph_at_terminal(waive).code, Some(0));
     shown.extend([act("require", "requirement=tests"), act("resume", ""), act("cancel", "")]);
-    assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @r"
+    assert_snapshot!(shown.join("\n").replace(&run, "RUN"), @"
     tell: Sent; the agent gets it at its next stop
     waive: run `RUN` holds an agent, so a person has to confirm this, but there is no terminal; nothing was changed
       hint: run `ralph waive tests --until 2h --why 'the service is down' --run RUN` in the foreground of your own terminal

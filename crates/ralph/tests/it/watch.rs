@@ -205,12 +205,12 @@ fn a_run_that_ended_with_a_question_says_what_a_person_can_do() {
         lines.take(2).collect::<Vec<_>>().join("\n")
     };
     let status = sandbox.ralph(["status", &run]).stdout;
-    insta::assert_snapshot!([lines(&watched), lines(&status)].join("\n--\n"), @r"
+    insta::assert_snapshot!([lines(&watched), lines(&status)].join("\n--\n"), @"
     Keep the old routes?
-    next: answer in the session with `/ralph:goal` and what to do next
+    next: answer in the session with `/ralph:goal` and what to do next, or close
     --
     asks: Keep the old routes?
-    next: answer in the session with `/ralph:goal` and what to do next
+    next: answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel vgv4`
     ");
 }
 
@@ -235,7 +235,7 @@ fn without_a_terminal_one_frame_is_printed() {
     let opened = opened.unwrap().stdout;
     assert!(opened.is_ascii(), "{}", String::from_utf8_lossy(&opened));
     insta::with_settings!({filters => vec![(r"\d\d:\d\d ", "00:00 "), (run.as_str(), "k7f2"), (r"\d+ m?s of 8 h", "1 s of 8 h"), (r"gates .*", "gates <1 s")]}, {
-        insta::assert_snapshot!(String::from_utf8(opened).unwrap(), @r"
+        insta::assert_snapshot!(String::from_utf8(opened).unwrap(), @"
          k7f2 asks  make it work                                                project
          3 of 5 met, 1 of 25, 1 s of 8 h
 
@@ -244,7 +244,7 @@ fn without_a_terminal_one_frame_is_printed() {
 
          next: answer in the session
 
-         look first: the agent asks: Keep the old routes?                    and 2 more
+         look first: not met: a change: the work tree has not changed si...  and 1 more
 
          stop              1  now
          a change          X  not met

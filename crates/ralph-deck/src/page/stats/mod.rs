@@ -59,6 +59,10 @@ pub struct StatsPage {
     pub detail: String,
     pub ended: usize,
     pub verified: usize,
+    /// Of the verified runs, those that a person accepted without proof.
+    pub accepted: usize,
+    /// Of the ended runs, those that wait for a person.
+    pub waiting: usize,
     /// Runs that have not ended.
     pub open: usize,
     /// Sessions without a run.
@@ -137,6 +141,8 @@ pub fn stats_page(
         now_ms,
         ended,
         verified: runs().filter(|run| run.is_verified()).count(),
+        accepted: runs().filter(|run| run.is_accepted).count(),
+        waiting: runs().filter(|run| run.waits_after_end()).count(),
         open: runs().filter(|run| run.ended_ms.is_none()).count(),
         sessions: rows.runs.iter().filter(|run| run.is_session).count(),
         is_compared,
@@ -216,6 +222,22 @@ impl StatsPage {
     }
 }
 
+/// `1 of the ended runs waits for you; 2 of the verified ones were accepted without proof`
+fn standing_counts(page: &StatsPage) -> Option<String> {
+    let waiting = match page.waiting {
+        0 => None,
+        1 => Some("1 of the ended runs waits for you".to_string()),
+        count => Some(format!("{count} of the ended runs wait for you")),
+    };
+    let accepted = match page.accepted {
+        0 => None,
+        1 => Some("1 of the verified ones was accepted without proof".to_string()),
+        count => Some(format!("{count} of the verified ones were accepted without proof")),
+    };
+    let counts: Vec<_> = waiting.into_iter().chain(accepted).collect();
+    (!counts.is_empty()).then(|| counts.join("; "))
+}
+
 /// The sentence that explains the first one.
 fn detail(page: &StatsPage) -> String {
     let mut parts = Vec::new();
@@ -262,6 +284,7 @@ fn detail(page: &StatsPage) -> String {
             });
         }
     }
+    parts.extend(standing_counts(page));
     let names = match (page.holds.rows.first(), page.flaky.rows.first()) {
         (Some(hold), Some(flaky)) => {
             Some(format!("`{}` holds agents most; `{}` is flaky", hold.requirement, flaky.gate))

@@ -2,6 +2,7 @@
 
 use crate::page::RunStanding;
 use ralph_core::cost_reading::CostBasis;
+use ralph_core::status::RunStatus;
 use ralph_core::text;
 use serde::Serialize;
 use std::path::Path;
@@ -20,6 +21,7 @@ pub struct StatsRows {
 }
 
 /// A run, or a session without one.
+#[expect(clippy::struct_excessive_bools, reason = "columns of the index")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatsRun {
     pub id: String,
@@ -46,6 +48,11 @@ pub struct StatsRun {
     pub tokens: Option<u64>,
     pub stops: u32,
     pub held: u32,
+    /// Whether it has a question that no person has answered, or waits for an approval.
+    pub is_asking: bool,
+    pub is_accepted: bool,
+    /// Whether a person closed it after an end that waits for one.
+    pub is_closed: bool,
 }
 
 /// A requirement of a run that was open at least once.
@@ -170,6 +177,7 @@ impl StatsRun {
     /// The state as every screen names it; the status of a newer version as it is.
     pub(in crate::page) fn state(&self) -> &str {
         match RunStanding::from_names(&self.phase, &self.status) {
+            Some(_) if self.is_accepted => RunStanding::Accepted.key(),
             Some(standing) => standing.name(),
             None => &self.status,
         }
@@ -210,6 +218,12 @@ impl StatsRun {
 
     pub(super) fn is_verified(&self) -> bool {
         self.status == "verified" && !self.is_session
+    }
+
+    /// Whether it has ended and waits for a person, who judges it, repairs something or continues its work.
+    pub(super) fn waits_after_end(&self) -> bool {
+        let status = RunStatus::parse(&self.status).filter(|_| self.phase == "ended");
+        status.is_some_and(RunStatus::waits_for_person) && !self.is_closed
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -3,8 +3,9 @@
 use super::drive_view::DriveView;
 use super::issue_run;
 use super::run_plan::{NewRun, PlannedWork, RunPlan, RunWorkspace};
+use crate::cmd::control::LOCK_TIMEOUT;
 use crate::cmd::pull_review::{self, NewComments};
-use crate::cmd::{open_world, start};
+use crate::cmd::{identify_caller, open_world, start};
 use crate::failure::CommandFailure;
 use ralph_core::drive::{LandingMode, RunWorktree, RunnerEvent};
 use ralph_core::id::RunId;
@@ -16,6 +17,8 @@ use ralph_git::{git, worktree};
 use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_home::world::World;
+use ralph_hook::adjustments::person_name;
+use ralph_hook::closed_run;
 use ralph_hook::control::{self, RunRequest, StartNote};
 use ralph_hook::runner;
 use ralph_hook::runner::RunnerStateError;
@@ -119,6 +122,17 @@ fn start_new_run(
     let issue = new.issue;
     let others = concurrent_runs(home, &new.request.project);
     let started = control::start_run(world, new.request)?;
+    if let Some(forked) = &new.forked {
+        let (caller, by) = (identify_caller(&world.env), person_name(&world.env));
+        // A forked run that does not wait for a person cannot be closed. The new run has started in any case.
+        drop(closed_run::close_ended_run(
+            home,
+            forked,
+            caller,
+            &by,
+            &Deadline::after(LOCK_TIMEOUT),
+        ));
+    }
     if let Some(of) = issue {
         issue_run::keep_issue(home, &started.run.id, &of.issue)?;
     }

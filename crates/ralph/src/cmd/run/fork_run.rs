@@ -48,6 +48,14 @@ pub(super) fn ended_run(
     }
 }
 
+/// The run that `--fork` names, with or without a goal.
+pub(super) fn forked_run(home: &RalphHome, args: &RunArgs) -> Option<RunId> {
+    match control::resolve_name(home, args.fork.as_deref()?) {
+        Ok(RunOrSession::Run(run)) => Some(run),
+        Ok(RunOrSession::Session(_)) | Err(_) => None,
+    }
+}
+
 fn is_session_id(name: &str) -> bool {
     SessionId::parse(name).is_some_and(|session| session.as_str().len() == SESSION_ID_LENGTH)
 }

@@ -76,6 +76,8 @@ pub(crate) struct NewRun {
     pub workspace: RunWorkspace,
     /// The issue that the goal comes from. Its items become a list when the run starts.
     pub issue: Option<IssueRun>,
+    /// The run that `--fork` names. If it waits for a person, its work going on closes it.
+    pub forked: Option<RunId>,
     /// The run whose pull request was reviewed: the comments become the first messages to the agent.
     pub review_of: Option<RunId>,
 }
@@ -232,6 +234,7 @@ fn new_run(
         gate_source: GateSource::NoGates,
         workspace: place,
         issue: None,
+        forked: fork_run::forked_run(home, args),
         review_of: past.filter(|_| args.from_review).map(|past| past.id.clone()),
     })
 }
