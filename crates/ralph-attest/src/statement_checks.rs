@@ -112,13 +112,13 @@ fn read_signed(
     let Some((key, payload)) = signed else {
         let is_own_id = key.is_some_and(|key| key.id() == envelope.key_id());
         checks.push(if is_own_id {
-            let detail = "it does not fit: the statement was changed after it was signed";
+            let detail = "it does not match: the statement was changed after it was signed";
             let hint = "do not trust it; `ralph report RUN --attest` makes a new one";
             StatementCheck::failed("signature", detail.to_string(), hint)
         } else {
             let detail = "signed by a key that is not known here";
             let hint =
-                "pass the signer's key with `--key`; there, `ralph report --public-key` prints it";
+                "ask the signer for the output of `ralph report --public-key`, and pass it with `--key`";
             StatementCheck::failed("signature", detail.to_string(), hint)
         });
         return None;
@@ -317,7 +317,7 @@ impl PolicyCheck<'_> {
         }
         let Some(tree) = tree else {
             let detail = "not compared, because there is no commit to compare with".to_string();
-            return Ok(StatementCheck::failed(name, detail, "see the commit"));
+            return Ok(StatementCheck::failed(name, detail, "fix the `commit` check first"));
         };
         let judged = judged
             .map(|tree| JudgedFiles { tree, is_proved: self.statement.predicate.proof.is_some() });
@@ -326,7 +326,7 @@ impl PolicyCheck<'_> {
             let (verb, names) =
                 (plural_verb(compared.changed.len()), join_names(&compared.changed));
             let detail = format!("{names} {verb} not what the gates were judged by");
-            let hint = "a new run with the changed policy, or the old policy, settles it";
+            let hint = "restore the old policy, or run it again with the new one";
             return Ok(StatementCheck::failed(name, detail, hint));
         }
         let files = text::count_noun(compared.same, "file");

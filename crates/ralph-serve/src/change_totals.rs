@@ -2,7 +2,7 @@
 //! latest totals are kept.
 
 use ralph_core::id::RunId;
-use ralph_deck::page::{ChangedFiles, CheckpointRow};
+use ralph_deck::page::{CheckpointDiff, CheckpointRow};
 use std::sync::{Mutex, PoisonError};
 
 const MAX_KNOWN: usize = 32;
@@ -17,9 +17,9 @@ pub(crate) struct ChangeTotals {
     pub(crate) removed: u64,
 }
 
-impl From<&ChangedFiles> for ChangeTotals {
-    fn from(changed: &ChangedFiles) -> Self {
-        let ChangedFiles { from, to, ref files, left_out, added, removed } = *changed;
+impl From<&CheckpointDiff> for ChangeTotals {
+    fn from(changed: &CheckpointDiff) -> Self {
+        let CheckpointDiff { from, to, ref files, left_out, added, removed } = *changed;
         Self { from, to, files: files.len().saturating_add(left_out), added, removed }
     }
 }

@@ -7,7 +7,7 @@ use ralph_core::redact::Redactor;
 use ralph_core::run::RunPhase;
 use ralph_core::text;
 use ralph_deck::page::{
-    self, ChangedFiles, CheckpointReader, CheckpointRow, EarlierLines, FileComparison, RunPage,
+    self, CheckpointDiff, CheckpointReader, CheckpointRow, EarlierLines, FileComparison, RunPage,
 };
 use ralph_home::store;
 use ralph_hook::{control, overview};
@@ -47,7 +47,7 @@ pub(crate) struct ActiveWaiver {
 #[derive(Debug)]
 pub(crate) struct RunComparison {
     pub(crate) checkpoints: Vec<CheckpointRow>,
-    pub(crate) changed: ChangedFiles,
+    pub(crate) changed: CheckpointDiff,
     /// The files that are shown line by line.
     pub(crate) files: Vec<FileComparison>,
 }

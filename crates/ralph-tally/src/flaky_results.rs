@@ -18,7 +18,7 @@ pub struct KeyedResult<'a> {
     pub outcome: &'a str,
     pub cached: bool,
     /// Whether the gate passed only when it ran again.
-    pub is_unsteady: bool,
+    pub passed_on_rerun: bool,
 }
 
 /// Whether each measured content passed or failed when it was last measured, by a hash of its key.
@@ -50,7 +50,7 @@ impl FlakyResults {
     /// without a result contradicts nothing.
     pub fn add(&mut self, result: &KeyedResult<'_>) -> bool {
         let contradicts = self.has_changed(result);
-        (contradicts || result.is_unsteady) && !result.cached
+        (contradicts || result.passed_on_rerun) && !result.cached
     }
 
     fn has_changed(&mut self, result: &KeyedResult<'_>) -> bool {

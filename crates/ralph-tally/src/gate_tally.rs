@@ -42,7 +42,7 @@ impl GateTallies {
             site: line.site.as_str(),
             outcome: line.outcome.as_str(),
             cached: line.cached,
-            is_unsteady: line.steadiness.as_ref().is_some_and(|one| one.as_str() == "flaky"),
+            passed_on_rerun: line.steadiness.as_ref().is_some_and(|one| one.as_str() == "flaky"),
         });
         let Some(gate) = self.gates.get_mut(gate) else { return };
         add_one(&mut gate.results);

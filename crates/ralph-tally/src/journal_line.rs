@@ -187,7 +187,7 @@ pub(crate) struct ReportSummary<'a> {
     #[serde(default)]
     pub pending: u32,
     #[serde(borrow)]
-    pub lines: Vec<RequirementLine<'a>>,
+    pub lines: Vec<OpenRequirementLine<'a>>,
     #[serde(borrow, default)]
     pub also_open: Vec<LineText<'a>>,
     #[serde(borrow)]
@@ -208,7 +208,7 @@ impl ProofLine<'_> {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct RequirementLine<'a> {
+pub(crate) struct OpenRequirementLine<'a> {
     #[serde(borrow)]
     pub name: LineText<'a>,
     #[serde(borrow)]
@@ -222,7 +222,7 @@ pub(crate) struct RequirementLine<'a> {
     pub findings: u32,
 }
 
-impl RequirementLine<'_> {
+impl OpenRequirementLine<'_> {
     pub(crate) fn awaits_person(&self) -> bool {
         let kind = || self.pending.unwrap_or_else(|| PendingKind::of_note(self.note.as_str()));
         self.standing == ReportedStatus::Pending && kind() == PendingKind::AwaitsPerson

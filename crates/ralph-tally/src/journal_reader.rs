@@ -15,7 +15,7 @@ const TAIL_BYTES: u64 = 256;
 
 /// Metadata of a journal, and how far it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct JournalPosition {
+pub struct JournalCursor {
     pub inode: u64,
     pub length: u64,
     pub modified_ns: u64,
@@ -31,7 +31,7 @@ pub struct ReaderBuffers {
     days: DayCache,
 }
 
-impl JournalPosition {
+impl JournalCursor {
     /// Whether nothing was written since it was read.
     pub fn is_current(&self, stat: &FileStat) -> bool {
         (self.inode, self.length, self.modified_ns) == (stat.inode, stat.len, stat.modified_ns)
@@ -48,9 +48,9 @@ impl JournalPosition {
 /// Reads on from `known` if the journal was only appended to, and everything otherwise.
 pub fn read_journal(
     path: &Path,
-    known: Option<(JournalPosition, RunTally)>,
+    known: Option<(JournalCursor, RunTally)>,
     buffers: &mut ReaderBuffers,
-) -> Result<(JournalPosition, RunTally), FileError> {
+) -> Result<(JournalCursor, RunTally), FileError> {
     let file = RegularFile::open(path)?;
     let stat = file.stat()?;
     let known = known.filter(|(position, _)| position.is_continued_by(&stat, &file));
@@ -90,7 +90,7 @@ pub fn read_journal(
     }
     let tail = hash_tail(&file, read_to)?;
     let FileStat { inode, len: length, modified_ns, .. } = stat;
-    Ok((JournalPosition { inode, length, modified_ns, read_to, tail }, tally))
+    Ok((JournalCursor { inode, length, modified_ns, read_to, tail }, tally))
 }
 
 fn hash_tail(file: &RegularFile<'_>, end: u64) -> Result<String, FileError> {

@@ -4,7 +4,7 @@ use crate::run_tally::{RunTally, bounded};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AskedQuestion {
+pub struct QuestionTally {
     pub question: String,
     pub at_ms: u64,
     pub until_ms: Option<u64>,
@@ -21,7 +21,7 @@ impl RunTally {
                 asked.until_ms = None;
             }
             asked => {
-                *asked = Some(AskedQuestion { question, at_ms, until_ms: None, approval });
+                *asked = Some(QuestionTally { question, at_ms, until_ms: None, approval });
                 self.questions = self.questions.saturating_add(1);
             }
         }

@@ -8,7 +8,7 @@ use crate::journal_line::{
     CostLine, JournalLine, LineChange, OutcomeLine, ProofLine, RunnerLine, StartLine, StopLine,
 };
 use crate::judge_tally::JudgeTallies;
-use crate::question_tally::AskedQuestion;
+use crate::question_tally::QuestionTally;
 use crate::requirement_history::RequirementHistories;
 use crate::spend_tally::SpendTally;
 use crate::tally_clock::{TallyClockEffect, clock_effect};
@@ -61,7 +61,7 @@ pub struct RunTally {
     pub accepted_by: Option<String>,
     /// Whether a person closed it after an end that waits for one.
     pub closed: bool,
-    pub asked: Option<AskedQuestion>,
+    pub asked: Option<QuestionTally>,
     /// A wait that the agent declared.
     pub declared_wait_ms: Option<u64>,
     pub wait: Option<OpenWait>,

@@ -36,6 +36,13 @@ impl MessageDialog {
     }
 }
 
+/// To which field of a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FocusMove {
+    Next,
+    Previous,
+}
+
 /// What a form is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormKind {
@@ -71,7 +78,7 @@ impl FormDialog {
             is_required: true,
         };
         let open = match row.open_names.as_slice() {
-            [] => "as the matrix names it".to_string(),
+            [] => "the name as the matrix shows it".to_string(),
             names => format!("open: {}", names.join(", ")),
         };
         let fields = vec![
@@ -148,7 +155,7 @@ impl FormDialog {
                 why: self.field(2),
             }),
             FormKind::Limits if self.fields.iter().all(|field| field.editor.text().is_empty()) => {
-                Err("nothing is changed; esc goes back".to_string())
+                Err("no limit was entered; esc goes back".to_string())
             }
             FormKind::Limits => Ok(PersonAction::SetLimits {
                 iterations: self.field(0),
@@ -162,9 +169,13 @@ impl FormDialog {
         self.fields.get_mut(self.focus).map(|field| &mut field.editor)
     }
 
-    pub(crate) fn move_focus(&mut self, is_forward: bool) {
+    pub(crate) fn move_focus(&mut self, to: FocusMove) {
         let count = self.fields.len().max(1);
-        self.focus = (self.focus + if is_forward { 1 } else { count - 1 }) % count;
+        let step = match to {
+            FocusMove::Next => 1,
+            FocusMove::Previous => count - 1,
+        };
+        self.focus = (self.focus + step) % count;
     }
 }
 

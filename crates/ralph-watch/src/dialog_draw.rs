@@ -166,13 +166,13 @@ fn draw_form(form: &FormDialog, state: &WatchState, canvas: &mut CellCanvas) {
         FormKind::Cancel if row.standing.has_ended() => {
             &["It keeps its status and no longer waits for you. Nothing is deleted."]
         }
-        FormKind::Cancel => &["Its session is free then; nothing is deleted."],
+        FormKind::Cancel => &["The session can stop freely afterwards; nothing is deleted."],
     };
     for note in notes {
         canvas.put(2, at, note, end.saturating_sub(2), TextInk::Quiet);
         at += 1;
     }
-    draw_foot(state, canvas, "enter next, then do it   tab next field   esc back");
+    draw_foot(state, canvas, "enter next or confirm   tab next field   esc back");
 }
 
 /// The end of a text that fits.

@@ -2,16 +2,16 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "on each screen, most keys mean nothing")]
 
 use crate::action_keys::can_be_closed;
-use crate::dialog::{FormDialog, FormKind, MessageDialog, WatchDialog, open_lines};
+use crate::dialog::{FocusMove, FormDialog, FormKind, MessageDialog, WatchDialog, open_lines};
 use crate::key_event::WatchKey;
 use crate::layout::matrix_lines::longest_shift;
 use crate::opened_run::{LoadablePart, OpenedDetail, RunTab};
-use crate::screen_line::ListMove;
+use crate::screen_line::{ListMove, SearchDirection};
 use crate::text_editor::TextEditor;
 use crate::watch_effect::{LoadRequest, WatchEffect};
 use crate::watch_state::{BoardSort, WatchState};
 use ralph_core::id::RunId;
-use ralph_deck::page::{BoardRow, ChangedFiles, OpenQuestion, RunStanding};
+use ralph_deck::page::{BoardRow, CheckpointDiff, OpenQuestion, RunStanding};
 use ralph_deck::person_action::PersonAction;
 
 const LONGEST_SEARCH: usize = 100;
@@ -36,10 +36,12 @@ impl WatchState {
             WatchKey::Char('?') => self.dialog = Some(WatchDialog::Help),
             WatchKey::Char('y') => {
                 self.shows_command = true;
-                self.say("now a, t, p, w, l or x: its command is shown instead of done");
+                self.show_message(
+                    "press a, t, p, w, l or x to see its command instead of running it",
+                );
             }
-            WatchKey::Char('n') => self.find_next(true),
-            WatchKey::Char('N') => self.find_next(false),
+            WatchKey::Char('n') => self.find_next(SearchDirection::Forward),
+            WatchKey::Char('N') => self.find_next(SearchDirection::Backward),
             WatchKey::Char('a' | 't' | 'p' | 'w' | 'l' | 'x') => return self.start_action(key),
             _ if self.run.is_some() => return self.press_on_run(key),
             _ => return self.press_on_board(key),
@@ -112,7 +114,7 @@ impl WatchState {
             (Some(run), _) => vec![WatchEffect::Load(LoadRequest::Run(run))],
             (None, Some(queue)) => {
                 let id = queue.strip_prefix("queue ").unwrap_or_default().to_string();
-                self.say(format!("`ralph status {id}` lists the tasks of this queue"));
+                self.show_message(format!("`ralph status {id}` lists the tasks of this queue"));
                 Vec::new()
             }
             (None, None) => Vec::new(),
@@ -176,7 +178,7 @@ impl WatchState {
                 let Some(row) = screen.selected_stop() else { return Vec::new() };
                 let (seq, has_reason) = (row.seq, row.reason.is_some());
                 if row.rule.is_none() {
-                    self.say("the agent was given nothing to read there");
+                    self.show_message("the agent read nothing here");
                     return Vec::new();
                 }
                 screen.reason_seq = Some(seq);
@@ -199,22 +201,22 @@ impl WatchState {
         let number = screen.position().selected.as_deref().and_then(|it| it.parse::<u32>().ok());
         if let Some(number) = number {
             let run = screen.run().to_string();
-            self.say(format!("ralph checkpoint restore {run} {number}"));
+            self.show_message(format!("ralph checkpoint restore {run} {number}"));
         }
     }
 
-    fn find_next(&mut self, is_forward: bool) {
+    fn find_next(&mut self, direction: SearchDirection) {
         let words = if self.run.is_some() {
             self.last_search.clone()
         } else {
             self.filter_text().to_lowercase()
         };
         if words.is_empty() {
-            return self.say("press / to search");
+            return self.show_message("press / to search");
         }
         let layout = self.layout();
-        if !layout.find(self.position_mut(), &words, is_forward) {
-            self.say(format!("no line has \"{words}\""));
+        if !layout.find(self.position_mut(), &words, direction) {
+            self.show_message(format!("no line has \"{words}\""));
         }
     }
 
@@ -224,7 +226,7 @@ impl WatchState {
             (WatchKey::Enter, Some(search)) => {
                 self.last_search = search.text().to_lowercase();
                 self.search = None;
-                self.find_next(true);
+                self.find_next(SearchDirection::Forward);
             }
             (key, Some(search)) => {
                 search.press(key);
@@ -269,25 +271,28 @@ impl WatchState {
     /// Begins an action on the open or selected run.
     fn start_action(&mut self, key: WatchKey) -> Vec<WatchEffect> {
         let (Some(run), Some(row)) = (self.current_run(), self.current_row().cloned()) else {
-            self.say("select a run first");
+            self.show_message("select a run first");
             return Vec::new();
         };
         if row.standing.has_ended() {
             if key == WatchKey::Char('x') && can_be_closed(&row) {
                 self.dialog = Some(WatchDialog::Form(FormDialog::cancel(run, row)));
             } else {
-                self.say(has_ended_message(&run));
+                self.show_message(has_ended_message(&run));
             }
             return Vec::new();
         }
         match key {
-            WatchKey::Char('p') if row.needs_runner => self.say(needs_runner_message(&run)),
+            WatchKey::Char('p') if row.needs_runner => {
+                self.show_message(needs_runner_message(&run))
+            }
             WatchKey::Char('p') => {
                 let action = pause_or_resume(row.standing);
                 return vec![WatchEffect::Act { run, action, asks_at_terminal: false }];
             }
             WatchKey::Char('a') => match &row.question {
-                None => self.say(format!("{run} asks nothing; t tells the agent something")),
+                None => self
+                    .show_message(format!("{run} has no open question; press t to send a message")),
                 Some(OpenQuestion { approval: Some(_), .. }) => {
                     let action = answer_action(&row);
                     return vec![WatchEffect::Act { run, action, asks_at_terminal: true }];
@@ -343,11 +348,11 @@ impl WatchState {
         };
         let is_closing = key == WatchKey::Char('x') && can_be_closed(row);
         if row.standing.has_ended() && !is_closing {
-            self.say(has_ended_message(&run));
+            self.show_message(has_ended_message(&run));
             return Vec::new();
         }
         if key == WatchKey::Char('p') && row.needs_runner {
-            self.say(format!("ralph run --resume {run}"));
+            self.show_message(format!("ralph run --resume {run}"));
             return Vec::new();
         }
         let empty = String::new;
@@ -366,7 +371,7 @@ impl WatchState {
             }
             _ => return Vec::new(),
         };
-        self.say(action.command_line(&run));
+        self.show_message(action.command_line(&run));
         Vec::new()
     }
 
@@ -387,12 +392,12 @@ impl WatchState {
                     self.drafts.remove(run.as_str());
                 } else {
                     self.drafts.insert(run.to_string(), text);
-                    self.say("kept as a draft until you quit; a or t opens it again");
+                    self.show_message("kept as a draft until you quit; a or t opens it again");
                 }
                 return Vec::new();
             }
             WatchKey::Ctrl('s') if text.trim().is_empty() => {
-                self.say_error("there is nothing to send");
+                self.show_error("there is nothing to send");
             }
             WatchKey::Ctrl('s') => {
                 self.drafts.remove(run.as_str());
@@ -415,15 +420,15 @@ impl WatchState {
         let is_last = form.focus + 1 == form.fields.len();
         match key {
             WatchKey::Escape => return Vec::new(),
-            WatchKey::Tab | WatchKey::Down => form.move_focus(true),
-            WatchKey::BackTab | WatchKey::Up => form.move_focus(false),
-            WatchKey::Enter if !is_last => form.move_focus(true),
+            WatchKey::Tab | WatchKey::Down => form.move_focus(FocusMove::Next),
+            WatchKey::BackTab | WatchKey::Up => form.move_focus(FocusMove::Previous),
+            WatchKey::Enter if !is_last => form.move_focus(FocusMove::Next),
             WatchKey::Enter | WatchKey::Ctrl('s') => match form.action() {
                 Ok(action) => {
                     let asks_at_terminal = form.kind != FormKind::Cancel;
                     return vec![WatchEffect::Act { run: form.run, action, asks_at_terminal }];
                 }
-                Err(why) => self.say_error(why),
+                Err(why) => self.show_error(why),
             },
             key => {
                 if let Some(editor) = form.focused() {
@@ -436,12 +441,12 @@ impl WatchState {
     }
 }
 
-fn comparison(run: RunId, files: &ChangedFiles, path: String) -> LoadRequest {
+fn comparison(run: RunId, files: &CheckpointDiff, path: String) -> LoadRequest {
     LoadRequest::Comparison { run, from: files.from, to: files.to, path }
 }
 
 fn has_ended_message(run: &RunId) -> String {
-    format!("{run} has ended; `ralph why {run}` says what to do next")
+    format!("{run} has ended; `ralph why {run}` shows what to do next")
 }
 
 fn needs_runner_message(run: &RunId) -> String {

@@ -1,7 +1,7 @@
 //! One run that is open: its page, the tab that is shown, and what was loaded for it.
 
 use crate::screen_line::ListPosition;
-use ralph_deck::page::{ChangedFiles, CheckpointRow, FileComparison, RunPage, TimelineRow};
+use ralph_deck::page::{CheckpointDiff, CheckpointRow, FileComparison, RunPage, TimelineRow};
 
 /// A part of the page of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) enum LoadablePart<T> {
 pub(crate) enum OpenedDetail {
     /// The files that differ between a checkpoint and the one before.
     Files {
-        files: ChangedFiles,
+        files: CheckpointDiff,
         position: ListPosition,
     },
     Comparison {
@@ -90,7 +90,7 @@ pub(crate) struct OpenedRun {
     /// The journal line whose reason is shown; `None` for the latest.
     pub(crate) reason_seq: Option<u64>,
     pub(crate) older_reason: Option<OlderReason>,
-    pub(crate) files: LoadablePart<ChangedFiles>,
+    pub(crate) files: LoadablePart<CheckpointDiff>,
     pub(crate) checkpoints: LoadablePart<Vec<CheckpointRow>>,
     pub(crate) opened: Vec<OpenedDetail>,
 }

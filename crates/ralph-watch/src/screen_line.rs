@@ -31,6 +31,12 @@ pub(crate) struct ScreenLine {
     pub(crate) item: Option<String>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SearchDirection {
+    Forward,
+    Backward,
+}
+
 impl ScreenLine {
     pub(crate) fn blank() -> Self {
         Self::default()
@@ -162,7 +168,12 @@ impl ScreenLayout {
     }
 
     /// Selects the next line that has these words, which are in lower case.
-    pub(crate) fn find(&self, position: &mut ListPosition, words: &str, is_forward: bool) -> bool {
+    pub(crate) fn find(
+        &self,
+        position: &mut ListPosition,
+        words: &str,
+        direction: SearchDirection,
+    ) -> bool {
         let selected = |line: &&ScreenLine| line.item.is_some() && line.item == position.selected;
         let at = self.body.iter().position(|line| selected(&line)).unwrap_or(position.scroll);
         let is_other = |index: &usize| {
@@ -170,8 +181,10 @@ impl ScreenLayout {
             line.is_some_and(|line| line.has(words) && (line.item.is_none() || !selected(&line)))
         };
         let count = self.body.len();
-        let mut order = (1..=count)
-            .map(|step| (if is_forward { at + step } else { at + count - step }) % count.max(1));
+        let mut order = (1..=count).map(|step| match direction {
+            SearchDirection::Forward => (at + step) % count.max(1),
+            SearchDirection::Backward => (at + count - step) % count.max(1),
+        });
         let Some(found) = order.find(is_other) else { return false };
         match self.body.get(found).and_then(|line| line.item.clone()) {
             Some(item) => position.selected = Some(item),

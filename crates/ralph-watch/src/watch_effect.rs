@@ -2,7 +2,9 @@
 
 use crate::key_event::PersonInput;
 use ralph_core::id::RunId;
-use ralph_deck::page::{BoardPage, BoardRow, ChangedFiles, CheckpointRow, FileComparison, RunPage};
+use ralph_deck::page::{
+    BoardPage, BoardRow, CheckpointDiff, CheckpointRow, FileComparison, RunPage,
+};
 use ralph_deck::person_action::PersonAction;
 
 /// Something that happened.
@@ -97,7 +99,7 @@ pub enum LoadedPage {
     },
     Files {
         run: RunId,
-        files: Result<ChangedFiles, String>,
+        files: Result<CheckpointDiff, String>,
     },
     Checkpoints {
         run: RunId,
@@ -105,7 +107,7 @@ pub enum LoadedPage {
     },
     CheckpointFiles {
         run: RunId,
-        files: ChangedFiles,
+        files: CheckpointDiff,
     },
     Comparison {
         run: RunId,

@@ -146,7 +146,7 @@ impl WatchState {
         vec![ScreenLine::text(1, text, TextInk::Strong), ScreenLine::blank()]
     }
 
-    /// The last line, if there is something to say or a search is typed.
+    /// The last line, if there is something to show_message or a search is typed.
     pub(crate) fn message_line(&self) -> Option<ScreenLine> {
         if let Some(search) = &self.search {
             let (before, after) = search.halves();
@@ -157,11 +157,11 @@ impl WatchState {
         Some(ScreenLine::text(1, message.text.clone(), ink))
     }
 
-    pub(crate) fn say(&mut self, text: impl Into<String>) {
+    pub(crate) fn show_message(&mut self, text: impl Into<String>) {
         self.message = Some(StatusMessage { text: text.into(), is_error: false });
     }
 
-    pub(crate) fn say_error(&mut self, text: impl Into<String>) {
+    pub(crate) fn show_error(&mut self, text: impl Into<String>) {
         self.message = Some(StatusMessage { text: text.into(), is_error: true });
     }
 

@@ -32,8 +32,8 @@ impl WatchState {
             WatchEvent::Loaded(page) => self.take_page(page),
             WatchEvent::Acted(done) => {
                 match done {
-                    Ok(text) => self.say(text),
-                    Err(text) => self.say_error(text),
+                    Ok(text) => self.show_message(text),
+                    Err(text) => self.show_error(text),
                 }
                 self.reload()
             }
@@ -43,7 +43,7 @@ impl WatchState {
                         message.editor.replace(&text);
                     }
                     (Ok(_), _) => {}
-                    (Err(why), _) => self.say_error(why),
+                    (Err(why), _) => self.show_error(why),
                 }
                 Vec::new()
             }
@@ -203,7 +203,7 @@ impl WatchState {
                     screen.opened.push(opened);
                 }
             }
-            LoadedPage::Failed(why) => self.say_error(why),
+            LoadedPage::Failed(why) => self.show_error(why),
         }
         Vec::new()
     }

@@ -54,7 +54,7 @@ impl BoardPage {
             faults: fault_lines(home),
             ..Self::default()
         };
-        let open = page.open_views(home, index, scope)?;
+        let open = page.read_open_runs(home, index, scope)?;
         let unprotected = find_unprotected(env, home, &open);
         let mut rows =
             parallel::map_in_parallel(open.iter().zip(&unprotected).collect(), |(view, why)| {
@@ -98,8 +98,9 @@ impl BoardPage {
         Ok(page)
     }
 
-    /// Reads the runs in progress. Those that are too many are counted, and those that cannot be read are named.
-    fn open_views(
+    /// Reads the runs in progress, at most [`MAX_OPEN_RUNS`]. Counts the others, and adds those that cannot be read to
+    /// `unreadable`.
+    fn read_open_runs(
         &mut self,
         home: &RalphHome,
         index: &RunIndex,
@@ -144,7 +145,9 @@ fn open_row(
     let history = overview::run_history(home, &view.opened.run.id).ok();
     let entries = history.as_ref().map(|history| history.entries.as_slice());
     let mut row = BoardRow::of_view(home, view, entries, now_ms);
-    row.add_protection(unprotected, now_ms);
+    if let Some(why) = unprotected {
+        row.mark_unprotected(why, now_ms);
+    }
     row
 }
 

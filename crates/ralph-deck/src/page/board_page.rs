@@ -122,7 +122,7 @@ pub fn board_sentence(waiting: usize, working: usize, ended: usize) -> String {
             format!("Nothing is running; {} ended", count(ended))
         }
         (0, working, _) => {
-            format!("{} {} working, none waits for you", count(working), is(working))
+            format!("{} {} working; nothing waits for you", count(working), is(working))
         }
         (waiting, _, _) => format!("{} {} waiting for you", count(waiting), is(waiting)),
     }

@@ -278,7 +278,7 @@ impl BoardRow {
         trend.reverse();
         self.trend = trend;
         self.question = question_in_phase(entries, phase);
-        self.standing = self.standing.with_question(self.question.is_some());
+        self.standing = self.standing.with_question(self.question.as_ref());
         if self.standing.has_ended() {
             self.closed = closing_entry(entries).is_some();
             let because =
@@ -287,9 +287,8 @@ impl BoardRow {
         }
     }
 
-    /// Adds why no hook of its session reaches ralph, if that is so. No other standing matters then.
-    pub fn add_protection(&mut self, why: Option<&UnprotectedReason>, now_ms: u64) {
-        let Some(why) = why else { return };
+    /// Marks the run as unprotected, with the cause and the remedy. This replaces any other standing.
+    pub fn mark_unprotected(&mut self, why: &UnprotectedReason, now_ms: u64) {
         let cause = text::clean_line(&why.describe(now_ms), LONGEST_NOTE);
         let remedy = text::clean_line(&why.remedy(), LONGEST_NOTE);
         self.standing = RunStanding::Unprotected;

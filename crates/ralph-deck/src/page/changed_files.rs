@@ -23,7 +23,7 @@ const TAB_COLUMNS: usize = 4;
 
 /// The files that differ between two checkpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ChangedFiles {
+pub struct CheckpointDiff {
     pub from: u32,
     pub to: u32,
     pub files: Vec<ChangedFileRow>,
@@ -61,7 +61,7 @@ pub struct SideBySideLine {
     pub changed: bool,
 }
 
-impl ChangedFiles {
+impl CheckpointDiff {
     pub fn load(
         repository: &CheckpointRepository,
         from: &Checkpoint,
@@ -95,7 +95,7 @@ fn listed_name(path: &OsStr) -> String {
     text::reveal_name(path.as_encoded_bytes())
 }
 
-/// A file to compare, by the name that [`ChangedFiles`] lists.
+/// A file to compare, by the name that [`CheckpointDiff`] lists.
 pub(super) struct ComparedFile<'a> {
     pub(super) path: &'a str,
     pub(super) redactor: &'a Redactor,

@@ -1,6 +1,6 @@
 //! The checkpoints of a run, and what changed between them.
 
-use super::changed_files::{ChangedFiles, ComparedFile, FileComparison};
+use super::changed_files::{CheckpointDiff, ComparedFile, FileComparison};
 use super::changed_settings::ChangedRunFile;
 use crate::json_units;
 use ralph_core::id::RunId;
@@ -75,9 +75,9 @@ impl CheckpointReader {
         &self,
         from: Option<u32>,
         to: Option<u32>,
-    ) -> Result<ChangedFiles, CheckpointReadError> {
+    ) -> Result<CheckpointDiff, CheckpointReadError> {
         let (from, to) = self.find_compared(from, to)?;
-        Ok(ChangedFiles::load(&self.repository, &from, &to, &self.deadline)?)
+        Ok(CheckpointDiff::load(&self.repository, &from, &to, &self.deadline)?)
     }
 
     fn find_compared(
@@ -113,7 +113,7 @@ impl CheckpointReader {
     }
 
     /// What changed from the first checkpoint to the last.
-    pub fn changed_since_start(&self) -> Result<ChangedFiles, CheckpointReadError> {
+    pub fn changed_since_start(&self) -> Result<CheckpointDiff, CheckpointReadError> {
         match self.repository.list(&self.deadline)?.len() {
             0 | 1 => Err(CheckpointReadError::NothingToCompare),
             _ => self.changed_between(None, None),
@@ -121,17 +121,17 @@ impl CheckpointReader {
     }
 
     /// What changed between a checkpoint and the one before it.
-    pub fn changed_by(&self, number: u32) -> Result<ChangedFiles, CheckpointReadError> {
+    pub fn changed_by(&self, number: u32) -> Result<CheckpointDiff, CheckpointReadError> {
         let all = self.repository.list(&self.deadline)?;
         let pair = all.windows(2).find_map(|pair| match pair {
             [before, one] if one.number == number => Some((before, one)),
             _ => None,
         });
         let (before, one) = pair.ok_or(CheckpointReadError::NothingToCompare)?;
-        Ok(ChangedFiles::load(&self.repository, before, one, &self.deadline)?)
+        Ok(CheckpointDiff::load(&self.repository, before, one, &self.deadline)?)
     }
 
-    /// Two versions of a file, without secrets. `path` is the name that [`ChangedFiles`] lists.
+    /// Two versions of a file, without secrets. `path` is the name that [`CheckpointDiff`] lists.
     pub fn compare_file(
         &self,
         from: u32,

@@ -59,7 +59,7 @@ pub fn gate_history(entries: &[JournalEntry]) -> Vec<GateHistoryRow> {
                 site: site_name(result.site),
                 outcome: &result.outcome,
                 cached: result.cached,
-                is_unsteady: result.steadiness == ResultStability::Flaky,
+                passed_on_rerun: result.steadiness == ResultStability::Flaky,
             });
             let is_known =
                 |gate: &&mut RecordedGate<'_>| gate.name == result.name && gate.site == result.site;

@@ -34,7 +34,7 @@ mod timeline;
 pub use board_load::{BoardClock, LONGEST_REVIEW_MS, projects_in};
 pub use board_page::{BoardPage, BoardQueue, board_sentence};
 pub use board_row::{BoardRow, OpenQuestion};
-pub use changed_files::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
+pub use changed_files::{ChangedFileRow, CheckpointDiff, FileComparison, SideBySideLine};
 pub use checkpoint_reader::{CheckpointReadError, CheckpointReader, CheckpointRow};
 pub use cost_rows::{CostRow, CostRowSource};
 pub use curves::{CurvePoint, context_curve, spend_curve};

@@ -13,7 +13,7 @@ pub(super) struct RepeatedText {
 
 impl RepeatedText {
     /// Leaves out of a row what an earlier one says; `false` if nothing remains.
-    pub(super) fn shorten(&mut self, row: &mut TimelineRow) -> bool {
+    pub(super) fn remove_repeated(&mut self, row: &mut TimelineRow) -> bool {
         let is_decision = row.rule.is_some();
         match row.kind {
             TimelineKind::Asked if self.question.as_ref() == Some(&row.text) => return false,

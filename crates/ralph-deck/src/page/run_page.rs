@@ -130,7 +130,9 @@ impl RunPage {
         let (record, state) = (&view.opened.run, &view.opened.state);
         let mut row = BoardRow::of_view(home, view, Some(entries), now_ms);
         let unprotected = find_unprotected(env, home, std::slice::from_ref(view));
-        row.add_protection(unprotected.first().and_then(Option::as_ref), now_ms);
+        if let Some(Some(why)) = unprotected.first() {
+            row.mark_unprotected(why, now_ms);
+        }
         let goal = read_goal_text(home, record);
         let sessions = session_rows(entries);
         let owner = state.owner(record).map(ToString::to_string);

@@ -2,6 +2,7 @@
 //!
 //! Every screen takes the label from here, so that a state has one word everywhere.
 
+use super::board_row::OpenQuestion;
 use ralph_core::facts::DeclaredPause;
 use ralph_core::run::{RunPhase, RunState};
 use ralph_core::status::RunStatus;
@@ -93,12 +94,12 @@ impl RunStanding {
         }
     }
 
-    /// The standing of an active run, given whether it has an open question. The state has only the question that the
+    /// The standing of an active run, given its open question. The state has only the question that the
     /// agent declared; those of the runner, and the answers, are in the journal.
     #[must_use]
-    pub fn with_question(self, is_asked: bool) -> Self {
+    pub fn with_question(self, question: Option<&OpenQuestion>) -> Self {
         match self {
-            Self::Working | Self::Waiting | Self::Asks if is_asked => Self::Asks,
+            Self::Working | Self::Waiting | Self::Asks if question.is_some() => Self::Asks,
             Self::Asks => Self::Working,
             Self::Working
             | Self::Waiting

@@ -108,7 +108,7 @@ pub fn timeline(entries: &[JournalEntry]) -> Vec<TimelineRow> {
     for entry in entries {
         let row = reader.read(entry).filter(|_| !is_repeated_stop(&entry.change));
         if let Some(mut row) = row
-            && repeated.shorten(&mut row)
+            && repeated.remove_repeated(&mut row)
         {
             rows.push(row);
         }

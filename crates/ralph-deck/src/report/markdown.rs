@@ -3,7 +3,7 @@
 
 use super::RunReport;
 use super::report_lines::{
-    self, LEFT_OUT_AFTER, ReportLine, ReportPart, line_count, split_code, time_of_day,
+    self, LEFT_OUT_AFTER, ReportPart, ReportText, line_count, split_code, time_of_day,
 };
 use super::requirement_strip::describe_row;
 use ralph_core::redact::Redactor;
@@ -84,7 +84,7 @@ impl MarkdownPage<'_> {
         self.out.push('\n');
     }
 
-    fn add_item(&mut self, label: &str, line: &ReportLine) {
+    fn add_item(&mut self, label: &str, line: &ReportText) {
         let line = self.line(line);
         self.out.push_str(&format!("- {label}{line}\n"));
     }

@@ -13,7 +13,7 @@ mod requirement_strip;
 pub use html::{content_policy, render_html};
 pub use markdown::render_markdown;
 
-use crate::page::{ChangedFiles, CheckpointReader, RunPage};
+use crate::page::{CheckpointDiff, CheckpointReader, RunPage};
 use ralph_core::id::RunId;
 use ralph_core::record::{RunRecord, Waiver};
 use ralph_core::redact::Redactor;
@@ -53,7 +53,7 @@ pub struct RunReport {
     /// What a person can do next: a command or a sentence.
     pub next: String,
     /// `None` without git, or if the checkpoints are gone.
-    pub changes: Option<ChangedFiles>,
+    pub changes: Option<CheckpointDiff>,
     /// As on the page.
     pub outside_goal: Vec<String>,
 }
@@ -85,7 +85,7 @@ impl RunReport {
         run: &RunRecord,
         state: &RunState,
         journal: JournalEnd,
-        changes: Option<ChangedFiles>,
+        changes: Option<CheckpointDiff>,
     ) -> Self {
         let in_force = state.waivers.iter().filter(|waiver| page.row.last_ms < waiver.until_ms);
         let seal = run.seal.as_deref();
@@ -141,7 +141,7 @@ fn load_changes(
     run: &RunRecord,
     last: Option<u32>,
     deadline: &Deadline,
-) -> Option<ChangedFiles> {
+) -> Option<CheckpointDiff> {
     // A stop that asks a person is checkpointed, but not judged.
     let reader = CheckpointReader::open(home, &run.id, *deadline).ok()?;
     match last {

@@ -41,7 +41,7 @@ pub(super) enum ReportPart {
     Code(String),
 }
 
-pub(super) type ReportLine = Vec<ReportPart>;
+pub(super) type ReportText = Vec<ReportPart>;
 
 pub(super) fn own(text: &str) -> ReportPart {
     ReportPart::Own(text.to_string())
@@ -124,7 +124,7 @@ pub(super) fn split_code(sentence: &str) -> Vec<(&str, bool)> {
 }
 
 /// Words of ralph whose parts between backticks are commands or names.
-fn sentence_parts(sentence: &str) -> ReportLine {
+fn sentence_parts(sentence: &str) -> ReportText {
     let parts = split_code(sentence).into_iter();
     parts.map(|(part, is_code)| if is_code { code(part) } else { own(part) }).collect()
 }
@@ -142,7 +142,7 @@ pub(super) fn attention_class(attention: Attention) -> &'static str {
 }
 
 /// What the result rests on, by label.
-pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
+pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportText)> {
     let page = &report.page;
     let mut rows = Vec::new();
     for (index, sentence) in page.rests_on.iter().enumerate() {
@@ -174,7 +174,7 @@ pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportLine)> {
     rows
 }
 
-fn policy_line(hash: Option<&str>) -> ReportLine {
+fn policy_line(hash: Option<&str>) -> ReportText {
     match hash {
         None => vec![own("none")],
         Some("") => vec![own("not from the repository")],
@@ -196,7 +196,7 @@ pub(super) fn nothing_stands_out(page: &RunPage) -> &'static str {
 }
 
 /// The lines of "Look at this first", and how many were left out. The guess comes last and is never left out.
-pub(super) fn look_first(page: &RunPage) -> (Vec<ReportLine>, usize) {
+pub(super) fn look_first(page: &RunPage) -> (Vec<ReportText>, usize) {
     let (guess, known): (Vec<_>, Vec<_>) =
         page.look_first.iter().partition(|one| one.kind == LookFirstKind::OutsideGoal);
     let more = known.len().saturating_sub(MAX_LOOK_FIRST);
@@ -204,7 +204,7 @@ pub(super) fn look_first(page: &RunPage) -> (Vec<ReportLine>, usize) {
     (shown.map(look_first_line).collect(), more)
 }
 
-fn look_first_line(look: &LookFirst) -> ReportLine {
+fn look_first_line(look: &LookFirst) -> ReportText {
     let kind = look.kind.label();
     let stop = look.stop.map(|stop| format!(" (stop {stop})")).unwrap_or_default();
     vec![own(&format!("{kind}{stop}: ")), foreign(&look.text)]
@@ -305,7 +305,7 @@ fn fold(rows: &[TimelineRow]) -> Vec<ReportEvent<'_>> {
 /// After how many events those that are left out are named.
 pub(super) const LEFT_OUT_AFTER: usize = FIRST_EVENTS;
 
-pub(super) fn event_line(event: &ReportEvent<'_>) -> ReportLine {
+pub(super) fn event_line(event: &ReportEvent<'_>) -> ReportText {
     let row = match event {
         ReportEvent::Row(row) => row,
         ReportEvent::Held { first, last } => {

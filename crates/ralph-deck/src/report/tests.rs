@@ -81,7 +81,7 @@ fn report_with(foreign: &str) -> RunReport {
     let file = ChangedFileRow { path: text(), status: "added", added: Some(1), removed: Some(0) };
     let files = vec![file];
     report.changes =
-        Some(ChangedFiles { from: 0, to: 1, files, left_out: 0, added: 1, removed: 0 });
+        Some(CheckpointDiff { from: 0, to: 1, files, left_out: 0, added: 1, removed: 0 });
     report.outside_goal = vec![text()];
     report.not_covered = vec![text()];
     report

@@ -9,7 +9,7 @@ use ralph_home::paths::RalphHome;
 use ralph_home::store;
 use ralph_sys::clock::Deadline;
 use ralph_sys::fs;
-use ralph_tally::{JournalPosition, ReaderBuffers, RunTally};
+use ralph_tally::{JournalCursor, ReaderBuffers, RunTally};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,14 +25,14 @@ const READ_AHEAD: usize = 64;
 struct StaleJournal {
     run: RunId,
     modified_ns: u64,
-    known: Option<(JournalPosition, RunTally)>,
+    known: Option<(JournalCursor, RunTally)>,
     is_indexed: bool,
 }
 
 /// A journal that was read.
 pub(super) struct ReadJournal {
     pub run: RunId,
-    pub position: JournalPosition,
+    pub position: JournalCursor,
     pub tally: RunTally,
     /// The tally to continue from; `None` once the run has ended. The few lines that may follow an end are not worth
     /// the space: then the journal is read again.
@@ -80,11 +80,11 @@ pub(super) fn refresh_runs(
     Ok(coverage)
 }
 
-fn indexed_journals(connection: &Connection) -> rusqlite::Result<HashMap<String, JournalPosition>> {
+fn indexed_journals(connection: &Connection) -> rusqlite::Result<HashMap<String, JournalCursor>> {
     let columns = "run, inode, length, modified_ns, read_to, tail";
     let mut statement = connection.prepare(&format!("SELECT {columns} FROM journal"))?;
     let rows = statement.query_map([], |row| {
-        let position = JournalPosition {
+        let position = JournalCursor {
             inode: row.get::<_, i64>(1)?.cast_unsigned(),
             length: row.get::<_, i64>(2)?.cast_unsigned(),
             modified_ns: row.get::<_, i64>(3)?.cast_unsigned(),

@@ -38,13 +38,13 @@ pub struct DecisionView<'a> {
     pub met: &'a [String],
     pub took_ms: u64,
     #[serde(flatten)]
-    pub subject: DecisionSubject<'a>,
+    pub subject: DecisionDetails<'a>,
 }
 
 /// What only the decisions about one kind of subject have.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub enum DecisionSubject<'a> {
+pub enum DecisionDetails<'a> {
     Run(RunDecisionView<'a>),
     Part(PartDecisionView<'a>),
 }
@@ -238,9 +238,9 @@ fn decision_view<'a>(
         took_ms,
         subject: match subject {
             DecisionEntry::Run(decided) => {
-                DecisionSubject::Run(run_decision_view(history, decided))
+                DecisionDetails::Run(run_decision_view(history, decided))
             }
-            DecisionEntry::Part(part) => DecisionSubject::Part(PartDecisionView {
+            DecisionEntry::Part(part) => DecisionDetails::Part(PartDecisionView {
                 part: &part.who,
                 chunk: part.chunk.as_deref(),
                 holds: part.holds,

@@ -1,6 +1,6 @@
 //! Sessions without a run: those that the gates of a project decided about, and those that files of other tools hold.
 
-use super::status_view::BoardSelection;
+use super::status_view::StatusSelection;
 use crate::page::RunActivity;
 use crate::wording::safe_line;
 use ralph_home::faults::describe_error;
@@ -76,20 +76,20 @@ pub fn ungated_session_text(one: &UngatedSession) -> String {
 /// The sessions that gates decided about since then, or the one whose record is selected.
 pub(super) fn select_gated_sessions(
     home: &RalphHome,
-    selection: &BoardSelection,
+    selection: &StatusSelection,
     scope: Option<&ProjectScope>,
     since_ms: u64,
 ) -> Result<Vec<GatedSession>, FileError> {
     match selection {
-        BoardSelection::Run(run) if run.is_of_session() => {
+        StatusSelection::Run(run) if run.is_of_session() => {
             let opened = store::load_run(home, run).ok();
             let gated = opened.and_then(|opened| overview::gated_session(home, &opened));
             Ok(gated.into_iter().collect())
         }
-        BoardSelection::Run(_)
-        | BoardSelection::Recent(_)
-        | BoardSelection::All(_)
-        | BoardSelection::Queue(_) => overview::list_gated_sessions(home, scope, since_ms),
+        StatusSelection::Run(_)
+        | StatusSelection::Recent(_)
+        | StatusSelection::All(_)
+        | StatusSelection::Queue(_) => overview::list_gated_sessions(home, scope, since_ms),
     }
 }
 

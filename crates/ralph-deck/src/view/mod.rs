@@ -7,7 +7,6 @@
 pub mod acceptance;
 pub mod approvals;
 pub mod base_checks;
-pub mod board_run;
 pub mod checked_report;
 pub mod checkpoint_list;
 pub mod decisions;
@@ -40,5 +39,6 @@ pub mod run_events;
 pub mod run_limits;
 pub mod run_report;
 pub mod spending_sources;
+pub mod status_run;
 pub mod status_view;
 pub mod waiver_list;

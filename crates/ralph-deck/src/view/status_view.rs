@@ -1,31 +1,25 @@
 //! The overview of all runs: queues, sessions held by files of other tools, and faults too.
 
 use super::acceptance::AcceptanceView;
-use crate::gate_wording;
-use crate::page::{BoardRow, LONGEST_REVIEW_MS, RunStanding};
+use crate::page::{BoardRow, LONGEST_REVIEW_MS};
 use crate::standing_wording;
-use crate::view::base_checks::{BaseChecksView, base_checks_line, base_checks_view};
-use crate::view::board_run::{BoardRun, ElsewhereRun};
-use crate::view::driven_run::{self, DrivenRunView, UnmergedDetail, driven_run_view};
-use crate::view::fault_list::{FaultView, fault_line, fault_view};
+use crate::view::base_checks::{BaseChecksView, base_checks_view};
+use crate::view::driven_run::{DrivenRunView, driven_run_view};
+use crate::view::fault_list::{FaultView, fault_view};
 use crate::view::gated_sessions::{
     GatedSessionView, HeldSessionView, UngatedSessionView, UnreadableRunView, gated_session_view,
     held_session_view, select_gated_sessions, ungated_session_view, unreadable_run_view,
 };
-use crate::view::journal_check;
 use crate::view::phase_progress::{PhaseProgressView, phase_progress_view};
 use crate::view::queue_status::{self, QueueStatus, QueueStatusView};
 use crate::view::spending_sources::{SpendingBySourceView, spending_by_source};
+use crate::view::status_run::{ElsewhereRun, StatusRun};
 use crate::view::waiver_list::WaiverView;
-use crate::wording::{self, FactMark, MarkedText, safe_line};
-use ralph_core::facts::DeclaredPause;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::limits::LimitUsage;
 use ralph_core::part_stop;
-use ralph_core::record::{Dispute, ReportLine, StopReport};
-use ralph_core::requirement::OLD_FAILURES_REQUIREMENT;
+use ralph_core::record::{Dispute, ReportLine};
 use ralph_core::run::RunPhase;
-use ralph_core::text;
 use ralph_home::faults::{self, Fault, FaultKind, describe_error};
 use ralph_home::paths::RalphHome;
 use ralph_home::run_outline::{OutlinedRun, RunOutline};
@@ -47,7 +41,7 @@ const MAX_RECENT_RUNS: usize = 50;
 
 /// Which runs the board shows.
 #[derive(Debug)]
-pub enum BoardSelection {
+pub enum StatusSelection {
     /// Of all runs, those in progress, and those that ended within a day; at most fifty.
     Recent(Vec<OutlinedRun>),
     All(Vec<OutlinedRun>),
@@ -58,10 +52,10 @@ pub enum BoardSelection {
 
 /// The facts of the board.
 #[derive(Debug)]
-pub struct RunBoard {
+pub struct StatusOverview {
     /// Why ralph is switched off, if it is.
     pub off: Option<&'static str>,
-    pub runs: Vec<BoardRun>,
+    pub runs: Vec<StatusRun>,
     /// How many older runs the selection leaves out.
     pub left_out: usize,
     /// The runs of other projects that are in progress, or ended and wait for a person.
@@ -76,12 +70,12 @@ pub struct RunBoard {
     pub faults: Vec<Fault>,
 }
 
-impl RunBoard {
+impl StatusOverview {
     /// Reads the selected runs, queues and sessions, and all faults. `scope` limits the selection to a project.
     pub fn load(
         env: &Env,
         home: &RalphHome,
-        mut selection: BoardSelection,
+        mut selection: StatusSelection,
         scope: Option<&ProjectScope>,
     ) -> Result<Self, FileError> {
         let LoadedRuns { mut runs, unreadable, mut left_out } =
@@ -93,7 +87,7 @@ impl RunBoard {
             runs = here;
             elsewhere = others.iter().filter_map(|view| ElsewhereRun::load(home, view)).collect();
         }
-        if let BoardSelection::Recent(_) = &selection {
+        if let StatusSelection::Recent(_) = &selection {
             let (all, now_ms) = (runs.len(), clock::now_ms());
             runs.retain(|view| !is_old(view, now_ms));
             runs.truncate(MAX_RECENT_RUNS);
@@ -102,21 +96,21 @@ impl RunBoard {
         let unprotected = protection::find_unprotected(env, home, &runs);
         let runs = parallel::map_in_parallel(
             runs.into_iter().zip(unprotected).collect(),
-            |(view, unprotected)| BoardRun::load(home, view, unprotected.as_ref()),
+            |(view, unprotected)| StatusRun::load(home, view, unprotected.as_ref()),
         );
-        let is_overview = matches!(selection, BoardSelection::Recent(_) | BoardSelection::All(_));
+        let is_overview = matches!(selection, StatusSelection::Recent(_) | StatusSelection::All(_));
         let since_ms = if is_overview { clock::now_ms().saturating_sub(DAY_MS) } else { u64::MAX };
         let gated = select_gated_sessions(home, &selection, scope, since_ms)?;
         let gates_off = overview::list_ungated_sessions(home, scope, since_ms)?;
         let ((mut queues, queue_errors), (held, session_errors)) = match selection {
-            BoardSelection::Recent(_) => {
+            StatusSelection::Recent(_) => {
                 (queue_status::unfinished_queues(home), overview::list_held_sessions(home))
             }
-            BoardSelection::All(_) => {
+            StatusSelection::All(_) => {
                 (queue_status::all_queues(home), overview::list_held_sessions(home))
             }
-            BoardSelection::Run(_) => Default::default(),
-            BoardSelection::Queue(queue) => ((vec![*queue], Vec::new()), (Vec::new(), Vec::new())),
+            StatusSelection::Run(_) => Default::default(),
+            StatusSelection::Queue(queue) => ((vec![*queue], Vec::new()), (Vec::new(), Vec::new())),
         };
         if let Some(scope) = scope {
             queues.retain(|queue| scope.contains_directory(&queue.project));
@@ -183,11 +177,11 @@ struct LoadedRuns {
 impl LoadedRuns {
     fn select(
         home: &RalphHome,
-        selection: &mut BoardSelection,
+        selection: &mut StatusSelection,
         scope: Option<&ProjectScope>,
     ) -> Result<Self, FileError> {
         let (wanted, left_out) = match selection {
-            BoardSelection::Recent(runs) => {
+            StatusSelection::Recent(runs) => {
                 let now_ms = clock::now_ms();
                 let is_recent = |run: &OutlinedRun| {
                     let outline = run.outline.as_ref();
@@ -197,13 +191,13 @@ impl LoadedRuns {
                 let (recent, old): (Vec<_>, Vec<_>) = here.into_iter().partition(is_recent);
                 (recent.into_iter().chain(elsewhere).map(|run| run.id).collect(), old.len())
             }
-            BoardSelection::All(runs) => {
+            StatusSelection::All(runs) => {
                 let (here, elsewhere) = split_by_scope(std::mem::take(runs), scope);
                 (here.into_iter().chain(elsewhere).map(|run| run.id).collect(), 0)
             }
-            BoardSelection::Run(run) if run.is_of_session() => (Vec::new(), 0),
-            BoardSelection::Run(run) => (vec![run.clone()], 0),
-            BoardSelection::Queue(queue) => {
+            StatusSelection::Run(run) if run.is_of_session() => (Vec::new(), 0),
+            StatusSelection::Run(run) => (vec![run.clone()], 0),
+            StatusSelection::Queue(queue) => {
                 let mut runs = store::list_runs(home)?;
                 runs.retain(|run| queue.has_run(run));
                 (runs, 0)
@@ -248,117 +242,6 @@ fn is_old_outline(outline: &RunOutline, now_ms: u64) -> bool {
 
 fn has_ended_long_ago(phase: RunPhase, last_seen_ms: u64, now_ms: u64) -> bool {
     matches!(phase, RunPhase::Ended(_)) && now_ms.saturating_sub(last_seen_ms) > DAY_MS
-}
-
-impl BoardRun {
-    /// The title of the run and, once it has ended, what it took.
-    pub fn headline(&self, now_ms: u64) -> String {
-        let row = &self.row;
-        let title = safe_line(&row.title);
-        if !row.standing.has_ended() {
-            return title;
-        }
-        let ago = wording::ago(now_ms, row.last_ms);
-        let iterations = text::count_noun(u64::from(row.iteration), "iteration");
-        let sessions = match row.sessions {
-            0 | 1 => String::new(),
-            count => format!(" over {count} sessions"),
-        };
-        let spent = wording::spent(&self.view.opened.state).map(|spent| format!(", {spent}"));
-        format!("{title}  ({ago}, {iterations}{sessions}{})", spent.unwrap_or_default())
-    }
-
-    /// The lines below the headline, each a list of facts. `faults` may contain those of other runs.
-    pub fn detail_lines(
-        &self,
-        faults: &[Fault],
-        now_ms: u64,
-        unmerged: UnmergedDetail,
-    ) -> Vec<Vec<MarkedText>> {
-        let (run, state) = (&self.view.opened.run, &self.view.opened.state);
-        let outcome = self.worktree_outcome.as_deref();
-        let driven = driven_run::status_lines(run, state, self.view.phase, outcome, unmerged);
-        let remarks = wording::cost_gap(run, state).into_iter();
-        let checks = gate_wording::check_texts(run).into_iter().map(plain);
-        let remarks = remarks.chain(wording::remark_lines(state, now_ms)).chain(checks);
-        let mut lines = Vec::new();
-        lines.extend(self.view.base_checks.as_ref().and_then(base_checks_line));
-        if let RunPhase::Ended(_) = self.view.phase {
-            lines.extend(journal_check::tampering_line(&self.view.opened));
-            if let Some(note) = state.report.as_ref().and_then(old_failures) {
-                lines.push(vec![MarkedText::new(FactMark::Unclear, note)]);
-            }
-            lines.extend(self.review_lines().into_iter().map(|line| vec![plain(line)]));
-            lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
-            return lines;
-        }
-        let question = self.row.question.iter();
-        let line = |one| standing_wording::question_line(run, one, self.row.needs_runner);
-        lines.extend(question.map(|one| vec![line(one)]));
-        lines.extend(self.progress_lines(now_ms));
-        lines.extend(driven.into_iter().chain(remarks).map(|line| vec![line]));
-        if self.view.phase == RunPhase::Orphaned && run.drive.is_none() {
-            let id = &run.id;
-            let text = format!("its session is not held; `ralph resume {id}` resumes it");
-            lines.push(vec![plain(text)]);
-        }
-        lines.extend(journal_check::tampering_line(&self.view.opened));
-        let own = faults.iter().filter(|fault| fault.run.as_deref() == Some(run.id.as_str()));
-        lines.extend(own.map(|fault| vec![fault_line(fault)]));
-        lines
-    }
-
-    /// How far a run in progress is, and what it waits for.
-    fn progress_lines(&self, now_ms: u64) -> Vec<Vec<MarkedText>> {
-        let Self { row, view, pipeline, .. } = self;
-        let (run, state) = (&view.opened.run, &view.opened.state);
-        let activity = &row.activity;
-        let then_ms = state.effective_now_ms(view.phase, now_ms);
-        let mut lines = vec![vec![plain(wording::progress(run, state, then_ms))]];
-        if row.standing == RunStanding::Working && activity.is_none() {
-            lines.extend(
-                standing_wording::last_event(now_ms, row.last_ms).map(|text| vec![plain(text)]),
-            );
-        }
-        if let Some(cause) = &row.unprotected {
-            let text = format!("unprotected: {}", safe_line(cause));
-            lines.push(vec![MarkedText::new(FactMark::Bad, text)]);
-            lines.extend(row.remedy.iter().map(|how| vec![plain(format!("  {}", safe_line(how)))]));
-        }
-        let has_no_news =
-            state.delivery.is_none() && state.declared.is_none() && state.trouble.is_none();
-        let gates = activity.as_ref().map(|activity| activity.describe(now_ms));
-        lines.extend(gates.map(|gates| vec![plain(gates)]));
-        if let Some(report) = &state.report {
-            lines.push(wording::report(report));
-        } else if view.phase == RunPhase::Active
-            && has_no_news
-            && activity.is_none()
-            && row.unprotected.is_none()
-            && run.drive.is_none()
-        {
-            let text = "no stop seen yet; if none follows, run `ralph doctor`";
-            lines.push(vec![plain(text.to_string())]);
-        }
-        lines.extend(pipeline.as_ref().map(|pipeline| vec![plain(safe_line(pipeline))]));
-        if let Some(DeclaredPause::Waiting { until_ms, why }) = &state.declared
-            && *until_ms > now_ms
-        {
-            let until = wording::local_time(*until_ms);
-            lines.push(vec![plain(format!("waits until {until}: {}", safe_line(why)))]);
-        }
-        lines
-    }
-}
-
-/// The failures of the base that the report of a run names: `1 old failure remains: test_round`.
-fn old_failures(report: &StopReport) -> Option<String> {
-    let line = report.lines.iter().find(|line| line.name == OLD_FAILURES_REQUIREMENT)?;
-    Some(safe_line(&line.note))
-}
-
-fn plain(text: String) -> MarkedText {
-    MarkedText::unmarked(text)
 }
 
 #[derive(Debug, Serialize)]
@@ -431,7 +314,7 @@ pub struct ChunkCountView {
     pub total: usize,
 }
 
-fn run_status_view(one: &BoardRun, now_ms: u64) -> RunStatusView<'_> {
+fn run_status_view(one: &StatusRun, now_ms: u64) -> RunStatusView<'_> {
     let view = &one.view;
     let (run, state) = (&view.opened.run, &view.opened.state);
     let report = state.report.as_ref();

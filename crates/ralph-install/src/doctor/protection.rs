@@ -89,7 +89,7 @@ enum HookState {
     Off { setting: &'static str, path: PathBuf },
 }
 
-fn judge_protection(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedReason> {
+fn find_cause(seen: &ProtectionFacts, now_ms: u64) -> Option<UnprotectedReason> {
     let since = |ms: u64| now_ms.saturating_sub(ms);
     let last_ms = seen.last_event_ms.unwrap_or(seen.started_ms);
     // Hooks may be registered in a place that cannot be inspected; a recent event is the better evidence.
@@ -140,7 +140,7 @@ pub fn find_unprotected(
         }
         let place = known.iter().find(|(one, ..)| *one == place);
         found.push(place.and_then(|(_, hooks, changed_ms)| {
-            judge_protection(&protection_facts(home, view, (hooks.clone(), *changed_ms)), now_ms)
+            find_cause(&protection_facts(home, view, hooks.clone(), *changed_ms), now_ms)
         }));
     }
     found
@@ -149,7 +149,8 @@ pub fn find_unprotected(
 fn protection_facts(
     home: &RalphHome,
     view: &RunView,
-    (hooks, changed_ms): (HookState, u64),
+    hooks: HookState,
+    changed_ms: u64,
 ) -> ProtectionFacts {
     let (run, state) = (&view.opened.run, &view.opened.state);
     let answered = state.delivery.map(|delivery| delivery.at_ms);
@@ -270,7 +271,7 @@ mod tests {
                 gone,
             ),
         ] {
-            assert_eq!(judge_protection(&seen, start + minutes * MINUTE), expected, "{what}");
+            assert_eq!(find_cause(&seen, start + minutes * MINUTE), expected, "{what}");
         }
         assert_eq!(
             UnprotectedReason::Silent { since_ms: start }.describe(start + 45 * MINUTE),

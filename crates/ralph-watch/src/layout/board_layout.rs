@@ -185,10 +185,10 @@ fn grouped_lines(state: &WatchState, lines: &RowLines<'_>, body: &mut Vec<Screen
         body.extend(rows);
     }
     if is_empty {
-        // A board that was loaded has a version.
-        let next = match board.v {
-            0 => "reading the runs",
-            _ => "no runs yet; `ralph run \"goal\"` starts one",
+        let next = if state.is_board_loaded {
+            "no runs yet; `ralph run \"goal\"` starts one"
+        } else {
+            "reading the runs"
         };
         body.push(ScreenLine::text(1, next, TextInk::Plain));
     }

@@ -4,10 +4,10 @@ use crate::layout::run_layout::RunFrame;
 use crate::palette::TextInk;
 use crate::screen_line::ScreenLine;
 use ralph_core::text::count_noun;
-use ralph_deck::page::{ChangedFileRow, ChangedFiles, FileComparison, SideBySideLine};
+use ralph_deck::page::{ChangedFileRow, CheckpointDiff, FileComparison, SideBySideLine};
 
-pub(crate) fn changed_file_lines(frame: RunFrame<'_>, changed: &ChangedFiles) -> Vec<ScreenLine> {
-    let ChangedFiles { from, to, files, left_out, added, removed } = changed;
+pub(crate) fn changed_file_lines(frame: RunFrame<'_>, changed: &CheckpointDiff) -> Vec<ScreenLine> {
+    let CheckpointDiff { from, to, files, left_out, added, removed } = changed;
     let count = count_noun(files.len() + left_out, "file");
     let title = format!("{count} changed from checkpoint {from} to {to}: +{added} -{removed}");
     let mut lines = vec![ScreenLine::text(1, title, TextInk::Strong), ScreenLine::blank()];

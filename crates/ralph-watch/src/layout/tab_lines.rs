@@ -30,7 +30,7 @@ pub(crate) fn reason_lines(frame: RunFrame<'_>, screen: &OpenedRun) -> Vec<Scree
     });
     let Some((row, reason)) = found else {
         let text = match screen.reason_seq {
-            Some(_) => "the agent was given nothing to read there",
+            Some(_) => "the agent read nothing here",
             None => "the agent has not been held yet",
         };
         return vec![ScreenLine::text(1, text, TextInk::Quiet)];

@@ -7,7 +7,7 @@ use crate::watch_state::WatchState;
 use ralph_core::id::RunId;
 use ralph_core::judge::JudgeKind;
 use ralph_deck::page::{
-    ChangedFileRow, ChangedFiles, CheckpointRow, FileComparison, JudgeHistoryRow, ProofTable,
+    ChangedFileRow, CheckpointDiff, CheckpointRow, FileComparison, JudgeHistoryRow, ProofTable,
     ProofTableRow, SideBySideLine,
 };
 
@@ -15,7 +15,7 @@ fn run_id() -> RunId {
     RunId::parse("k7f2").unwrap()
 }
 
-fn changed_files() -> ChangedFiles {
+fn changed_files() -> CheckpointDiff {
     let file = |path: &str, status, added, removed| ChangedFileRow {
         path: path.to_string(),
         status,
@@ -34,7 +34,7 @@ fn changed_files() -> ChangedFiles {
         added: None,
         removed: None,
     });
-    ChangedFiles { from: 0, to: 17, files, left_out: 0, added: 333, removed: 130 }
+    CheckpointDiff { from: 0, to: 17, files, left_out: 0, added: 333, removed: 130 }
 }
 
 fn compared_file() -> FileComparison {

@@ -12,9 +12,9 @@ use ralph_core::run::RunPhase;
 use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_deck::view::approvals::{ApprovalStatus, approval_status};
-use ralph_deck::view::board_run::BoardRun;
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{BoardSelection, RunBoard};
+use ralph_deck::view::status_run::StatusRun;
+use ralph_deck::view::status_view::{StatusOverview, StatusSelection};
 use ralph_deck::wording::{FactMark, safe_line};
 use ralph_home::host_env;
 use ralph_home::paths::RalphHome;
@@ -40,8 +40,8 @@ enum GateReadiness {
 pub(crate) fn run(env: &Env) -> Result<(), CommandFailure> {
     let home = open_home(env)?;
     let scope = run_choice::current_scope(env)?;
-    let all = BoardSelection::All(overview::outline_runs(&home)?);
-    let board = RunBoard::load(env, &home, all, Some(&scope))?;
+    let all = StatusSelection::All(overview::outline_runs(&home)?);
+    let board = StatusOverview::load(env, &home, all, Some(&scope))?;
     let host = host_env::calling_host(env);
     let has_hooks = protection::is_stop_hook_registered(env, host, scope.root());
     let (readiness, gates) = gate_state(env, &home, scope.root(), has_hooks);
@@ -109,7 +109,7 @@ fn switch_on_command(env: &Env, home: &RalphHome) -> String {
     }
 }
 
-fn run_line(run: &BoardRun) -> String {
+fn run_line(run: &StatusRun) -> String {
     format!("{}  {}  {}", run.row.run, run.row.standing.key(), run.headline(clock::now_ms()))
 }
 
@@ -161,8 +161,8 @@ fn describe_sessions(env: &Env, sessions: SessionGates, project: &Path) -> &'sta
 fn next_step(
     has_hooks: bool,
     gates: GateReadiness,
-    going: &[&BoardRun],
-    last: Option<&BoardRun>,
+    going: &[&StatusRun],
+    last: Option<&StatusRun>,
 ) -> String {
     let asks = going.iter().find(|run| run.row.question.is_some());
     if let Some(run) = asks

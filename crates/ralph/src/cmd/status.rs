@@ -11,11 +11,11 @@ use clap::Args;
 use ralph_core::id::{RunId, SessionId};
 use ralph_core::run::RunPhase;
 use ralph_deck::page::BoardGroup;
-use ralph_deck::view::board_run::{BoardRun, ElsewhereRun};
 use ralph_deck::view::driven_run::UnmergedDetail;
 use ralph_deck::view::fault_list::{ClearedFaultsView, fault_line};
 use ralph_deck::view::gated_sessions::{gated_session_text, ungated_session_text};
-use ralph_deck::view::status_view::{BoardSelection, RunBoard};
+use ralph_deck::view::status_run::{ElsewhereRun, StatusRun};
+use ralph_deck::view::status_view::{StatusOverview, StatusSelection};
 use ralph_deck::wording::{self, FactMark, safe_line};
 use ralph_home::faults::{self, Fault, describe_error};
 use ralph_home::paths::RalphHome;
@@ -110,7 +110,7 @@ fn print_status(
     if json {
         let selection = select(home, request)?;
         let scope = request_scope(env, home, request, &selection)?;
-        let board = RunBoard::load(env, home, selection, scope.as_ref())?;
+        let board = StatusOverview::load(env, home, selection, scope.as_ref())?;
         super::print_json(&board.view(clock::now_ms()))?;
         return Ok(());
     }
@@ -122,16 +122,16 @@ fn request_scope(
     env: &Env,
     home: &RalphHome,
     request: &StatusRequest<'_>,
-    selection: &BoardSelection,
+    selection: &StatusSelection,
 ) -> Result<Option<ProjectScope>, CommandFailure> {
     match selection {
-        BoardSelection::Recent(runs) | BoardSelection::All(runs) if !request.all => {
+        StatusSelection::Recent(runs) | StatusSelection::All(runs) if !request.all => {
             run_choice::scope_among(env, home, runs)
         }
-        BoardSelection::Recent(_)
-        | BoardSelection::All(_)
-        | BoardSelection::Run(_)
-        | BoardSelection::Queue(_) => Ok(None),
+        StatusSelection::Recent(_)
+        | StatusSelection::All(_)
+        | StatusSelection::Run(_)
+        | StatusSelection::Queue(_) => Ok(None),
     }
 }
 
@@ -142,16 +142,16 @@ fn render_status(
 ) -> Result<String, CommandFailure> {
     let selection = select(home, request)?;
     let scope = request_scope(env, home, request, &selection)?;
-    if let BoardSelection::Queue(queue) = &selection {
+    if let StatusSelection::Queue(queue) = &selection {
         return Ok(render_queue_tasks(queue));
     }
-    if let BoardSelection::Run(run) = &selection
+    if let StatusSelection::Run(run) = &selection
         && run.is_of_session()
     {
         return render_run(home, run);
     }
     let scope = scope.as_ref();
-    let board = RunBoard::load(env, home, selection, scope)?;
+    let board = StatusOverview::load(env, home, selection, scope)?;
     let is_one = request.name.is_some();
     let shown = match scope {
         _ if is_one => StatusScope::OneRun,
@@ -200,17 +200,20 @@ fn watch(env: &Env, home: &RalphHome, request: &StatusRequest<'_>) -> Result<(),
     watched
 }
 
-fn select(home: &RalphHome, request: &StatusRequest<'_>) -> Result<BoardSelection, CommandFailure> {
+fn select(
+    home: &RalphHome,
+    request: &StatusRequest<'_>,
+) -> Result<StatusSelection, CommandFailure> {
     let Some(name) = request.name else {
         let runs = overview::outline_runs(home)?;
-        let select = if request.older { BoardSelection::All } else { BoardSelection::Recent };
+        let select = if request.older { StatusSelection::All } else { StatusSelection::Recent };
         return Ok(select(runs));
     };
     if let Some(queue) = named_queue(home, name)? {
-        return Ok(BoardSelection::Queue(Box::new(queue)));
+        return Ok(StatusSelection::Queue(Box::new(queue)));
     }
     match run_choice::find_named(home, name)? {
-        RunOrSession::Run(run) => Ok(BoardSelection::Run(run)),
+        RunOrSession::Run(run) => Ok(StatusSelection::Run(run)),
         RunOrSession::Session(session) => Err(no_run_error(&session)),
     }
 }
@@ -224,7 +227,7 @@ pub(crate) fn render_run(home: &RalphHome, run: &RunId) -> Result<String, Comman
     }
     let view = RunView::new(home, opened);
     // A command typed in the session proves that its hooks reach ralph, so protection is not checked.
-    let run = BoardRun::load(home, view, None);
+    let run = StatusRun::load(home, view, None);
     let scope = StatusScope::OneRun;
     Ok(run_paragraph(&run, &faults::list_faults(home), scope) + &phase_lines(&run, scope))
 }
@@ -255,7 +258,7 @@ fn no_run_error(session: &SessionId) -> CommandFailure {
     CommandFailure::new(&format!("only files of other tools hold session `{session}`"), &hint)
 }
 
-fn render_board(board: &RunBoard, scope: StatusScope) -> String {
+fn render_board(board: &StatusOverview, scope: StatusScope) -> String {
     let mut out = String::new();
     if let Some(why) = board.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
@@ -309,7 +312,7 @@ fn render_board(board: &RunBoard, scope: StatusScope) -> String {
 }
 
 /// `2 wait for you · 1 working · 5 ended`
-fn summary_line(runs: &[&BoardRun]) -> String {
+fn summary_line(runs: &[&StatusRun]) -> String {
     let count = |group: BoardGroup| runs.iter().filter(|run| run.row.group() == group).count();
     let waiting = count(BoardGroup::WaitingForYou);
     let wait = if waiting == 1 { "waits" } else { "wait" };
@@ -365,7 +368,7 @@ fn fault_paragraph(faults: &[&Fault]) -> String {
     out
 }
 
-fn run_paragraph(run: &BoardRun, faults: &[Fault], scope: StatusScope) -> String {
+fn run_paragraph(run: &StatusRun, faults: &[Fault], scope: StatusScope) -> String {
     let now_ms = clock::now_ms();
     let id = paint(term::BOLD, &run.row.run);
     let word = run.row.standing.key();
@@ -382,7 +385,7 @@ fn run_paragraph(run: &BoardRun, faults: &[Fault], scope: StatusScope) -> String
 }
 
 /// The phases of an orchestrated run: one line in the overview, all conditions if only this run is shown.
-fn phase_lines(run: &BoardRun, scope: StatusScope) -> String {
+fn phase_lines(run: &StatusRun, scope: StatusScope) -> String {
     let Some(progress) = &run.phases else { return String::new() };
     match (scope, run.view.phase) {
         (StatusScope::OneRun, _) => orchestrator_view::render(progress),

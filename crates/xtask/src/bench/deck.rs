@@ -67,7 +67,7 @@ const MOST_SERVER_MIB: f64 = 128.0;
 
 /// Every budget is a ratio to a command that is timed in turn with it, because the machine is not known. 200 ms for a
 /// screen is 40 times the start of a process on a slow machine, where that takes 5 ms.
-fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+fn check_deck_budgets(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     let median = |name: &str| race::median_time(racers, name);
     let index = median(BUILD);
     #[expect(clippy::cast_precision_loss, reason = "a small number")]
@@ -98,7 +98,7 @@ fn judge_deck(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     judged
 }
 
-fn judge_pages(racers: &[BenchRacer]) -> Vec<BudgetResult> {
+fn check_page_budgets(racers: &[BenchRacer]) -> Vec<BudgetResult> {
     let median = |name: &str| race::median_time(racers, name);
     let judge = |(name, _): (&str, &str)| {
         let what = format!("{name} ÷ wc -l");
@@ -231,7 +231,7 @@ impl DeckStage {
             show(RUN_SCREEN, &["watch", LONG_RUN, "--once"]),
             show(REPORT, &["report", LONG_RUN, "--json"]),
         ];
-        Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: judge_deck })
+        Ok(BenchRace { racers, rounds, base: COUNT_LINES.to_owned(), judge: check_deck_budgets })
     }
 
     /// The pages of `ralph serve` over the same journals. Building the index anew would disturb them, so they have a
@@ -247,7 +247,7 @@ impl DeckStage {
         racers.extend(SERVED_PAGES.map(|(name, path)| page(name, path)));
         racers.push(page(SERVED_RUN, &format!("/run/{LONG_RUN}")));
         let base = COUNT_LINES.to_owned();
-        let contest = BenchRace { racers, rounds, base, judge: judge_pages };
+        let contest = BenchRace { racers, rounds, base, judge: check_page_budgets };
         let mut judged = super::run_race(contest, manner)?;
         let peak = board.peak_mib()?;
         judged.push(BudgetResult::new("MiB of memory of ralph serve", peak, MOST_SERVER_MIB));

@@ -156,7 +156,7 @@ pub(super) fn propose_changes(
                 .iter()
                 .find(|one| one.project.path == settings.project && one.gate == gate.name);
             let Some(statistics) = statistics else { continue };
-            let context = GateContext { settings, gate, statistics, holds: &holds };
+            let context = ProposalGate { settings, gate, statistics, holds: &holds };
             proposals.extend(context.propose());
         }
         proposals.extend(propose_limits(rows, settings));
@@ -186,14 +186,14 @@ fn numbered(mut proposals: Vec<PolicyProposal>) -> Vec<PolicyProposal> {
 }
 
 /// A gate of a policy and what is known about it.
-struct GateContext<'a> {
+struct ProposalGate<'a> {
     settings: &'a ProjectSettings,
     gate: &'a Gate,
     statistics: &'a GateStatistics,
     holds: &'a HoldTable,
 }
 
-impl GateContext<'_> {
+impl ProposalGate<'_> {
     fn propose(&self) -> Vec<PolicyProposal> {
         let rules = [self.earlier(), self.repeat(), self.narrow(), self.later()];
         rules.into_iter().flatten().collect()
