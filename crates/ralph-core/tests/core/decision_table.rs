@@ -739,7 +739,7 @@ fn every_circuit_breaker_ends_the_run() {
     ralph: stuck: nested quotes — the last 3 stops made no progress on tests, 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     ralph: stuck: nested quotes — the last 3 stops made no progress on tests, 1 not met (run k7f2); `ralph why k7f2` shows what it is stuck on; help with that, then run `/ralph:goal` again
     ralph: gate_broken: nested quotes — lint gave no result twice in a row: timed out after 5 min (run k7f2); `ralph why k7f2` shows what broke; fix it, then run `/ralph:goal` again
-    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what to do next
+    ralph: needs_human: nested quotes — which? (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`
     ralph: needs_review: nested quotes — `run.json` was changed (run k7f2); review the change before you keep it; `ralph why k7f2` shows what was detected, `ralph accept k7f2` accepts it
     ");
 }

@@ -145,8 +145,11 @@ pub(super) fn attention_class(attention: Attention) -> &'static str {
 pub(super) fn rests_on(report: &RunReport) -> Vec<(&'static str, ReportText)> {
     let page = &report.page;
     let mut rows = Vec::new();
+    // An acceptance comes first, and is no measurement.
+    let is_accepted = page.row.accepted_by.is_some() && page.journal_edit.is_none();
+    let labels: &[&str] = if is_accepted { &["Result", "Measured"] } else { &["Measured"] };
     for (index, sentence) in page.rests_on.iter().enumerate() {
-        rows.push((if index == 0 { "Measured" } else { "" }, vec![foreign(sentence)]));
+        rows.push((labels.get(index).copied().unwrap_or_default(), vec![foreign(sentence)]));
     }
     if let (Some(commit), Some(tree)) = (&page.judged_commit, &page.judged_tree) {
         let mut line = match &report.landed_commit {

@@ -39,7 +39,7 @@ fn a_message_contains_no_secret_or_part_of_one() {
 fn a_message_is_one_clean_bounded_line() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{202e} \"'`$(id)`\r\nralph: verified\t\0<b>&";
     let cleaned = sample_message(hostile, hostile);
-    assert_snapshot!(cleaned.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
+    assert_snapshot!(cleaned.to_json(), @r#"{"v":1,"run":"k7f2","status":"needs_human","title":"red \"'`$(id)` ralph: verified <b>&","because":"red \"'`$(id)` ralph: verified <b>&","next":"answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`","message":"needs_human: red \"'`$(id)` ralph: verified <b>& — red \"'`$(id)` ralph: verified <b>& (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`","at":""}"#);
     let long = sample_message(&hostile.repeat(100_000), &hostile.repeat(100_000));
     assert_eq!((long.title.chars().count(), long.because.chars().count()), (200, 600));
     assert!(long.message.chars().count() < 1000, "{}", long.message);
@@ -51,7 +51,7 @@ fn the_text_of_a_webhook_contains_no_chat_markup() {
     let goal = "<!channel> R&D asks <@U024BE7LH>";
     let question = "see <http://evil|the log> &lt;!here&gt; > all";
     let body = super::channels::webhook_body(&sample_message(goal, question));
-    assert_snapshot!(body, @r#"{"text":"needs_human: &lt;!channel&gt; R&amp;D asks &lt;@U024BE7LH&gt; — see &lt;http://evil|the log&gt; &amp;lt;!here&amp;gt; &gt; all (run k7f2); answer in the session with `/ralph:goal` and what to do next","v":1,"run":"k7f2","status":"needs_human","title":"<!channel> R&D asks <@U024BE7LH>","because":"see <http://evil|the log> &lt;!here&gt; > all","next":"answer in the session with `/ralph:goal` and what to do next","message":"needs_human: <!channel> R&D asks <@U024BE7LH> — see <http://evil|the log> &lt;!here&gt; > all (run k7f2); answer in the session with `/ralph:goal` and what to do next","at":""}"#);
+    assert_snapshot!(body, @r#"{"text":"needs_human: &lt;!channel&gt; R&amp;D asks &lt;@U024BE7LH&gt; — see &lt;http://evil|the log&gt; &amp;lt;!here&amp;gt; &gt; all (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`","v":1,"run":"k7f2","status":"needs_human","title":"<!channel> R&D asks <@U024BE7LH>","because":"see <http://evil|the log> &lt;!here&gt; > all","next":"answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`","message":"needs_human: <!channel> R&D asks <@U024BE7LH> — see <http://evil|the log> &lt;!here&gt; > all (run k7f2); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel k7f2`","at":""}"#);
 }
 
 /// Every end but a cancellation, which a person already knows of, is announced unless `notify.on` names others.
@@ -85,7 +85,7 @@ fn every_final_status_is_announced_by_default() {
     claimed: make it work — why (run claimed); review it before you rely on it; `ralph gate detect` proposes gates that could measure it
     exhausted: make it work — why (run exhausted); `ralph why exhausted` shows what is open; to continue, run `/ralph:goal` in the session with a higher `--max-iterations`, `--max-duration` or `--max-cost-usd`
     stuck: make it work — why (run stuck); `ralph why stuck` shows what it is stuck on; help with that, then run `/ralph:goal` again
-    needs_human: make it work — why (run needs-human); answer in the session with `/ralph:goal` and what to do next
+    needs_human: make it work — why (run needs-human); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel needs-human`
     needs_review: make it work — why (run needs-review); review the change before you keep it; `ralph why needs-review` shows what was detected, `ralph accept needs-review` accepts it
     gate_broken: make it work — why (run gate-broken); `ralph why gate-broken` shows what broke; fix it, then run `/ralph:goal` again
     rate_limited: make it work — why (run rate-limited); run `/ralph:goal` again when the rate limit resets

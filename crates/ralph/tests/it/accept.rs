@@ -64,7 +64,7 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
     let board: serde_json::Value = serde_json::from_str(&board).unwrap();
     let row = &board["ended"][0];
     let report = sandbox.ralph(["report", &run]).stdout;
-    let report = report.lines().take(8).filter(|line| !line.is_empty() && !line.contains(" to "));
+    let report = report.lines().take(11).filter(|line| !line.is_empty() && !line.contains(" to "));
     let report: Vec<_> = report.collect();
     let screens = format!(
         "{} {}: {}\n{}\n{}",
@@ -80,6 +80,8 @@ fn an_accepted_run_counts_as_verified_and_names_the_person() {
     accepted by kim without proof, 1 of 1 requirement met, none measured: all are claims, 10 iterations, [span]
     Run `[run]` of `project`
     ## What that rests on
+    - **Result** Accepted by kim, without proof
+    - **Measured** 1 of 1 requirement met, none measured: all are claims, at stop 2 ([time])
     1 run ended, 1 verified
     With fewer than 10 ended runs, they are listed instead of compared. 1 of the verified ones was accepted without proof. `promise` holds agents most.
 

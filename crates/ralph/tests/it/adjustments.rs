@@ -285,7 +285,7 @@ fn an_agent_may_dispute_a_requirement() {
         sandbox.mask_times(&other.stdout),
         r#"{"v":1,"run":"[run]","what":"disputes","until":null}"#
     );
-    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes tests: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next");
+    assert_snapshot!(sandbox.mask_times(&sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes tests: one of them wants the year 2025 (and 1 more) (run [run]); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel [run]`");
     assert_eq!(sandbox.run_status(&run).0, "needs_human");
     let disputes = &sandbox.status()["runs"][0]["disputes"];
     assert_eq!(disputes[0]["why"], "one of them wants the year 2025");

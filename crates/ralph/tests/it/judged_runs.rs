@@ -214,6 +214,6 @@ fn an_impossible_goal_is_explained_by_status() {
     assert_snapshot!(project.mask(&project.sandbox.ralph(["status", &run]).stdout), @"
     [run]  needs_human   make it work  (just now, 0 iterations)
           the judge review says that the goal cannot be met as stated: a shell has no fractions
-          next: answer in the session with `/ralph:goal` and what to do next
+          next: answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel [run]`
     ");
 }

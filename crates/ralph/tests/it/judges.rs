@@ -398,7 +398,7 @@ fn a_disputed_finding_that_is_raised_again_needs_a_person() {
     assert!(project.sandbox.send_stop(SESSION, "").is_block());
     project.answer(&unmet("sum=$((sum + one))"));
     project.sandbox.write("add.sh", format!("{OTHER_SUM}\n"));
-    assert_snapshot!(project.mask(&project.sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes review: negative numbers work (run [run]); answer in the session with `/ralph:goal` and what to do next");
+    assert_snapshot!(project.mask(&project.sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the agent disputes review: negative numbers work (run [run]); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel [run]`");
     assert_eq!(project.status(&run), "needs_human");
 }
 
@@ -408,7 +408,7 @@ fn an_impossible_goal_needs_a_person() {
     project.answer(&json!({ "verdict": "impossible", "findings": [
         { "file": "add.sh", "claim": "a shell has no fractions", "quote": "sum=0; for one; do" } ] }));
     let run = project.start();
-    assert_snapshot!(project.mask(&project.sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the judge review says that the goal cannot be met as stated: a shell has no fractions (run [run]); answer in the session with `/ralph:goal` and what to do next");
+    assert_snapshot!(project.mask(&project.sandbox.send_stop(SESSION, "").notice()), @"ralph: needs_human: make it work — the judge review says that the goal cannot be met as stated: a shell has no fractions (run [run]); answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel [run]`");
     assert_eq!(project.status(&run), "needs_human");
 }
 

@@ -205,12 +205,13 @@ fn a_run_that_ended_with_a_question_says_what_a_person_can_do() {
         lines.take(2).collect::<Vec<_>>().join("\n")
     };
     let status = sandbox.ralph(["status", &run]).stdout;
-    insta::assert_snapshot!([lines(&watched), lines(&status)].join("\n--\n"), @"
+    let shown = [lines(&watched), lines(&status)].join("\n--\n").replace(&run, "[run]");
+    insta::assert_snapshot!(shown, @"
     Keep the old routes?
     next: answer in the session with `/ralph:goal` and what to do next, or close
     --
     asks: Keep the old routes?
-    next: answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel vgv4`
+    next: answer in the session with `/ralph:goal` and what to do next, or close the run with `ralph cancel [run]`
     ");
 }
 
