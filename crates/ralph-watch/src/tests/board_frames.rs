@@ -1,6 +1,6 @@
 //! Frames of the board.
 
-use super::frames::{board, press, show, show_with};
+use super::frames::{board, press, show, show_with, unread_board};
 use crate::glyphs::GlyphSet;
 use crate::sample_pages::{NOW_MS, sample_board};
 use crate::watch_effect::{LoadedPage, WatchEvent};
@@ -349,8 +349,7 @@ fn a_board_that_is_not_loaded_or_has_more_runs_than_are_listed() {
     |    and 7 more; `ralph status --all` lists them
     |    and 1200 more; `ralph status --all` lists them
     ");
-    state.update(WatchEvent::Loaded(LoadedPage::Board(Box::default())));
-    insta::assert_snapshot!(lines(&state), @"| reading the runs");
+    insta::assert_snapshot!(lines(&unread_board(80, 50)), @"| reading the runs");
 }
 
 /// The problem of a filter is shown whole, whatever is selected, and only while it is that of the filter.

@@ -97,11 +97,11 @@ fn question_at_160_by_50() {
 fn waiver_with_missing_fields() {
     let mut state = opened_run(80, 24);
     press(&mut state, "w2h⏎⏎");
-    insta::assert_snapshot!(show(&state), @r"
+    insta::assert_snapshot!(show(&state), @"
     | Waive a requirement of k7f2  Upgrade to axum 0.8
     |
     |  requirement  clippy
-    |               as the matrix names it
+    |               the name as the matrix shows it
     |
     |  until        2h
     |               2h, a date, or 2026-11-20T18:00:00Z
@@ -129,7 +129,7 @@ fn waiver_with_missing_fields() {
 fn limits_with_the_old_ones() {
     let mut state = board(80, 24);
     press(&mut state, "l40");
-    insta::assert_snapshot!(show(&state), @r"
+    insta::assert_snapshot!(show(&state), @"
     | Change the limits of k7f2  Upgrade to axum 0.8
     |
     |▌ iterations   40█
@@ -153,7 +153,7 @@ fn limits_with_the_old_ones() {
     |
     |
     |
-    | enter next, then do it   tab next field   esc back
+    | enter next or confirm   tab next field   esc back
     ");
 }
 
@@ -167,7 +167,7 @@ fn cancel_with_another_id() {
     |▌ run          k7f3█
     |               type k7f2 to cancel this run
     |
-    |  Its session is free then; nothing is deleted.
+    |  The session can stop freely afterwards; nothing is deleted.
     |
     |
     |

@@ -8,15 +8,20 @@ use crate::sample_pages::{NOW_MS, sample_board, sample_run, utc_minute};
 use crate::watch_effect::{LoadedPage, WatchEvent};
 use crate::watch_state::{WatchStart, WatchState};
 
-pub(super) fn board(columns: u16, rows: u16) -> WatchState {
-    let mut state = WatchState::new(&WatchStart {
+/// Before the first page is read.
+pub(super) fn unread_board(columns: u16, rows: u16) -> WatchState {
+    WatchState::new(&WatchStart {
         columns,
         rows,
         now_ms: NOW_MS,
         time_text: utc_minute,
         look: TerminalLook { glyphs: GlyphSet::Unicode, colors: ColorDepth::None },
         is_live: true,
-    });
+    })
+}
+
+pub(super) fn board(columns: u16, rows: u16) -> WatchState {
+    let mut state = unread_board(columns, rows);
     state.update(WatchEvent::Loaded(LoadedPage::Board(Box::new(sample_board()))));
     state
 }

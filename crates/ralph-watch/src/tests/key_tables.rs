@@ -80,7 +80,7 @@ fn keys_on_the_board_have_these_effects() {
      Ctrl('z'): Suspend [k7f2]
      Ctrl('l'): ClearScreen [k7f2]
      Char('p'): Act { run: RunId("k7f2"), action: Pause, asks_at_terminal: false } [k7f2]
-    ↓ Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` says what to do next
+    ↓ Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` shows what to do next
     ↓↓↓ Char('p'): Act { run: RunId("2ubr"), action: Pause, asks_at_terminal: false } [2ubr]
      Char('e'): Load(Earlier { filter: "", before: None }) [k7f2]
     /shop Char('x'): Load(Earlier { filter: "shopx", before: None }) []
@@ -94,10 +94,10 @@ fn keys_on_the_board_have_these_effects() {
     wtests⏎2h⏎the service is down Enter: Act { run: RunId("k7f2"), action: Waive { requirement: "tests", until: "2h", why: "the service is down" }, asks_at_terminal: true } [k7f2]
     wtests⏎2h Enter:  [k7f2]
     l40 Ctrl('s'): Act { run: RunId("k7f2"), action: SetLimits { iterations: "40", duration: "", cost: "" }, asks_at_terminal: true } [k7f2]
-    l Ctrl('s'):  [k7f2] nothing is changed; esc goes back
+    l Ctrl('s'):  [k7f2] no limit was entered; esc goes back
     ? Char('q'):  [k7f2]
     yx Char('j'):  [e1vd]
-    ↓y Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` says what to do next
+    ↓y Char('p'):  [e1vd] e1vd has ended; `ralph why e1vd` shows what to do next
     "#);
 }
 
@@ -149,7 +149,7 @@ fn keys_on_a_run_have_these_effects() {
     2 Char('h'):  [board, k7f2]
      Home:  [stops, requirement build]
      End:  [stops, stop 0]
-     Enter:  [stops, stop 35] the agent was given nothing to read there
+     Enter:  [stops, stop 35] the agent read nothing here
     ↓ Enter:  [reason, ]
     y Char('a'):  [stops, stop 35] ralph tell k7f2 "…"
     y Char('w'):  [stops, stop 35] ralph waive clippy --until "…" --why "…" --run k7f2
@@ -315,10 +315,10 @@ fn keys_of_runs_that_no_runner_drives() {
     | ↑↓ move  enter open  x close  / filter  ? help  q quit                    live
     |    earlier: 4,982 runs, press e
     x:
-    | enter next, then do it   tab next field   esc back
+    | enter next or confirm   tab next field   esc back
     |  It keeps its status and no longer waits for you. Nothing is deleted.
     ⎋t:
-    | e1vd has ended; `ralph why e1vd` says what to do next
+    | e1vd has ended; `ralph why e1vd` shows what to do next
     |    earlier: 4,982 runs, press e
     ");
 }

@@ -138,13 +138,14 @@ fn a_report_begins_with_what_a_person_has_to_judge() {
     assert_snapshot!(proved);
     let claimed = AmendedRun::play(Waiving::Waived, 0).report();
     let first = claimed.split("\n## ").find(|part| part.starts_with("Look at this first"));
-    assert_snapshot!(first.unwrap(), @r"
+    assert_snapshot!(first.unwrap(), @"
     Look at this first
 
-    1. waived (stop 2): lint waived by ada: the note may stay
-    2. disputed by the agent (stop 2): lint (upheld by ada): the note is only a reminder
-    3. disputed by the agent (stop 2): `suite (met later): zero.sh wants the old output`
-    4. perhaps not asked for (a guess: the goal names other files): `NOTES, tests/three.sh, tests/zero.sh`
+    1. an old test file was changed: `tests/zero.sh (modified)`
+    2. waived (stop 2): lint waived by ada: the note may stay
+    3. disputed by the agent (stop 2): lint (upheld by ada): the note is only a reminder
+    4. disputed by the agent (stop 2): `suite (met later): zero.sh wants the old output`
+    5. perhaps not asked for (a guess: the goal names other files): `NOTES, tests/three.sh`
     ");
 }
 

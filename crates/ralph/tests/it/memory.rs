@@ -238,12 +238,12 @@ fn a_finding_of_four_runs_becomes_a_rule_that_is_measured() {
     With fewer than 10 ended runs, they are listed instead of compared. `tests` holds agents most.
 
     Runs
-      Run   State     Goal                             Held  Cost     Ended
-      [run] verified handle quotes                  2 of 3        [ago]
-      [run] verified make the parser handle quotes  2 of 3        [ago]
-      [run] verified make the parser handle quotes  2 of 3        [ago]
-      [run] verified make the parser handle quotes  2 of 3        [ago]
-      [run] verified make the parser handle quotes  0 of 1        [ago]
+      Run   State     Goal                             Held     Cost     Ended
+      [run] verified handle quotes                  2 of 3  unknown  [ago]
+      [run] verified make the parser handle quotes  2 of 3  unknown  [ago]
+      [run] verified make the parser handle quotes  2 of 3  unknown  [ago]
+      [run] verified make the parser handle quotes  2 of 3  unknown  [ago]
+      [run] verified make the parser handle quotes  0 of 1  unknown  [ago]
       → `ralph why RUN` explains each of them
 
     What holds agents: 8 of 13 stops were held
