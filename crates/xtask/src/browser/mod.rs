@@ -97,9 +97,13 @@ impl SampleHomes {
         Ok(Self { scratch: scratch_directory()? })
     }
 
+    /// A home that is that of the person, too: its settings call ralph, so that runs are protected.
     fn add(&self, name: &str) -> Result<PathBuf> {
         let path = self.scratch.path().join(name);
-        disk::create_directory(&path)?;
+        let hook = json!({ "type": "command", "command": "ralph hook claude", "timeout": 600 });
+        let settings = json!({ "hooks": { "Stop": [{ "hooks": [hook] }] } });
+        let place = path.join(".claude/settings.json");
+        disk::write_with_parents(&place, settings.to_string().as_bytes())?;
         Ok(path)
     }
 

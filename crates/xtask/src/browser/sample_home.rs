@@ -15,6 +15,7 @@ use ralph_core::status::RunStatus;
 use ralph_core::text;
 use ralph_home::paths::RalphHome;
 use ralph_home::store::{self, RunFiles, RunTransaction, TransactionStep};
+use ralph_hook::heartbeat;
 use ralph_sys::clock::{self, Deadline};
 use ralph_sys::fs::Durability;
 use ralph_sys::fs::file_slot::FileSlot;
@@ -147,6 +148,8 @@ fn write_board_run(
     let mut record = RunRecord::new(run, sample.project.to_string(), started_ms);
     record.title = sample.title.to_string();
     record.owner = SessionId::parse(OWNER);
+    // Without an event of its session, it would count as unprotected.
+    heartbeat::record_heartbeat(home, &record.id);
     let mut journal = SampleJournal::begin(home, &record)?;
     for (stop, open) in sample.open.iter().enumerate() {
         journal.after(STOP_MINUTES, RunChange::Decided(Box::new(held(stop, *open))))?;
