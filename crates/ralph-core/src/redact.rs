@@ -402,28 +402,6 @@ mod tests {
             ),
             ("-----BEGIN PRIVATE KEY-----\ncut off".to_string(), "[redacted]".to_string()),
             (
-                "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----\nb"
-                    .to_string(),
-                "[redacted]\nb".to_string(),
-            ),
-            (
-                "\u{1b}[1;33mAKIAIOSFODNN7EXAMPLE\u{1b}[0m".to_string(),
-                "\u{1b}[1;33m[redacted]\u{1b}[0m".to_string(),
-            ),
-            (
-                r#"{"msg":"boom\nAKIAIOSFODNN7EXAMPLE\u000aAKIAIOSFODNN7EXAMPLE"}"#.to_string(),
-                r#"{"msg":"boom\n[redacted]\u000a[redacted]"}"#.to_string(),
-            ),
-            ("nAKIAIOSFODNN7EXAMPLE".to_string(), "nAKIAIOSFODNN7EXAMPLE".to_string()),
-            (
-                format!("https://discord.com/api/webhooks/123456789/{long} x"),
-                "https://[redacted] x".to_string(),
-            ),
-            (
-                format!("https://a.webhook.office.com/webhookb2/{long}@{long}"),
-                "https://a.[redacted]".to_string(),
-            ),
-            (
                 "x hunter2hunter2-long y hunter2hunter2z".to_string(),
                 "x [redacted] y [redacted]z".to_string(),
             ),
@@ -455,6 +433,39 @@ mod tests {
             ),
             ("-----BEGIN CERTIFICATE-----".to_string(), "-----BEGIN CERTIFICATE-----".to_string()),
             ("äöü €".to_string(), "äöü €".to_string()),
+        ] {
+            assert_eq!(redactor.redact(&text), shown, "{text}");
+        }
+    }
+
+    /// A token begins behind the end of a colour or of an escaped character, too; keys and webhooks are of several kinds.
+    #[test]
+    fn secrets_behind_escapes_and_of_other_kinds_are_removed() {
+        let redactor = Redactor::default();
+        let long = "A".repeat(40);
+        for (text, shown) in [
+            (
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----\nx\n-----END PGP PRIVATE KEY BLOCK-----\nb"
+                    .to_string(),
+                "[redacted]\nb".to_string(),
+            ),
+            (
+                "\u{1b}[1;33mAKIAIOSFODNN7EXAMPLE\u{1b}[0m".to_string(),
+                "\u{1b}[1;33m[redacted]\u{1b}[0m".to_string(),
+            ),
+            (
+                r#"{"msg":"boom\nAKIAIOSFODNN7EXAMPLE\u000aAKIAIOSFODNN7EXAMPLE"}"#.to_string(),
+                r#"{"msg":"boom\n[redacted]\u000a[redacted]"}"#.to_string(),
+            ),
+            ("nAKIAIOSFODNN7EXAMPLE".to_string(), "nAKIAIOSFODNN7EXAMPLE".to_string()),
+            (
+                format!("https://discord.com/api/webhooks/123456789/{long} x"),
+                "https://[redacted] x".to_string(),
+            ),
+            (
+                format!("https://a.webhook.office.com/webhookb2/{long}@{long}"),
+                "https://a.[redacted]".to_string(),
+            ),
         ] {
             assert_eq!(redactor.redact(&text), shown, "{text}");
         }

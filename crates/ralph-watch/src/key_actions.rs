@@ -284,7 +284,7 @@ impl WatchState {
         }
         match key {
             WatchKey::Char('p') if row.needs_runner => {
-                self.show_message(needs_runner_message(&run))
+                self.show_message(needs_runner_message(&run));
             }
             WatchKey::Char('p') => {
                 let action = pause_or_resume(row.standing);

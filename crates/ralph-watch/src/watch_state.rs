@@ -146,7 +146,7 @@ impl WatchState {
         vec![ScreenLine::text(1, text, TextInk::Strong), ScreenLine::blank()]
     }
 
-    /// The last line, if there is something to show_message or a search is typed.
+    /// The last line, if there is a message to show or a search is typed.
     pub(crate) fn message_line(&self) -> Option<ScreenLine> {
         if let Some(search) = &self.search {
             let (before, after) = search.halves();

@@ -138,22 +138,11 @@ impl RunPage {
         let owner = state.owner(record).map(ToString::to_string);
         let questions = question_rows(entries);
         let journal_edit = history.broken.as_ref().and_then(describe_edit);
-        let ended_asking = row.standing == RunStanding::Ended(RunStatus::NeedsHuman);
-        let last = questions.last().filter(|asked| ended_asking && asked.answer.is_none());
-        let asked = row.question.as_ref().map(|question| question.text.clone());
-        let asked = asked.or_else(|| last.map(|asked| asked.question.clone()));
-        let mut look_first = run_look_first(
-            entries,
-            &LookFirstContext {
-                standing: row.standing,
-                note: row.note.as_deref(),
-                question: asked.as_deref(),
-                journal_edit: history.broken.as_ref().filter(|damage| damage.is_edit()),
-            },
-        );
-        if let Some(edit) = goal_file::find_goal_edit(home, record) {
-            look_first.insert(0, look_first_line(LookFirstKind::Tampering, &edit, None));
-        }
+        let mut look_first = row_look_first(&row, &questions, history);
+        let goal_edit = goal_file::find_goal_edit(home, record);
+        let goal_edit =
+            goal_edit.map(|edit| look_first_line(LookFirstKind::Tampering, &edit, None));
+        look_first.extend(goal_edit);
         let judged = latest_stop(entries, |decided| decided.judged.is_some())
             .and_then(|decided| decided.judged.as_ref());
         let proof = latest_stop(entries, |decided| decided.proof.is_some());
@@ -240,6 +229,27 @@ impl RunPage {
         let is_good = matches!(attention, Attention::Done | Attention::Unproven);
         if is_good && self.journal_edit.is_some() { Attention::Broken } else { attention }
     }
+}
+
+/// What to look at first, from the journal and the row of a run.
+fn row_look_first(
+    row: &BoardRow,
+    questions: &[QuestionRow],
+    history: &DecisionHistory,
+) -> Vec<LookFirst> {
+    let ended_asking = row.standing == RunStanding::Ended(RunStatus::NeedsHuman);
+    let last = questions.last().filter(|asked| ended_asking && asked.answer.is_none());
+    let asked = row.question.as_ref().map(|question| question.text.as_str());
+    let asked = asked.or_else(|| last.map(|asked| asked.question.as_str()));
+    run_look_first(
+        &history.entries,
+        &LookFirstContext {
+            standing: row.standing,
+            note: row.note.as_deref(),
+            question: asked,
+            journal_edit: history.broken.as_ref().filter(|damage| damage.is_edit()),
+        },
+    )
 }
 
 /// The goal of a run, or at least its title.
