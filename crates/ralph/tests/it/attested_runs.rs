@@ -146,12 +146,12 @@ fn a_clone_checks_a_note_with_the_signers_key() {
     let other = Sandbox::new();
     let from = runner.sandbox.project().to_str().unwrap();
     other.git(&["fetch", "-q", from, "HEAD:refs/heads/work", "refs/notes/ralph:refs/notes/ralph"]);
-    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @r"
+    assert_snapshot!(other.ralph(["verify-report", "--note", "work"]), @"
     exit 1
     --- stdout
     not valid
     ✗ signature signed by a key that is not known here
-                pass the signer's key with `--key`; there, `ralph report --public-key` prints it
+                ask the signer for the output of `ralph report --public-key`, and pass it with `--key`
     ");
     fs::write(other.root().join("key.pub"), &key).unwrap();
     let file = other.root().join("key.pub");
@@ -391,7 +391,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✗ commit    HEAD has tree [id], but [id] was judged
                 `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `ralph.toml` is not what the gates were judged by
-                a new run with the changed policy, or the old policy, settles it
+                restore the old policy, or run it again with the new one
 
 
     == script
@@ -403,7 +403,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✗ commit    HEAD has tree [id], but [id] was judged
                 `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `tests.sh` is not what the gates were judged by
-                a new run with the changed policy, or the old policy, settles it
+                restore the old policy, or run it again with the new one
 
 
     == deleted script
@@ -415,7 +415,7 @@ fn a_changed_tree_and_a_changed_policy_are_rejected() {
     ✗ commit    HEAD has tree [id], but [id] was judged
                 `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `tests.sh` is not what the gates were judged by
-                a new run with the changed policy, or the old policy, settles it
+                restore the old policy, or run it again with the new one
     ");
 }
 
@@ -524,7 +524,7 @@ fn a_policy_with_a_pattern_is_compared_by_names() {
     ");
     runner.sandbox.write("tests/other.sh", "true\n");
     runner.sandbox.commit();
-    assert_snapshot!(verify(&runner, &[]), @r"
+    assert_snapshot!(verify(&runner, &[]), @"
     exit 1
     --- stdout
     not valid: run [run], verified, Let main.sh say goodbye.
@@ -533,7 +533,7 @@ fn a_policy_with_a_pattern_is_compared_by_names() {
     ✗ commit    HEAD has tree [id], but [id] was judged
                 `git diff [id] [id]` shows the difference; the work landed as [id], which `--judged-commit` checks
     ✗ policy    `tests/*.sh` is not what the gates were judged by
-                a new run with the changed policy, or the old policy, settles it
+                restore the old policy, or run it again with the new one
     ");
 }
 

@@ -144,7 +144,7 @@ fn a_link_works_once_and_its_second_use_ends_the_session() {
     403 the second browser This link was used before
     403 the board of the first Open the link from your terminal
     403 a third browser This link is not valid
-    200 the board of the third 1 run is working, none waits for you
+    200 the board of the third 1 run is working; nothing waits for you
     303 the newest link, in the third
     403 that link again This link was used before
     403 the board of the third Open the link from your terminal
