@@ -56,8 +56,8 @@ fn split_judged(because: &str) -> (String, &str) {
     }
 }
 
-/// What a person should do about a run that has ended, with the command to copy. `bounds` are the limits in force when the run ended, and
-/// `broken` is the requirement that gave no result, if the run ended because of one.
+/// What a person should do about a run that has ended, with the command to copy. `bounds` are the limits in force at the
+/// end, and `broken` is the requirement that gave no result, if the run ended because of one.
 pub fn next_step(
     status: RunStatus,
     run: &RunRecord,

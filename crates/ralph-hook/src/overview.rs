@@ -73,11 +73,11 @@ pub fn outline_runs(home: &RalphHome) -> Result<Vec<OutlinedRun>, FileError> {
 }
 
 /// The runs that may belong to the project; without one, all of them.
-pub fn outlined_in(scope: Option<&ProjectScope>, runs: Vec<OutlinedRun>) -> Vec<OutlinedRun> {
-    match scope {
-        Some(scope) => scope.partition_outlined(runs).0,
-        None => runs,
+pub fn outlined_in(scope: Option<&ProjectScope>, mut runs: Vec<OutlinedRun>) -> Vec<OutlinedRun> {
+    if let Some(scope) = scope {
+        runs.retain(scope.outline_filter());
     }
+    runs
 }
 
 /// The latest run of a project, or of all of them.

@@ -33,22 +33,19 @@ impl ProjectScope {
         directories.iter().any(|directory| self.contains_directory(Path::new(directory)))
     }
 
-    /// Splits runs into those of this project, with those that have no outline, and the others.
-    pub fn partition_outlined(
-        &self,
-        runs: Vec<OutlinedRun>,
-    ) -> (Vec<OutlinedRun>, Vec<OutlinedRun>) {
+    /// Whether a run is of this project, or has no outline that says so.
+    pub fn outline_filter(&self) -> impl FnMut(&OutlinedRun) -> bool {
         // Thousands of runs are in a few directories, and finding the project of one takes several system calls.
         let mut known = HashMap::new();
-        let mut is_here = |directory: &String| {
+        let mut is_here = move |directory: &String| {
             *known
                 .entry(directory.clone())
                 .or_insert_with(|| self.contains_directory(Path::new(directory)))
         };
-        runs.into_iter().partition(|run| {
+        move |run| {
             let outline = run.outline.as_ref();
             outline.is_none_or(|outline| outline.directories.iter().any(&mut is_here))
-        })
+        }
     }
 
     pub fn contains_directory(&self, directory: &Path) -> bool {

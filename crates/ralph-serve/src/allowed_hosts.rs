@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The port of `http` addresses without one.
-const DEFAULT_PORT: u16 = 80;
+const DEFAULT_PORT: &str = ":80";
 
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedHosts {
@@ -15,29 +15,28 @@ pub(crate) struct AllowedHosts {
 impl AllowedHosts {
     pub(crate) fn of(address: SocketAddr) -> Self {
         let port = address.port();
-        let mut names: Vec<String> = Vec::new();
         let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        names.extend(loopback.map(|ip| SocketAddr::new(ip, port).to_string()));
-        names.push(format!("localhost:{port}"));
+        let mut hosts = Self { names: Vec::new() };
+        for ip in loopback {
+            hosts.allow(SocketAddr::new(ip, port).to_string());
+        }
+        hosts.allow(format!("localhost:{port}"));
         if !address.ip().is_unspecified() && !loopback.contains(&address.ip()) {
-            names.push(address.to_string());
+            hosts.allow(address.to_string());
         }
-        if port == DEFAULT_PORT {
-            // Browsers leave this port out.
-            let hosts: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(":80")).collect();
-            let hosts: Vec<_> = hosts.into_iter().map(str::to_string).collect();
-            names.extend(hosts);
-        }
-        Self { names }
+        hosts
     }
 
     /// Also allows the addresses of the machine, for a server that listens on all of them.
     pub(crate) fn with_local_address(mut self, address: SocketAddr) -> Self {
-        self.names.push(address.to_string());
-        if address.port() == DEFAULT_PORT {
-            self.names.push(address.to_string().trim_end_matches(":80").to_string());
-        }
+        self.allow(address.to_string());
         self
+    }
+
+    fn allow(&mut self, name: String) {
+        // Browsers leave the default port out.
+        self.names.extend(name.strip_suffix(DEFAULT_PORT).map(str::to_string));
+        self.names.push(name);
     }
 
     pub(crate) fn contains(&self, host: &str) -> bool {

@@ -9,9 +9,22 @@ pub fn processor_count() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Maps every item, in order. Meant for work of more than a few milliseconds: starting the threads takes some time too.
+/// Maps every item, in order, on all processors. Meant for work of more than a few milliseconds: starting the threads
+/// takes some time too.
 pub fn map_in_parallel<T: Send, R: Send>(items: Vec<T>, map: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let threads = processor_count().min(items.len());
+    if items.len() < 2 {
+        return items.into_iter().map(map).collect();
+    }
+    map_with_workers(items, processor_count(), map)
+}
+
+/// Maps every item, in order, with this many threads.
+pub fn map_with_workers<T: Send, R: Send>(
+    items: Vec<T>,
+    workers: usize,
+    map: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let threads = workers.min(items.len());
     if threads < 2 {
         return items.into_iter().map(map).collect();
     }

@@ -1,8 +1,8 @@
 //! Runs libFuzzer on a stable toolchain, with the compiler's own coverage pass and the runtime from `libfuzzer-sys`.
 
-use crate::parallel::map_in_parallel;
 use crate::{FuzzOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
+use ralph_sys::parallel::map_with_workers;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -44,16 +44,17 @@ pub(crate) fn run(options: &FuzzOptions) -> Result<()> {
     }
     let named: Vec<_> = options.targets.iter().map(String::as_str).collect();
     let targets = if named.is_empty() { TARGETS.to_vec() } else { named };
-    let results = map_in_parallel(&targets, shell::cores(), |target| -> Result<()> {
-        let corpus = shell::repository_root().join("fuzz/corpus").join(target);
-        fill_corpus(target, &corpus)?;
-        let executions = run_target(&directory.join(target), &corpus, options.seconds)?;
-        print::print_line(&format!(
-            "{target}: {executions} executions in {} s without a failure",
-            options.seconds
-        ));
-        Ok(())
-    });
+    let results =
+        map_with_workers(targets.iter().collect(), shell::cores(), |target| -> Result<()> {
+            let corpus = shell::repository_root().join("fuzz/corpus").join(target);
+            fill_corpus(target, &corpus)?;
+            let executions = run_target(&directory.join(target), &corpus, options.seconds)?;
+            print::print_line(&format!(
+                "{target}: {executions} executions in {} s without a failure",
+                options.seconds
+            ));
+            Ok(())
+        });
     results.into_iter().collect()
 }
 

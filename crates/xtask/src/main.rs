@@ -8,7 +8,6 @@ mod e2e;
 mod fuzz;
 mod history;
 mod import_survey;
-mod parallel;
 mod picture;
 mod print;
 mod real;

@@ -39,7 +39,7 @@ use serde::Serialize;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const MAX_RECENT_RUNS: usize = 50;
 
-/// Which runs the board shows.
+/// Which runs `ralph status` shows.
 #[derive(Debug)]
 pub enum StatusSelection {
     /// Of all runs, those in progress, and those that ended within a day; at most fifty.
@@ -50,7 +50,7 @@ pub enum StatusSelection {
     Queue(Box<QueueStatus>),
 }
 
-/// The facts of the board.
+/// What `ralph status` shows.
 #[derive(Debug)]
 pub struct StatusOverview {
     /// Why ralph is switched off, if it is.
@@ -225,7 +225,8 @@ fn split_by_scope(
     scope: Option<&ProjectScope>,
 ) -> (Vec<OutlinedRun>, Vec<OutlinedRun>) {
     let Some(scope) = scope else { return (runs, Vec::new()) };
-    let (here, mut elsewhere) = scope.partition_outlined(runs);
+    let (here, mut elsewhere): (Vec<_>, Vec<_>) =
+        runs.into_iter().partition(scope.outline_filter());
     let now_ms = clock::now_ms();
     elsewhere
         .retain(|run| run.outline.as_ref().is_none_or(|outline| may_need_a_look(outline, now_ms)));

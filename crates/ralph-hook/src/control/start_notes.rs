@@ -184,7 +184,10 @@ fn unsealed_notes(project: &str, policy: &Policy, lists: &[ListFile]) -> Vec<Sta
 /// Another active run in the same directory.
 fn other_run(world: &World, run: &RunRecord) -> Option<StartNote> {
     let mut outlined = overview::outline_runs(&world.home).ok()?;
-    outlined.retain(|run| run.outline.as_ref().is_none_or(|outline| !outline.has_ended()));
+    outlined.retain(|one| {
+        let outline = one.outline.as_ref();
+        outline.is_none_or(|one| !one.has_ended() && one.directories.contains(&run.project))
+    });
     let runs = outlined.into_iter().map(|run| run.id);
     let (runs, _) = overview::load_run_views(&world.home, runs);
     let is_other = |view: &RunView| {

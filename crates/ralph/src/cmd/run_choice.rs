@@ -46,13 +46,14 @@ pub(crate) fn scope_among(
     let is_here = |record: &OutlinedRun| {
         store::load_run(home, &record.id).is_ok_and(|opened| scope.contains_run(&opened.run))
     };
-    let has_any = |records: Vec<OutlinedRun>| {
-        let mut records = overview::outlined_in(Some(&scope), records);
+    let has_any = |records: &[OutlinedRun]| {
+        let mut is_candidate = scope.outline_filter();
+        let mut candidates: Vec<_> = records.iter().filter(|record| is_candidate(record)).collect();
         // Most often one with an outline decides.
-        records.sort_by_key(|record| record.outline.is_none());
-        records.iter().any(is_here)
+        candidates.sort_by_key(|record| record.outline.is_none());
+        candidates.into_iter().any(is_here)
     };
-    let is_known = has_any(runs.to_vec()) || has_any(overview::outline_session_records(home)?);
+    let is_known = has_any(runs) || has_any(&overview::outline_session_records(home)?);
     Ok(is_known.then_some(scope))
 }
 

@@ -110,8 +110,8 @@ fn print_status(
     if json {
         let selection = select(home, request)?;
         let scope = request_scope(env, home, request, &selection)?;
-        let board = StatusOverview::load(env, home, selection, scope.as_ref())?;
-        super::print_json(&board.view(clock::now_ms()))?;
+        let status = StatusOverview::load(env, home, selection, scope.as_ref())?;
+        super::print_json(&status.view(clock::now_ms()))?;
         return Ok(());
     }
     term::out_wrapped(&render_status(env, home, request)?, WRAP_INDENT)?;
@@ -151,15 +151,15 @@ fn render_status(
         return render_run(home, run);
     }
     let scope = scope.as_ref();
-    let board = StatusOverview::load(env, home, selection, scope)?;
+    let status = StatusOverview::load(env, home, selection, scope)?;
     let is_one = request.name.is_some();
     let shown = match scope {
         _ if is_one => StatusScope::OneRun,
         Some(_) => StatusScope::Project,
         None => StatusScope::Everything,
     };
-    let text = render_board(&board, shown);
-    let is_elsewhere = scope.is_none() && !request.all && !is_one && !board.runs.is_empty();
+    let text = render_overview(&status, shown);
+    let is_elsewhere = scope.is_none() && !request.all && !is_one && !status.runs.is_empty();
     if !is_elsewhere {
         return Ok(text);
     }
@@ -258,55 +258,55 @@ fn no_run_error(session: &SessionId) -> CommandFailure {
     CommandFailure::new(&format!("only files of other tools hold session `{session}`"), &hint)
 }
 
-fn render_board(board: &StatusOverview, scope: StatusScope) -> String {
+fn render_overview(status: &StatusOverview, scope: StatusScope) -> String {
     let mut out = String::new();
-    if let Some(why) = board.off {
+    if let Some(why) = status.off {
         out.push_str(&format!("{} ralph is off: {why}\n\n", paint_mark(FactMark::Unclear)));
     }
-    let projects: BTreeSet<&str> = board.runs.iter().map(|run| run.row.project.as_str()).collect();
-    let mut runs: Vec<_> = board.runs.iter().collect();
+    let projects: BTreeSet<&str> = status.runs.iter().map(|run| run.row.project.as_str()).collect();
+    let mut runs: Vec<_> = status.runs.iter().collect();
     // As on the board of `ralph watch`: what waits for a person comes first. The order is stable: latest activity first.
     runs.sort_by_key(|run| (run.row.group(), run.row.standing.urgency()));
     if runs.len() > 1 {
         out.push_str(&format!("{}\n", summary_line(&runs)));
     }
     for run in runs {
-        out.push_str(&run_paragraph(run, &board.faults, scope));
+        out.push_str(&run_paragraph(run, &status.faults, scope));
         if projects.len() > 1 {
             out.push_str(&format!("      in `{}`\n", safe_line(&run.row.project)));
         }
         out.push_str(&phase_lines(run, scope));
     }
-    for queue in &board.queues {
+    for queue in &status.queues {
         out.push_str(&queue_paragraph(queue));
     }
-    for one in &board.unreadable {
+    for one in &status.unreadable {
         let id = paint(term::BOLD, one.run.as_str());
         out.push_str(&format!("{id}  unreadable    {}\n", safe_line(&describe_error(&one.error))));
     }
-    for one in &board.held {
+    for one in &status.held {
         out.push_str(&format!("{}\n", wording::held_session(one)));
     }
-    for one in board.gated.iter().take(SHOWN_SESSIONS) {
+    for one in status.gated.iter().take(SHOWN_SESSIONS) {
         out.push_str(&format!("{}\n", gated_session_text(one, clock::now_ms())));
     }
-    for one in board.gates_off.iter().take(SHOWN_SESSIONS) {
+    for one in status.gates_off.iter().take(SHOWN_SESSIONS) {
         out.push_str(&format!("{}\n", ungated_session_text(one)));
     }
-    if board.is_empty() {
-        out.push_str(match board.left_out {
+    if status.is_empty() {
+        out.push_str(match status.left_out {
             0 => "no runs; `/ralph:goal …` in a session, or `ralph run \"…\"`, starts one\n",
             _ => "no runs since yesterday\n",
         });
     }
-    if board.left_out > 0 {
+    if status.left_out > 0 {
         let is_project = scope == StatusScope::Project;
         let command = if is_project { "ralph list runs" } else { "ralph status --all" };
-        out.push_str(&format!("{} more; `{command}` shows them\n", board.left_out));
+        out.push_str(&format!("{} more; `{command}` shows them\n", status.left_out));
     }
-    out.push_str(&elsewhere_line(&board.elsewhere));
+    out.push_str(&elsewhere_line(&status.elsewhere));
     if scope != StatusScope::OneRun {
-        out.push_str(&fault_paragraph(&board.unattached_faults()));
+        out.push_str(&fault_paragraph(&status.unattached_faults()));
     }
     out
 }

@@ -213,15 +213,21 @@ fn a_format_comes_before_the_name_of_the_file() {
     ");
 }
 
-/// The journal is what the result rests on: after an edit of it, no headline is plainly `verified`.
-#[test]
-fn an_edited_journal_is_in_every_headline() {
+/// A run that ended `verified`, and its id.
+fn play_verified_run() -> (RunnerSandbox, String) {
     let steps = "[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
     let runner = RunnerSandbox::new(steps);
     let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
     let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
     assert_eq!(ended.code, Some(0), "{ended}");
     let id = runner.run_id();
+    (runner, id)
+}
+
+/// The journal is what the result rests on: after an edit of it, no headline is plainly `verified`.
+#[test]
+fn an_edited_journal_is_in_every_headline() {
+    let (runner, id) = play_verified_run();
     let journal = runner.sandbox.ralph_home("runs").join(&id).join("journal.jsonl");
     let text = fs::read_to_string(&journal).unwrap();
     fs::write(&journal, text.replacen("\"seq\":2,", "\"seq\": 2,", 1)).unwrap();
@@ -240,12 +246,7 @@ fn an_edited_journal_is_in_every_headline() {
 /// The goal that a report quotes is the one of the start, or the report says that it is not.
 #[test]
 fn a_changed_goal_is_reported_after_the_end() {
-    let steps = "[[step]]\ntools = [{ edit = \"main.sh\", old = \"hello\", new = \"goodbye\" }]\n\n[[step]]\nagent = \"Done.\"\n";
-    let runner = RunnerSandbox::new(steps);
-    let flags = ["--allow-skip-permissions", "--", "--dangerously-skip-permissions"];
-    let ended = run_text(&runner, &[&["Let main.sh say goodbye."], &flags[..]].concat());
-    assert_eq!(ended.code, Some(0), "{ended}");
-    let id = runner.run_id();
+    let (runner, id) = play_verified_run();
     let goal = runner.sandbox.ralph_home("runs").join(&id).join("goal.txt");
     fs::write(&goal, "Let main.sh say nothing.").unwrap();
     let report = runner.sandbox.ralph(["report", &id]).stdout;

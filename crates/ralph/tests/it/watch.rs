@@ -289,7 +289,7 @@ fn messages_limits_and_waivers_are_given_at_a_terminal() {
         ("Tab", "What the agent read at stop 1"),
         ("BTab", "press a to answer"),
         ("h", "WAITING FOR YOU"),
-        ("y", "its command is shown"),
+        ("y", "to see its command"),
         ("p", &format!("ralph pause {run}")),
         ("t", "Your answer"),
     ] {

@@ -11,9 +11,9 @@
 
 use super::budget::BudgetResult;
 use crate::disk;
-use crate::parallel::map_in_parallel;
 use crate::shell::{self, CommandEnd};
 use anyhow::{Context, Result, bail, ensure};
+use ralph_sys::parallel::map_with_workers;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -219,11 +219,13 @@ impl MemoryStage {
         let without = TrapProject::create(self, "without", "\n[memory]\nmax_chars = 0\n", 0)?;
         // The projects share nothing but the home. Without memory, first runs change nothing.
         let learning = [&with, &other];
-        map_in_parallel(&learning, learning.len(), |project| project.learn_all())
+        map_with_workers(learning.iter().collect(), learning.len(), |project| project.learn_all())
             .into_iter()
             .collect::<Result<()>>()?;
         let playing = [&without, &with];
-        let played = map_in_parallel(&playing, playing.len(), |project| project.play_later_runs());
+        let played = map_with_workers(playing.iter().collect(), playing.len(), |project| {
+            project.play_later_runs()
+        });
         let played = played.into_iter().collect::<Result<Vec<_>>>()?;
         let [plain, taught] = played.as_slice() else { bail!("a project was not played") };
         let mut out = String::from("task  gate   blocks without  with  hinted  goal\n");

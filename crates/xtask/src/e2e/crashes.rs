@@ -2,13 +2,13 @@
 //! different moments, and the run must end as if nothing had been killed.
 
 use super::terminal;
-use crate::parallel::map_in_parallel;
 use crate::{print, shell};
 use anyhow::{Context, Result, ensure};
 use ralph_sim::mismatch::ExpectationMismatch;
 use ralph_sim::runner_play::{run_trial, with_random_crashes};
 use ralph_sim::scenario::{InterventionAction, Scenario};
 use ralph_sim::scratch::ScenarioCommandContext;
+use ralph_sys::parallel::map_with_workers;
 use ralph_sys::proc::cancel::CancelToken;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub(super) fn play_crashes(ralph: &Path, client: &Path, path: &Path) -> Result<(
     let began = shell::now();
     let scenario = terminal::read_scenario(path)?;
     let seeds: Vec<u64> = (0..SEEDS).collect();
-    let faults = map_in_parallel(&seeds, super::worker_count(), |seed| {
+    let faults = map_with_workers(seeds.iter().collect(), super::worker_count(), |seed| {
         let error = play_seed(ralph, client, &scenario, *seed).err()?;
         Some(format!("  ✗ seed {seed}: {error:#}"))
     });

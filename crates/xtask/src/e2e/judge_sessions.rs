@@ -2,7 +2,6 @@
 //! an instruction of the user wait for the client: neither may reach a judge.
 
 use super::{judge_runs, terminal};
-use crate::parallel::map_in_parallel;
 use crate::{disk, print, shell};
 use anyhow::{Context, Result, ensure};
 use ralph_sim::scenario;
@@ -10,6 +9,7 @@ use ralph_sim::script::ModelScript;
 use ralph_sim::server::{
     self, DUMMY_API_KEY, ModelEvent, ModelServer, ModelServerOptions, ScriptPace,
 };
+use ralph_sys::parallel::map_with_workers;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -105,10 +105,10 @@ pub(super) fn play_judges(ralph: &Path, client: &Path) -> Result<usize> {
     let count = sessions.len() + runs.len() + 1;
     print::print_line(&format!("judges in the client, {count} sessions"));
     let mut failed = 0;
-    let played = map_in_parallel(&sessions, super::worker_count(), |session| {
+    let played = map_with_workers(sessions.iter().collect(), super::worker_count(), |session| {
         (session.name, play_session(ralph, client, session))
     });
-    let held = map_in_parallel(&runs, super::worker_count(), |run| {
+    let held = map_with_workers(runs.iter().collect(), super::worker_count(), |run| {
         (run.name, judge_runs::play_run(ralph, client, run))
     });
     let control =

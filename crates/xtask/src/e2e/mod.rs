@@ -10,10 +10,10 @@ mod scenario_table;
 mod terminal;
 mod tmux;
 
-use crate::parallel::map_in_parallel;
 use crate::{E2eOptions, disk, print, shell};
 use anyhow::{Context, Result, bail, ensure};
 use compare::{TraceDifference, trace_differences};
+use ralph_sys::parallel::map_with_workers;
 use std::path::{Path, PathBuf};
 
 /// Directories of `scenarios/` that test the client itself.
@@ -225,8 +225,9 @@ fn play_all(
     scenarios: &[PathBuf],
     look: impl Fn(&Path) -> Result<Vec<TraceDifference>> + Sync,
 ) -> Vec<ComparedScenario> {
-    let mut played =
-        map_in_parallel(scenarios, worker_count(), |scenario| play_one(scenario, &look));
+    let mut played = map_with_workers(scenarios.iter().collect(), worker_count(), |scenario| {
+        play_one(scenario, &look)
+    });
     played.sort_by(|one, other| one.name.cmp(&other.name));
     played
 }
